@@ -1,0 +1,5 @@
+"""`python -m agent` is `cellagent`."""
+
+from agent.cli.main import main
+
+main()

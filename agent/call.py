@@ -1,0 +1,88 @@
+"""One call to a service as data: how it is asked beside how its answer is read. No I/O.
+
+A room that talks to a service describes each operation as a `Call`; the client (`agent.http`)
+chooses the credential, sends, retries and turns refusals into errors, in one place for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+T = TypeVar("T")
+
+
+class Host(Enum):
+    """The hosts of the two services (clauses D1.1, O1.4); each is a URL in the profile."""
+
+    DEVICE_CLOUD = "device_cloud"
+    API = "api"
+    CHUNKS = "chunks"
+    INGRESS = "ingress"
+    FILES = "files"
+    PROVISIONING = "provisioning"
+
+
+class Scheme(Enum):
+    """The kinds of credential that an operation may take (clauses D1.5, D10, O4)."""
+
+    API_KEY = "API key"
+    DEVICE_JWT = "device JWT"
+    SERVICE_JWT = "service-key JWT"
+    EVALUATION_TOKEN = "evaluation token"
+    SERVICE_TOKEN = "service token"
+    ORGANIZATION_TOKEN = "organization auth token"
+    BASIC = "email with password or user API key"
+    PROJECT_KEY = "project key"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What goes out, but for the credential: `path` is quoted and starts with "/"."""
+
+    method: str
+    path: str
+    query: Sequence[tuple[str, str]] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    json: Any = msgspec.UNSET
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What came back: a 2xx, or a status that the call itself listed in `accepts`."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One operation. A subclass holds its parameters as fields.
+
+    `schemes` are the credentials that it takes, the preferred first; `accepts` the statuses,
+    beside 2xx, that are an answer and not an error; `repeatable` whether it may be sent again
+    when nobody knows whether the first try arrived.
+    """
+
+    host: ClassVar[Host] = Host.DEVICE_CLOUD
+    schemes: ClassVar[tuple[Scheme, ...]] = ()
+    accepts: ClassVar[frozenset[int]] = frozenset()
+    repeatable: ClassVar[bool] = True
+
+    def request(self) -> Request:
+        """Return what to send."""
+        raise NotImplementedError
+
+    def parse(self, response: Response) -> T:
+        """Return the answer as a value. Raises BadAnswer when the body is not what it must be."""
+        raise NotImplementedError

@@ -1,0 +1,145 @@
+"""What a profile may say: one section a room, every key optional, a misspelt key an error.
+
+Secrets have no key here: they come from the environment, a 0600 file, systemd credentials or a
+keyring (`agent.config.secrets`).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Base of every section: unknown keys are refused, values do not change after loading."""
+
+
+class Hosts(Section):
+    """URLs of the services (clauses D1.1, O1.4)."""
+
+    device_cloud: str = ""
+    api: str = ""
+    chunks: str = ""
+    ingress: str = ""
+    files: str = ""
+    provisioning: str = ""
+    ca_file: str = ""
+    """A PEM file of CA certificates to trust instead of the system's."""
+    proxy: str = ""
+    """The only way to a proxy: the environment's proxy variables are not read."""
+
+
+class Account(Section):
+    """Who we are at the services; slugs, not secrets."""
+
+    organization: str = ""
+    project: str = ""
+    team_id: str = ""
+    email: str = ""
+    project_key_header: str = "Service-Project-Key"
+    """The real service names this header after itself."""
+
+
+class Kit(Section):
+    """One kit: where it is and how to speak to it."""
+
+    port: str = ""
+    console_port: str = "auto"
+    """auto, same (as the AT port), none, or a port."""
+    companion_port: str = ""
+    """The port of an ESP-AT companion that scans Wi-Fi."""
+    dialect: str = "auto"
+    """auto, at-host, serial-modem or shell."""
+    baud: int = 115200
+    device_id: str = ""
+    """The id at the device cloud; "" means the modem's UUID."""
+    slot: str = ""
+    """The bench operator's name for the place on the hub."""
+
+
+class Location(Section):
+    """How the kit's position is found."""
+
+    interval_s: float = 3600.0
+    """Time between two positions of `run`; 0 turns them off."""
+    wifi: str = "auto"
+    """auto, networkmanager, iw, companion, none, or file:PATH."""
+    send_ssid: bool = False
+    legacy: bool = False
+    """Use the deprecated path without organization and project (clause D8.3)."""
+    good_enough_m: float = 200.0
+    """An uncertainty that ends the search for a better source."""
+
+
+class Fota(Section):
+    """Which jobs are carried out, and what an image must prove first."""
+
+    interval_s: float = 900.0
+    quiet_hours: str = ""
+    """Local time without updates, as "22:00-06:00"."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that images may come from."""
+    require: str = ""
+    """size-checked, intact or verified: may only raise the default of the image's type."""
+    allow_downgrade: bool = False
+    trust_proxy: bool = False
+    public_key_file: str = ""
+    digests: tuple[str, ...] = ()
+    """SHA-256 digests, in hex, of images that the operator vouches for."""
+    installer: str = "auto"
+    """auto, mcuboot, serial-modem, command or virtual."""
+    mcuboot_port: str = ""
+    command: tuple[str, ...] = ()
+    """Program and arguments of an external installer; {image} stands for the path."""
+    command_timeout_s: float = 600.0
+
+
+class Outbox(Section):
+    """How much is kept for delivery, and how long."""
+
+    max_bytes: int = 50 * 1024 * 1024
+    max_items: int = 100_000
+    max_age_s: float = 7 * 86400.0
+    min_free_bytes: int = 10 * 1024 * 1024
+    """Free space on the disk below which nothing more is taken."""
+    park_after: int = 3
+    """Permanent refusals after which an item is set aside and the others pass."""
+
+
+class Provisioning(Section):
+    """What the bench writes and where it keeps its ledger."""
+
+    ledger: str = ""
+    """"" means a SQLite file in the state folder; else a postgresql:// URL without password."""
+    security_tag: int = 16842753
+    ca_chain_file: str = ""
+    """The server's CA chain that is written to the kits."""
+    device_ca_file: str = ""
+    device_ca_key_file: str = ""
+    registration: str = "public-key"
+    """public-key, onboard, claim or none."""
+    firmware_types: tuple[str, ...] = ("APP", "MODEM")
+    tags: tuple[str, ...] = ()
+    sub_type: str = ""
+    slots: dict[str, str] = {}
+    """USB place -> the operator's name for it."""
+
+
+class Metrics(Section):
+    """Prometheus metrics, on loopback."""
+
+    listen: str = ""
+
+
+class Profile(Section):
+    """One profile: what `--profile NAME` selects."""
+
+    hosts: Hosts = Hosts()
+    account: Account = Account()
+    kit: Kit = Kit()
+    """The only kit, or what the kits of `kits` have in common."""
+    kits: dict[str, Kit] = {}
+    location: Location = Location()
+    fota: Fota = Fota()
+    outbox: Outbox = Outbox()
+    provisioning: Provisioning = Provisioning()
+    metrics: Metrics = Metrics()

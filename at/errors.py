@@ -1,0 +1,134 @@
+"""The errors of the AT layer, sorted by what the caller can do.
+
+AtError
+├── PortError               the port cannot be used: choose, free or plug in another
+│   ├── PortNotFound
+│   ├── PortBusy            `holder` names who has it, as far as it can be known
+│   └── PortForbidden       `group` names the group whose members may open it
+├── LinkLost                the port went away: plug it in, then open it again
+├── NoAnswer                nothing behind the port answers AT
+├── CommandTimeout          this command got no final result in its time
+├── ModemReset              the modem restarted while the command was in flight
+├── CommandRejected         ERROR, +CME ERROR or +CMS ERROR; `code` is its number, or None
+├── UnsafeArgument          a value would break out of its place; nothing was sent
+├── FirmwareRefused         the modem's firmware may not make device calls
+├── ParseError              the line breaks its grammar; no part of it is used
+└── TranscriptError         the session does not fit the recording, or the file is malformed
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AtError(Exception):
+    """Base of every error of this package. `hint` says what to try, "" where nothing helps."""
+
+    kind: ClassVar[str] = "at-error"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class PortError(AtError):
+    """The port cannot be used."""
+
+    kind = "port"
+
+
+class PortNotFound(PortError):
+    """No port of that name, or no kit of that serial number, is plugged in."""
+
+    kind = "port-not-found"
+
+
+class PortBusy(PortError):
+    """Another program holds the port; `holder` names it as far as it can be known."""
+
+    kind = "port-busy"
+
+    def __init__(self, message: str, *, hint: str = "", holder: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.holder = holder
+
+
+class PortForbidden(PortError):
+    """This user may not open the port; `group` is the group that may, "" if unknown."""
+
+    kind = "port-forbidden"
+
+    def __init__(self, message: str, *, hint: str = "", group: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.group = group
+
+
+class LinkLost(AtError):
+    """The port went away (unplugged, closed by the far end), or its reader failed."""
+
+    kind = "link-lost"
+
+
+class NoAnswer(AtError):
+    """The port is open, yet nothing behind it answers AT."""
+
+    kind = "no-answer"
+
+
+class CommandTimeout(AtError):
+    """The command got no final result in its time: the link is suspect until resynchronised."""
+
+    kind = "timeout"
+
+
+class ModemReset(AtError):
+    """The modem restarted while the command was in flight: whether it took effect is unknown."""
+
+    kind = "modem-reset"
+
+
+class CommandRejected(AtError):
+    """The modem said ERROR, +CME ERROR or +CMS ERROR; `code` is its number, or None.
+
+    `final` is "ERROR", "+CME ERROR" or "+CMS ERROR"; `text` what stood after it, if no number.
+    """
+
+    kind = "rejected"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        final: str = "ERROR",
+        code: int | None = None,
+        text: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.final = final
+        self.code = code
+        self.text = text
+
+
+class UnsafeArgument(AtError):
+    """A value holds a byte that would break out of its place in the command; nothing was sent."""
+
+    kind = "unsafe-argument"
+
+
+class FirmwareRefused(AtError):
+    """The modem's firmware is too old, unreadable or of a kind that makes no device calls."""
+
+    kind = "firmware"
+
+
+class ParseError(AtError):
+    """A line breaks the grammar of its command: no part of it is used."""
+
+    kind = "parse"
+
+
+class TranscriptError(AtError):
+    """The session does not fit the recording, or the transcript is malformed."""
+
+    kind = "transcript"

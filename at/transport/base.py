@@ -1,0 +1,35 @@
+"""A two-way byte pipe to one modem: a port, a socket, a recording or the virtual modem."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Receiver(Protocol):
+    """What a transport hands its bytes to. Both methods are called on the event loop's thread."""
+
+    def data_received(self, data: bytes) -> None:
+        """Take the bytes that arrived, at least one, in whatever pieces they came."""
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Learn, once, that no more bytes will come; `reason` is None after our own close()."""
+
+
+class Transport(Protocol):
+    """A two-way byte pipe to one modem. Bytes are pushed: a reply path has no time to poll."""
+
+    @property
+    def name(self) -> str:
+        """The port as a person would write it: "/dev/ttyACM0", "tcp://127.0.0.1:4000"."""
+
+    async def open(self, receiver: Receiver) -> None:
+        """Open and start pushing to `receiver`. Raises PortError."""
+
+    def write(self, data: bytes) -> None:
+        """Hand over bytes to send, in order, without waiting. Raises LinkLost once closed."""
+
+    async def drain(self) -> None:
+        """Wait until the far end has room again. Raises LinkLost."""
+
+    async def close(self) -> None:
+        """Close within a bounded time. Closing twice is harmless."""

@@ -1,0 +1,27 @@
+"""Format, lint and strict types: warnings are errors. `--fix` formats and mends what it can."""
+
+from __future__ import annotations
+
+import sys
+
+import environment
+
+
+def main() -> int:
+    environment.ensure(environment.DEVELOPMENT)
+    fix = "--fix" in sys.argv[1:]
+    steps: list[list[str]] = [
+        ["-m", "ruff", "format", *([] if fix else ["--check"]), "--quiet", "."],
+        ["-m", "ruff", "check", *(["--fix"] if fix else []), "--quiet", "."],
+        ["-m", "mypy", "--no-error-summary"],
+    ]
+    failed = 0
+    for step in steps:
+        code = environment.run(list(step))
+        print(f"{'ok  ' if code == 0 else 'FAIL'} {step[1]} {step[2] if step[1] == 'ruff' else ''}")
+        failed |= code
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Make the project's `.venv` from a hashed lock, touching nothing outside it.
+
+The other scripts call this first, so that each works in a fresh clone with nothing but Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+RUNTIME = ROOT / "requirements.lock"
+DEVELOPMENT = ROOT / "requirements-dev.lock"
+
+
+def python() -> Path:
+    """Return the interpreter of `.venv`."""
+    return VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def ensure(lock: Path) -> Path:
+    """Install `lock` and this project into `.venv` unless that was done; return its interpreter.
+
+    The development lock contains the runtime lock, so the larger one satisfies both.
+    """
+    if sys.version_info < (3, 11):  # noqa: UP036 - an older interpreter is what this line is for
+        sys.exit(f"Python 3.11 or later is needed; this is {sys.version.split()[0]}")
+    wanted = {_digest(lock), _digest(DEVELOPMENT)}
+    stamp = VENV / "installed.sha256"
+    if stamp.is_file() and stamp.read_text().strip() in wanted:
+        return python()
+    print(f"making .venv from {lock.name} (the first time takes a minute)", file=sys.stderr)
+    if not python().is_file():
+        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+    pip = [str(python()), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    # setuptools comes first: one dependency has no wheel, and is built with it.
+    build = [line for line in _requirements(lock) if line.startswith("setuptools==")]
+    _install([*pip, "install", "--require-hashes", "-r", "-"], "\n".join(build))
+    _install([*pip, "install", "--no-build-isolation", "--require-hashes", "-r", str(lock)])
+    _install([*pip, "install", "--no-build-isolation", "--no-deps", "--editable", str(ROOT)])
+    stamp.write_text(_digest(lock) + "\n")
+    return python()
+
+
+def run(arguments: list[str | Path], **environment: str) -> int:
+    """Run the interpreter of `.venv` in the project's folder; return its exit code."""
+    command = [str(python()), *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, check=False
+    ).returncode
+
+
+def _digest(lock: Path) -> str:
+    return hashlib.sha256(lock.read_bytes()).hexdigest()
+
+
+def _requirements(lock: Path) -> list[str]:
+    """Return the pins of `lock`, each with its hashes on the same line."""
+    return lock.read_text().replace("\\\n", " ").splitlines()
+
+
+def _install(command: list[str], requirements: str | None = None) -> None:
+    if requirements is not None:
+        target = VENV / "build-requirements.txt"
+        target.write_text(requirements + "\n")
+        command = [str(target) if part == "-" else part for part in command]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        sys.exit(
+            "could not install the packages named above: check the connection to the package index"
+        )

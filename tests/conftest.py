@@ -1,0 +1,63 @@
+"""What holds for every test: nothing of the person who runs them is touched, nothing is skipped
+in CI, and the clauses that a test covers are known."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# No deadline: a shared machine stalls. Derandomized where a failure must be the same everywhere.
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture(autouse=True)
+def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Point HOME, XDG_* and CELLAGENT_* at a folder of this test's own."""
+    home = tmp_path_factory.mktemp("home")
+    for name in [name for name in os.environ if name.startswith(("CELLAGENT_", "XDG_"))]:
+        if name != "CELLAGENT_REQUIRE_ALL":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("CONFIG", "STATE", "DATA", "CACHE", "RUNTIME"):
+        folder = home / name.lower()
+        folder.mkdir(mode=0o700)
+        monkeypatch.setenv(f"XDG_{name}_{'DIR' if name == 'RUNTIME' else 'HOME'}", str(folder))
+    monkeypatch.setenv("CELLAGENT_STATE_DIR", str(home / "agent-state"))
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NETRC"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def only_our_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse every serial device but the PTYs that a test made itself."""
+    import serial
+
+    opened = serial.Serial.open
+
+    def guarded(port: serial.Serial) -> None:
+        target = os.path.realpath(port.port or "")
+        assert target.startswith("/dev/pts/"), f"a test tried to open {target}"
+        opened(port)
+
+    monkeypatch.setattr(serial.Serial, "open", guarded)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
+    """Turn a skip into a failure where everything must be there."""
+    outcome = yield
+    report = outcome.get_result()
+    if (
+        report.skipped
+        and os.environ.get("CELLAGENT_REQUIRE_ALL")
+        and not hasattr(report, "wasxfail")
+    ):
+        report.outcome = "failed"
+        report.longrepr = f"CELLAGENT_REQUIRE_ALL is set, yet it was skipped: {report.longrepr}"
