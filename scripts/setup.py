@@ -1,0 +1,45 @@
+"""Install the Debian packages that the full test set wants; elsewhere, print the list.
+
+Needs root on a Debian system. Nothing asks a question; another package run is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+PACKAGES = {
+    "dbus-daemon": "a private D-Bus, for the Wi-Fi scan through NetworkManager",
+    "python3-dbusmock": "the NetworkManager that answers there",
+    "python3-gi": "what the mock needs",
+    "iw": "the Wi-Fi scan without NetworkManager",
+    "postgresql": "the ledger that several stations share",
+    "openssl": "an independent judge of certificates, requests and signatures",
+    "socat": "a second opinion on pseudo-terminals",
+    "picocom": "a released terminal program, as a peer of the virtual modem",
+    "chromium": "pages of the documentation, looked at",
+}
+
+
+def main() -> int:
+    if shutil.which("apt-get") is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        print("This needs root on a Debian system. What the full test set wants:")
+        for name, purpose in PACKAGES.items():
+            print(f"  {name:18} {purpose}")
+        return 0
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"]
+    installed = ["dpkg-query", "-W", "-f", "${db:Status-Status}\n", *PACKAGES]
+    state = subprocess.run(installed, capture_output=True, text=True, check=False)
+    if state.returncode == 0 and set(state.stdout.split()) == {"installed"}:
+        return 0
+    subprocess.run([*apt, "update"], env=environment, check=True)
+    command = [*apt, "install", "-y", "--no-install-recommends", *PACKAGES]
+    subprocess.run(command, env=environment, check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

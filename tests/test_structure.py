@@ -1,0 +1,95 @@
+"""The house as docs/architecture.md draws it: imports point one way."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# A part of the agent -> the other parts that it may import.
+PARTS = {
+    "cloud": set(),
+    "observability": set(),
+    "console": set(),
+    "location": {"cloud"},
+    "fota": {"cloud"},
+    "provisioning": {"cloud"},
+    "standin": set(),
+    "auth": set(),
+    "config": set(),
+}
+# What every part but the stand-in may import.
+BASE = {"config", "http", "retry", "errors", "auth", "call", "__init__"}
+# Modules of `at` that take bytes, times and answers as arguments, and never wait or open.
+IO_MODULES = {"asyncio", "socket", "serial", "serial_asyncio", "threading", "time", "pty", "select"}
+AT_IO = {"modem", "ports", "transport", "virtual", "pytest_plugin"}
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """Return the absolute names that a module imports, at its top or within."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def part(path: Path) -> str:
+    """Return the room of a module: "cloud" for agent/cloud/devices.py, "http" for agent/http.py."""
+    return path.relative_to(ROOT).parts[1].removesuffix(".py")
+
+
+def agent_part(name: str) -> str:
+    return name.split(".")[1] if "." in name else "__init__"
+
+
+@pytest.mark.parametrize("path", modules("at"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_driver_imports_nothing_of_the_agent_and_no_http(path: Path) -> None:
+    tops = {name.split(".")[0] for name in imported(path)}
+    assert not tops & {"agent", "httpx", "starlette", "click", "rich"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules("at") if part(path) not in AT_IO],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_the_pure_half_of_the_driver_waits_for_nothing(path: Path) -> None:
+    tops = {name.split(".")[0] for name in imported(path)}
+    assert not tops & IO_MODULES
+    inner = {name.split(".")[1] for name in imported(path) if name.startswith("at.")}
+    assert not inner & AT_IO
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules("agent") if part(path) in PARTS],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_the_parts_of_the_agent_import_one_way(path: Path) -> None:
+    own = part(path)
+    allowed = {own} | PARTS[own] | (set() if own == "standin" else BASE)
+    used = {agent_part(name) for name in imported(path) if name.split(".")[0] == "agent"}
+    assert used <= allowed
+    if own == "standin":
+        assert not {name for name in imported(path) if name.split(".")[0] in {"at", "httpx"}}
+
+
+def test_package_files_hold_names_and_nothing_else() -> None:
+    for path in modules("at") + modules("agent"):
+        if path.name != "__init__.py":
+            continue
+        for node in ast.parse(path.read_text()).body:
+            docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            names = isinstance(node, ast.Import | ast.ImportFrom | ast.Assign)
+            assert docstring or names, f"{path}: {ast.dump(node)[:60]}"
