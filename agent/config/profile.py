@@ -13,7 +13,7 @@ class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     """Base of every section: unknown keys are refused, values do not change after loading."""
 
 
-class Hosts(Section):
+class Hosts(Section, frozen=True):
     """URLs of the services (clauses D1.1, O1.4)."""
 
     device_cloud: str = ""
@@ -28,7 +28,7 @@ class Hosts(Section):
     """The only way to a proxy: the environment's proxy variables are not read."""
 
 
-class Account(Section):
+class Account(Section, frozen=True):
     """Who we are at the services; slugs, not secrets."""
 
     organization: str = ""
@@ -39,7 +39,7 @@ class Account(Section):
     """The real service names this header after itself."""
 
 
-class Kit(Section):
+class Kit(Section, frozen=True):
     """One kit: where it is and how to speak to it."""
 
     port: str = ""
@@ -56,7 +56,7 @@ class Kit(Section):
     """The bench operator's name for the place on the hub."""
 
 
-class Location(Section):
+class Location(Section, frozen=True):
     """How the kit's position is found."""
 
     interval_s: float = 3600.0
@@ -70,7 +70,7 @@ class Location(Section):
     """An uncertainty that ends the search for a better source."""
 
 
-class Fota(Section):
+class Fota(Section, frozen=True):
     """Which jobs are carried out, and what an image must prove first."""
 
     interval_s: float = 900.0
@@ -93,7 +93,7 @@ class Fota(Section):
     command_timeout_s: float = 600.0
 
 
-class Outbox(Section):
+class Outbox(Section, frozen=True):
     """How much is kept for delivery, and how long."""
 
     max_bytes: int = 50 * 1024 * 1024
@@ -105,7 +105,7 @@ class Outbox(Section):
     """Permanent refusals after which an item is set aside and the others pass."""
 
 
-class Provisioning(Section):
+class Provisioning(Section, frozen=True):
     """What the bench writes and where it keeps its ledger."""
 
     ledger: str = ""
@@ -124,13 +124,13 @@ class Provisioning(Section):
     """USB place -> the operator's name for it."""
 
 
-class Metrics(Section):
+class Metrics(Section, frozen=True):
     """Prometheus metrics, on loopback."""
 
     listen: str = ""
 
 
-class Profile(Section):
+class Profile(Section, frozen=True):
     """One profile: what `--profile NAME` selects."""
 
     hosts: Hosts = Hosts()
