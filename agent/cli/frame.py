@@ -88,7 +88,7 @@ def run_command_line(root: click.Command) -> int:
     """Run `root` on the arguments of the process; return the exit code. No traceback leaves it."""
     as_json = "--json" in sys.argv[1:]
     try:
-        root.main(standalone_mode=False)
+        root.main(prog_name="cellagent", standalone_mode=False)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
     except click.exceptions.Exit as stop:

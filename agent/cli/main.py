@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 import agent
 from agent.cli.frame import run_command_line
@@ -61,6 +63,16 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name from the table without importing anything."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=text)
+            for name, (_, text) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(agent.__version__, prog_name="cellagent")
@@ -73,4 +85,6 @@ def root() -> None:
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    if os.environ.get("_CELLAGENT_COMPLETE", "").startswith("powershell"):
+        importlib.import_module("agent.cli.completion")  # teaches click that shell
     sys.exit(run_command_line(root))

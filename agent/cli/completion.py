@@ -1,0 +1,68 @@
+"""`cellagent completion`: the script that a shell sources to complete our commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+from click.shell_completion import (
+    CompletionItem,
+    ShellComplete,
+    add_completion_class,
+    get_completion_class,
+    split_arg_string,
+)
+
+from agent.cli.frame import AgentCommand
+
+_POWERSHELL = """\
+Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
+    param($word, $ast, $cursor)
+    $env:COMP_WORDS = $ast.ToString()
+    $env:COMP_WORD = $word
+    $env:%(complete_var)s = 'powershell_complete'
+    %(prog_name)s | ForEach-Object {
+        $value, $help = $_ -split "`t", 2
+        if (-not $help) { $help = $value }
+        [Management.Automation.CompletionResult]::new($value, $value, 'ParameterValue', $help)
+    }
+    Remove-Item Env:%(complete_var)s
+}
+"""
+
+
+class PowerShellComplete(ShellComplete):
+    """Completion for PowerShell, which click does not bring, in click's own protocol."""
+
+    name = "powershell"
+    source_template = _POWERSHELL
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the whole words before the cursor, and the word under it."""
+        words = split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
+        incomplete = os.environ.get("COMP_WORD", "")
+        return (words[:-1] if incomplete and words else words), incomplete
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """Return one candidate as "value<TAB>help"."""
+        return f"{item.value}\t{item.help or ''}"
+
+
+add_completion_class(PowerShellComplete)
+
+
+@click.command(cls=AgentCommand)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
+def command(shell: str) -> None:
+    """Print the completion script of SHELL.
+
+    Example: cellagent completion bash > ~/.local/share/bash-completion/completions/cellagent
+    """
+    from agent.cli.main import root
+
+    chosen = get_completion_class(shell)
+    if chosen is None:
+        raise click.UsageError(f"no completion for {shell}")
+    completion = chosen(root, {}, "cellagent", "_CELLAGENT_COMPLETE")
+    sys.stdout.write(completion.source())

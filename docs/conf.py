@@ -1,0 +1,28 @@
+"""How the documentation is built: `python -m sphinx -W docs docs/_build`.
+
+The reference pages that repeat what the code says are made from the code at each build.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "docs")]
+
+import agent  # noqa: E402 - the paths above come first
+import generated  # noqa: E402
+
+project = "cellagent"
+author = "the cellagent authors"
+version = release = agent.__version__
+extensions = ["myst_parser", "sphinx_click"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "cellagent"
+exclude_patterns = ["_build"]
+nitpicky = False
+
+generated.write_all(ROOT / "docs" / "reference" / "generated")

@@ -1,0 +1,36 @@
+"""Each shell's completion answers with our commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def complete(instruction: str, **environment: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "agent"],
+        env={**os.environ, "_CELLAGENT_COMPLETE": instruction, **environment},
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+
+
+def test_bash_completes_a_command_by_its_beginning() -> None:
+    answer = complete("bash_complete", COMP_WORDS="cellagent pro", COMP_CWORD="1")
+    assert answer.split() == ["plain,provision"]
+
+
+def test_powershell_completes_a_command_by_its_beginning() -> None:
+    answer = complete("powershell_complete", COMP_WORDS="cellagent pro", COMP_WORD="pro")
+    assert [line.split("\t")[0] for line in answer.splitlines()] == ["provision"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_the_script_names_our_program(shell: str) -> None:
+    script = subprocess.run(
+        [sys.executable, "-m", "agent", "completion", shell],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "cellagent" in script

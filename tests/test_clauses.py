@@ -1,0 +1,40 @@
+"""The table of clauses is true: every mark names a clause, every clause has its tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "clauses.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("clauses", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_mark_names_a_clause(script: ModuleType) -> None:
+    assert set(script.tests_by_clause()) <= set(script.clauses())
+
+
+def test_every_clause_has_a_test_of_each_of_its_halves(script: ModuleType) -> None:
+    held = script.tests_by_clause()
+    only_agent, only_standin = script.single_halves()
+    missing = []
+    for clause in script.clauses():
+        tests = held.get(clause, script.Held())
+        if not tests.agent and clause not in only_standin:
+            missing.append(f"{clause}: agent")
+        if not tests.standin and clause not in only_agent and not clause.startswith("C"):
+            missing.append(f"{clause}: stand-in")
+    assert not missing

@@ -1,0 +1,73 @@
+"""What a clone must carry and must not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# Written in two halves, so that this file does not hold what it looks for.
+REGISTRY = re.compile(
+    "py" r"pi\.org|python" r"hosted\.org|registry\.npm" r"js\.org|deb\.deb" r"ian\.org"
+)
+
+
+def tracked() -> list[Path]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout: there is no list of tracked files to look through")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    return [ROOT / name for name in listed.split("\0") if name]
+
+
+def test_no_tracked_file_names_a_package_registry() -> None:
+    for path in tracked():
+        if path.is_file():
+            assert not REGISTRY.search(path.read_text(errors="replace")), path
+
+
+@pytest.mark.contract("C3")
+def test_the_top_level_is_what_the_card_names() -> None:
+    for name in (
+        "pyproject.toml",
+        "README.md",
+        "agent",
+        "at",
+        "tests",
+        "fixtures",
+        "scripts",
+        "docs",
+    ):
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.contract("C2")
+def test_each_package_of_the_card_is_imported_by_the_code_that_needs_it() -> None:
+    source = "\n".join(
+        path.read_text() for package in ("at", "agent") for path in (ROOT / package).rglob("*.py")
+    )
+    for module in ("serial", "serial_asyncio", "httpx", "cbor2", "jwt", "cryptography"):
+        assert re.search(rf"^\s*(import|from) {module}\b", source, re.MULTILINE), module
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["completion", "bash"]])
+def test_start_up_imports_no_network_crypto_or_database_module(arguments: list[str]) -> None:
+    heavy = {
+        "asyncio", "httpx", "ssl", "cryptography", "jwt", "sqlite3", "sqlalchemy", "alembic",
+        "serial", "cbor2", "msgspec", "rich", "starlette", "uvicorn", "stamina", "dbus_fast",
+    }  # fmt: skip
+    result = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "agent", *arguments],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    loaded = {
+        line.rpartition("|")[2].strip().split(".")[0]
+        for line in result.stderr.splitlines()
+        if line.startswith("import time:")
+    }
+    assert not loaded & heavy
