@@ -11,8 +11,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "docs")]
 
-import agent  # noqa: E402 - the paths above come first
 import generated  # noqa: E402
+
+import agent  # noqa: E402 - the paths above come first
 
 project = "cellagent"
 author = "the cellagent authors"
