@@ -75,9 +75,13 @@ class Call(Generic[T]):
     """
 
     host: ClassVar[Host] = Host.DEVICE_CLOUD
-    schemes: ClassVar[tuple[Scheme, ...]] = ()
     accepts: ClassVar[frozenset[int]] = frozenset()
     repeatable: ClassVar[bool] = True
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """The credentials that it takes; most calls hide this behind a class variable."""
+        return ()
 
     def request(self) -> Request:
         """Return what to send."""
