@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
+from agent.errors import BadAnswer
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class Host(Enum):
@@ -64,6 +67,27 @@ class Response:
     """Names in lower case."""
     content: bytes
 
+    def json(self) -> Any:
+        """Return the body as plain JSON. Raises BadAnswer, naming what came instead."""
+        return self.decode(Any)
+
+    def decode(self, kind: type[V]) -> V:
+        """Return the body as a `kind` (a msgspec type). Raises BadAnswer."""
+        try:
+            return msgspec.json.decode(self.content, type=kind)
+        except msgspec.ValidationError as error:
+            raise BadAnswer(f"the answer has another shape: {error}", status=self.status) from error
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise BadAnswer(
+                f"expected JSON, got {self._what_came()}", status=self.status
+            ) from error
+
+    def _what_came(self) -> str:
+        if not self.content:
+            return "an empty body"
+        kind = self.headers.get("content-type", "").partition(";")[0].strip()
+        return f"{len(self.content)} bytes of {kind or 'no declared type'}"
+
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
@@ -71,12 +95,17 @@ class Call(Generic[T]):
 
     `schemes` are the credentials that it takes, the preferred first; `accepts` the statuses,
     beside 2xx, that are an answer and not an error; `repeatable` whether it may be sent again
-    when nobody knows whether the first try arrived.
+    when nobody knows whether the first try arrived. `service` names the service whose key signs
+    a SERVICE_JWT ("location", "fota"); `max_bytes` bounds the answer's body; `follows` allows
+    redirects of a GET or HEAD (without the credential once the origin changes).
     """
 
     host: ClassVar[Host] = Host.DEVICE_CLOUD
     accepts: ClassVar[frozenset[int]] = frozenset()
     repeatable: ClassVar[bool] = True
+    service: ClassVar[str] = ""
+    max_bytes: ClassVar[int] = 8 * 1024 * 1024
+    follows: ClassVar[bool] = False
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
@@ -90,3 +119,14 @@ class Call(Generic[T]):
     def parse(self, response: Response) -> T:
         """Return the answer as a value. Raises BadAnswer when the body is not what it must be."""
         raise NotImplementedError
+
+    def serves(self) -> str:
+        """Return the id of the one device that the request is for, "" where there is none.
+
+        A service-key JWT names it as its subject (clause D10.4).
+        """
+        return ""
+
+    def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - for subclasses
+        """Return what to try after this refusal, "" where the client's own advice will do."""
+        return ""

@@ -2,9 +2,25 @@
 
 AgentError                  1  it failed
 ├── UsageError              2  the call is wrong, or an extra is not installed
+│   └── ConfigError            a profile or secrets file cannot be used as it is
 ├── RefusedByRule           4  the firmware gate, verification, or "would overwrite"
 ├── CredentialError         5  401, 403, a missing, wrong or expired credential
+│   ├── CredentialMissing      none of the kinds that the call takes is configured
+│   ├── WrongCredential        the kind that was asked for is not one that the call takes
+│   ├── Unauthorized           401: the service did not accept it
+│   └── Forbidden              403: it was accepted and may not do this
+├── ServiceRefusal          1  the service answered, and the same request will not do better
+│   ├── NotFound               404, 410
+│   ├── Conflict               409
+│   ├── PreconditionFailed     412: read it again, then change it
+│   ├── PayloadTooLarge        413: send less at once
+│   └── InvalidRequest         400, 405, 415, 422 and every other 4xx
+├── BadAnswer               1  the answer is not what it must be: its form, its size, a redirect
 └── Unavailable             6  the service cannot be reached, or says "later"
+    ├── Unreachable            DNS, connection, TLS, or the link broke
+    ├── DeadlineExceeded       no whole answer within the time given
+    ├── RateLimited            429
+    └── ServerTrouble          5xx
 """
 
 from __future__ import annotations
@@ -13,14 +29,26 @@ from typing import ClassVar
 
 
 class AgentError(Exception):
-    """Base of every error of this package. `hint` says what to try, "" where nothing helps."""
+    """Base of every error of this package. `hint` says what to try, "" where nothing helps.
+
+    `status` is the HTTP status and `code` the service's own number, None where there is none.
+    """
 
     exit_code: ClassVar[int] = 1
     kind: ClassVar[str] = "failed"
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        status: int | None = None,
+        code: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.hint = hint
+        self.status = status
+        self.code = code
 
 
 class UsageError(AgentError):
@@ -28,6 +56,12 @@ class UsageError(AgentError):
 
     exit_code = 2
     kind = "usage"
+
+
+class ConfigError(UsageError):
+    """A profile or a secrets file cannot be used as it is; the message names file and key."""
+
+    kind = "config"
 
 
 class RefusedByRule(AgentError):
@@ -44,8 +78,106 @@ class CredentialError(AgentError):
     kind = "credentials"
 
 
+class CredentialMissing(CredentialError):
+    """None of the kinds of credential that the call takes is configured."""
+
+
+class WrongCredential(CredentialError):
+    """The kind of credential that was asked for is not one that the call takes: nothing sent."""
+
+
+class Unauthorized(CredentialError):
+    """401: the service did not accept the credential."""
+
+
+class Forbidden(CredentialError):
+    """403: the credential was accepted and may not do this."""
+
+
+class ServiceRefusal(AgentError):
+    """The service answered 4xx: the same request will not do better."""
+
+    kind = "service"
+
+
+class NotFound(ServiceRefusal):
+    """404 or 410: there is no such thing, or no such path."""
+
+    kind = "not-found"
+
+
+class Conflict(ServiceRefusal):
+    """409: it is there already, or in a state that does not allow this."""
+
+    kind = "conflict"
+
+
+class PreconditionFailed(ServiceRefusal):
+    """412: somebody changed it since it was read; read it again, then change it."""
+
+    kind = "precondition-failed"
+
+
+class PayloadTooLarge(ServiceRefusal):
+    """413: send less at once."""
+
+    kind = "too-large"
+
+
+class InvalidRequest(ServiceRefusal):
+    """400, 405, 415, 422 and every other 4xx: the request itself is at fault."""
+
+    kind = "invalid-request"
+
+
+class BadAnswer(AgentError):
+    """The answer is not what it must be: no JSON, too large, another shape, a redirect."""
+
+    kind = "bad-answer"
+
+
 class Unavailable(AgentError):
-    """The service cannot be reached, or asks for a later try (429, 5xx, time-out, DNS)."""
+    """The service cannot be reached, or asks for a later try (429, 5xx, time-out, DNS).
+
+    `retry_after_s` is the time it asked for, None where it did not say; `sent` is False where
+    it is certain that the request never reached the service.
+    """
 
     exit_code = 6
     kind = "unavailable"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        status: int | None = None,
+        code: int | None = None,
+        retry_after_s: float | None = None,
+        sent: bool = True,
+    ) -> None:
+        super().__init__(message, hint=hint, status=status, code=code)
+        self.retry_after_s = retry_after_s
+        self.sent = sent
+
+
+class Unreachable(Unavailable):
+    """DNS, connection or TLS failed, or the link broke while it was used."""
+
+    kind = "unreachable"
+
+
+class DeadlineExceeded(Unavailable):
+    """No whole answer came within the time given."""
+
+    kind = "timeout"
+
+
+class RateLimited(Unavailable):
+    """429: the service wants fewer requests."""
+
+    kind = "rate-limited"
+
+
+class ServerTrouble(Unavailable):
+    """5xx: the fault is the service's own."""

@@ -1,0 +1,67 @@
+"""Email with a password or a user API key, as HTTP Basic (clauses O4.1, O4.5)."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from agent.call import Scheme
+from agent.config.redact import hide
+from agent.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.call import Call
+    from agent.config.secret import Secret
+
+
+class Basic:
+    """A user's own access to the observability service.
+
+    `warning` is never empty: a password is the whole account, a user key ends with the user.
+    """
+
+    scheme: ClassVar[Scheme] = Scheme.BASIC
+
+    def __init__(self, email: str, secret: Secret, *, is_password: bool) -> None:
+        if not email or ":" in email or not email.isprintable():
+            raise ConfigError(f"account.email: {email!r} cannot be used to log in")
+        pair = f"{email}:{secret.reveal()}".encode()
+        self._header = f"Basic {b64encode(pair).decode('ascii')}"
+        hide(self._header.removeprefix("Basic "))
+        self._is_password = is_password
+
+    def __repr__(self) -> str:
+        return f"Basic({'password' if self._is_password else 'user API key'})"
+
+    @property
+    def warning(self) -> str:
+        """What its user should know before using it."""
+        if self._is_password:
+            return (
+                "a password opens the whole account: use a user API key "
+                "(CELLAGENT_USER_API_KEY), or an organization auth token for machines"
+            )
+        return (
+            "a user API key stops working when its user leaves the organization: use an "
+            "organization auth token (CELLAGENT_ORG_TOKEN) for machines"
+        )
+
+    async def headers(self, call: Call[Any]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
+        """Return the Authorization header."""
+        return {"authorization": self._header}
+
+    def forget(self) -> bool:
+        """Return False: nothing was made here, so nothing can be renewed."""
+        return False
+
+    def advice(self, status: int) -> str:
+        """Return what to check after a refusal."""
+        if status not in {401, 403}:
+            return ""
+        return (
+            "check email and key; a user key does not open an organization that requires single "
+            "sign-on, and it stops when the user is removed from the organization: an "
+            "organization auth token has neither limit"
+        )

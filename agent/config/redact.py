@@ -1,0 +1,56 @@
+"""Keeps secrets out of logs and messages, at the sink: whatever the caller forgot, this does not.
+
+Two nets: every `Secret` of this process is known here by its value; and what has the shape of a
+token or a private key is hidden even if nobody ever registered it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from urllib.parse import quote
+
+HIDDEN = "[secret]"
+
+# A shorter value would blot out ordinary words; such a password is refused where it is read.
+SHORTEST = 4
+
+_SHAPES = re.compile(
+    r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)?"  # a JWT, whole or cut
+    r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
+    r"|(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}"
+    r"|\boat_[A-Za-z0-9_-]+"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    re.DOTALL,
+)
+
+_known: set[str] = set()
+_pattern: re.Pattern[str] | None = None
+
+
+def hide(value: str) -> None:
+    """Hide `value` (and its percent-encoded form) in everything that is redacted from now on."""
+    global _pattern  # noqa: PLW0603 - the sink is the process's, and so is what it knows
+    if len(value) < SHORTEST:
+        return
+    added = {value, quote(value, safe="")}
+    if not added <= _known:
+        _known.update(added)
+        # The longest first: one secret may be the start of another.
+        longest_first = sorted(_known, key=len, reverse=True)
+        _pattern = re.compile("|".join(re.escape(known) for known in longest_first))
+
+
+def redact(text: str) -> str:
+    """Return `text` with every known secret, and what has the shape of one, hidden."""
+    if _pattern is not None:
+        text = _pattern.sub(HIDDEN, text)
+    return _SHAPES.sub(HIDDEN, text)
+
+
+class RedactingFormatter(logging.Formatter):
+    """A log formatter whose whole output, traceback included, is redacted."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format as the base class does, then redact."""
+        return redact(super().format(record))

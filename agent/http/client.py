@@ -1,0 +1,242 @@
+"""Sends a `Call`: chooses the credential, retries, renews once, turns refusals into errors."""
+
+from __future__ import annotations
+
+import logging
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from agent.auth.credential import Keyring
+from agent.errors import BadAnswer, ConfigError, Unauthorized, Unavailable
+from agent.http.refusals import refusal
+from agent.http.urls import checked_url, next_url, same_origin
+from agent.retry import PATIENT, wait_before_retry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from agent.auth.credential import Credential
+    from agent.call import Call, Host, Response, Scheme
+    from agent.http.wire import Wire
+    from agent.retry import Patience
+
+T = TypeVar("T")
+
+MAX_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A request that is complete but for the credential."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    content: bytes | None
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class HttpClient:
+    """One way to send every call, whichever service it is for.
+
+    `hosts` are the base URLs; a call to a host that has none is a ConfigError. Clients made by
+    `acting_as` share the wire; closing any of them closes it.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        hosts: Mapping[Host, str],
+        keyring: Keyring | None = None,
+        *,
+        patience: Patience = PATIENT,
+        now: Callable[[], datetime] = _utc_now,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.wire = wire
+        self.keyring = keyring or Keyring()
+        self._hosts = {host: url.rstrip("/") for host, url in hosts.items() if url}
+        self._patience = patience
+        self._now = now
+        self._jitter = jitter
+        for host, url in self._hosts.items():
+            checked_url(url, f"hosts.{host.value}")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.wire.close()
+
+    def acting_as(self, *credentials: Credential) -> HttpClient:
+        """Return a client with these credentials in place of its own of the same kinds."""
+        return HttpClient(
+            self.wire,
+            self._hosts,
+            self.keyring.with_(*credentials),
+            patience=self._patience,
+            now=self._now,
+            jitter=self._jitter,
+        )
+
+    def base_url(self, host: Host) -> str:
+        """Return the base URL of `host`, without a slash at its end. Raises ConfigError."""
+        try:
+            return self._hosts[host]
+        except KeyError:
+            raise ConfigError(
+                f"hosts.{host.value} is not set",
+                hint="choose a profile that names the service (`cellagent config show`)",
+            ) from None
+
+    async def send(
+        self,
+        call: Call[T],
+        *,
+        scheme: Scheme | None = None,
+        patience: Patience | None = None,
+    ) -> T:
+        """Send `call` and return its parsed answer.
+
+        `scheme` asks for one kind of credential instead of the call's own preference;
+        `patience` says how often and how long to try. Raises UsageError (ConfigError),
+        CredentialError, ServiceRefusal, BadAnswer, Unavailable; and at.AtError where a modem
+        makes the credential.
+        """
+        credential = self.keyring.choose(call, scheme)
+        prepared = self._prepare(call)
+        chosen = patience or self._patience
+        try:
+            response = await self._authorized(call, prepared, credential)
+        except Unavailable as error:
+            response = await self._again(error, chosen, call, prepared, credential)
+        try:
+            return call.parse(response)
+        except BadAnswer as error:
+            raise BadAnswer(
+                f"{type(call).__name__}: {error}", hint=error.hint, status=response.status
+            ) from error
+
+    async def _again(
+        self,
+        first: Unavailable,
+        patience: Patience,
+        call: Call[Any],
+        prepared: _Prepared,
+        credential: Credential | None,
+    ) -> Response:
+        """Go on after the first failure, as far as `patience` and the error allow."""
+        import stamina  # only failures pay for it
+
+        tries = 0
+
+        def decide(error: Exception) -> float | bool:
+            wait = wait_before_retry(
+                error, tries, patience, repeatable=call.repeatable, jitter=self._jitter()
+            )
+            if wait is None:
+                return False
+            _log.warning("%s: %s; try again in %.1f s", type(call).__name__, error, wait)
+            return wait
+
+        async for step in stamina.retry_context(
+            on=decide, attempts=patience.attempts, timeout=patience.total_s
+        ):
+            with step:
+                tries += 1
+                # The failure that led here was the first try; only its wait is still to come.
+                if tries == 1:
+                    raise first
+                return await self._authorized(call, prepared, credential)
+        raise AssertionError("stamina ends by returning or by raising")
+
+    async def _authorized(
+        self, call: Call[Any], prepared: _Prepared, credential: Credential | None
+    ) -> Response:
+        """Send with the credential; after a 401 with a renewed one, once."""
+        if credential is None:
+            return await self._followed(call, prepared, {}, None)
+        secret = await credential.headers(call)
+        try:
+            return await self._followed(call, prepared, secret, credential)
+        except Unauthorized:
+            if not credential.forget():
+                raise
+        secret = await credential.headers(call)
+        return await self._followed(call, prepared, secret, credential)
+
+    async def _followed(
+        self,
+        call: Call[Any],
+        prepared: _Prepared,
+        secret: Mapping[str, str],
+        credential: Credential | None,
+    ) -> Response:
+        """Send; follow redirects as far as the call allows, the secret only within its origin."""
+        url = prepared.url
+        headers: Mapping[str, str] = {**prepared.headers, **secret}
+        for _ in range(MAX_REDIRECTS + 1):
+            response = await self.wire.exchange(
+                prepared.method,
+                url,
+                headers=headers,
+                content=prepared.content,
+                max_bytes=call.max_bytes,
+            )
+            place = response.headers.get("location", "")
+            if not (call.follows and place and response.status in _REDIRECTS):
+                return self._accepted(call, response, credential)
+            if prepared.method not in {"GET", "HEAD"}:
+                return self._accepted(call, response, credential)
+            url = next_url(url, place)
+            if not same_origin(prepared.url, url):
+                # Once away it stays away: a hop back home may be the other host's doing.
+                headers = prepared.headers
+        raise BadAnswer(f"{type(call).__name__}: more than {MAX_REDIRECTS} redirects")
+
+    def _accepted(
+        self, call: Call[Any], response: Response, credential: Credential | None
+    ) -> Response:
+        if 200 <= response.status < 300 or response.status in call.accepts:
+            return response
+
+        def advise(status: int, code: int | None) -> str:
+            own = call.advice(status, code)
+            return own or (credential.advice(status) if credential is not None else "")
+
+        raise refusal(type(call).__name__, response, now=self._now(), advise=advise)
+
+    def _prepare(self, call: Call[Any]) -> _Prepared:
+        request = call.request()
+        url = self.base_url(call.host) + request.path
+        if request.query:
+            url += "?" + urlencode(request.query, quote_via=quote, safe="")
+        headers = {"accept": "application/json"}
+        content = request.content
+        if request.json is not msgspec.UNSET:
+            content = msgspec.json.encode(request.json)
+            headers["content-type"] = "application/json"
+        headers.update({name.lower(): value for name, value in request.headers.items()})
+        return _Prepared(request.method, url, headers, content)

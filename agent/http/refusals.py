@@ -1,0 +1,150 @@
+"""From an answer that says no to the exception that says why and what to try. Pure."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agent.errors import (
+    AgentError,
+    BadAnswer,
+    Conflict,
+    DeadlineExceeded,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    PreconditionFailed,
+    RateLimited,
+    ServerTrouble,
+    Unauthorized,
+)
+from agent.retry import http_date, retry_after
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from agent.call import Response
+
+    Advise = Callable[[int, int | None], str]
+
+LONGEST_TEXT = 300
+"""Characters of the service's own words that a message quotes."""
+NOTABLE_SKEW_S = 60.0
+"""What servers commonly allow a token's times to be off by."""
+
+_REFUSALS: dict[int, type[AgentError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: NotFound,
+    412: PreconditionFailed,
+    413: PayloadTooLarge,
+}
+_TITLE = re.compile(r"<(title|h1)[^>]*>(.{1,500}?)</\1", re.IGNORECASE | re.DOTALL)
+
+
+def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> AgentError:
+    """Return the error for an answer that is no success.
+
+    `what` names the call; `now` is this machine's clock (aware), against which the service's is
+    compared when it refuses a credential; `advise` gives what to try, from status and code.
+    """
+    status = response.status
+    code, text = said(response)
+    advice = advise(status, code)
+    message = f"{what}: the service answered {status} {_phrase(status)}"
+    if text:
+        message += f": {text}"
+    if status == 429 or status >= 500 or status in {408, 425}:
+        later = {408: DeadlineExceeded, 429: RateLimited}.get(status, ServerTrouble)
+        return later(
+            message,
+            hint=advice,
+            status=status,
+            code=code,
+            retry_after_s=retry_after(response.headers, now),
+        )
+    if status < 400:
+        place = response.headers.get("location", "")[:LONGEST_TEXT]
+        redirect = f"{what}: the service redirects to {place!r}, which is not followed"
+        return BadAnswer(redirect if place else message, hint=advice, status=status, code=code)
+    if status == 401:
+        advice = "; ".join(filter(None, (skew_hint(response, now), advice)))
+    return _REFUSALS.get(status, InvalidRequest)(message, hint=advice, status=status, code=code)
+
+
+def skew_hint(response: Response, now: datetime) -> str:
+    """Return a sentence about the clocks if this machine's and the service's differ, else ""."""
+    theirs = http_date(response.headers.get("date", ""))
+    if theirs is None:
+        return ""
+    ahead = (now - theirs).total_seconds()
+    if abs(ahead) < NOTABLE_SKEW_S:
+        return ""
+    return (
+        f"this machine's clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} "
+        "the service's: set it right first"
+    )
+
+
+def said(response: Response) -> tuple[int | None, str]:
+    """Return the service's own error number and words, whatever form they have.
+
+    Forms met: {code, message}; {error: {code, message, type}} with a text or nested lists of
+    texts; an array of strings; a bare string; HTML; nothing.
+    """
+    try:
+        body = msgspec.json.decode(response.content) if response.content else None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None, _shorten(_plain(response.content[: 64 * 1024]))
+    code: int | None = None
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        if isinstance(inner, dict):
+            number = inner.get("code")
+            code = number if isinstance(number, int) and not isinstance(number, bool) else None
+            body = inner.get("message", inner.get("errors", inner.get("detail")))
+        else:
+            body = inner
+    return code, _shorten("; ".join(_texts(body)))
+
+
+def _texts(value: Any, path: str = "", depth: int = 0) -> list[str]:
+    """Return the texts in a nest of objects and arrays, each behind the path that leads to it."""
+    if value is None or depth > 12:
+        return []
+    if isinstance(value, dict):
+        found: list[str] = []
+        for key, inner in list(value.items())[:20]:
+            found += _texts(inner, f"{path}.{key}" if path else str(key), depth + 1)
+        return found
+    if isinstance(value, list):
+        return [text for inner in value[:20] for text in _texts(inner, path, depth + 1)]
+    return [f"{path}: {value}" if path else str(value)]
+
+
+def _plain(body: bytes) -> str:
+    text = body.decode("utf-8", "replace")
+    title = _TITLE.search(text)
+    if title:
+        return unescape(re.sub(r"<[^>]*>", " ", title.group(2)))
+    return "" if "<" in text[:200] else text
+
+
+def _shorten(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "(no standard status)"

@@ -1,0 +1,70 @@
+"""Which URLs may be used at all, and which of two are the same place. Pure."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from agent.errors import BadAnswer, ConfigError
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def checked_url(url: str, what: str) -> SplitResult:
+    """Return `url` in parts. Raises ConfigError unless it is https, or http on loopback (D1.1).
+
+    `what` names the setting, or where the URL came from.
+    """
+    try:
+        parts = urlsplit(url)
+        port_is_number = parts.port is None or parts.port > 0
+    except ValueError as error:
+        raise ConfigError(f"{what}: {url!r} is no URL ({error})") from error
+    if parts.scheme not in _PORTS or not parts.hostname or not port_is_number:
+        raise ConfigError(f"{what}: {url!r} is no http or https URL")
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError(
+            f"{what}: a URL may not carry a user name or a password",
+            hint="keep the secret in the environment or in the secrets file",
+        )
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise ConfigError(
+            f"{what}: {url!r} is not encrypted",
+            hint="use https; plain http is for loopback addresses only",
+        )
+    return parts
+
+
+def same_origin(first: str, second: str) -> bool:
+    """Tell whether scheme, host and port agree: what must be so for a secret to be sent."""
+    return _origin(urlsplit(first)) == _origin(urlsplit(second))
+
+
+def next_url(url: str, place: str) -> str:
+    """Return where a redirect from `url` to `place` leads.
+
+    Raises BadAnswer for what is no URL, or is not encrypted while `url` is.
+    """
+    try:
+        target = urljoin(url, place)
+        checked_url(target, "redirect")
+    except (ConfigError, ValueError) as error:
+        raise BadAnswer(f"a redirect that cannot be followed: {error}") from error
+    if url.startswith("https:") and not target.startswith("https:"):
+        raise BadAnswer("a redirect from https to http is not followed")
+    return target
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine by its name or address alone; nothing is resolved."""
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _origin(parts: SplitResult) -> tuple[str, str, int]:
+    host = (parts.hostname or "").lower().rstrip(".")
+    return parts.scheme, host, parts.port or _PORTS.get(parts.scheme, 0)

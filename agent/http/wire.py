@@ -1,0 +1,255 @@
+"""The one module that knows httpx: connections, deadlines, caps; foreign errors become ours.
+
+Nothing here knows a credential: headers come as arguments and go where they are sent, no further.
+Redirects are never followed here, cookies never kept, and the environment is never asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import zlib
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+
+from agent import __version__
+from agent.call import Response
+from agent.errors import (
+    AgentError,
+    BadAnswer,
+    ConfigError,
+    DeadlineExceeded,
+    Unreachable,
+    UsageError,
+)
+from agent.http.urls import checked_url
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+
+USER_AGENT = f"cellagent/{__version__}"
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long one exchange may take."""
+
+    connect_s: float = 10.0
+    read_s: float = 30.0
+    """The longest silence between two pieces of the answer."""
+    whole_s: float = 60.0
+    """From the first byte out to the last byte in; a slow drip ends here."""
+
+
+class Stream:
+    """An answer whose body is still on its way."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        self.headers: dict[str, str] = {k.lower(): v for k, v in response.headers.items()}
+        self._response = response
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body as it came, undecoded. Raises Unreachable, DeadlineExceeded."""
+        with _ours(str(self._response.url.host)):
+            async for chunk in self._response.aiter_raw():
+                yield chunk
+
+
+class Wire:
+    """Connections that every client of the process may share; close it once."""
+
+    def __init__(
+        self,
+        *,
+        ca_file: str = "",
+        proxy: str = "",
+        deadlines: Deadlines | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.deadlines = deadlines or Deadlines()
+        self._ca_file = ca_file
+        self._proxy = proxy
+        self._transport = transport
+        self._client: httpx.AsyncClient | None = None
+
+    async def exchange(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes | None = None,
+        max_bytes: int,
+    ) -> Response:
+        """Send one request and return its answer, whatever its status.
+
+        Raises Unreachable, DeadlineExceeded, BadAnswer (more than `max_bytes`), ConfigError.
+        """
+        try:
+            async with (
+                asyncio.timeout(self.deadlines.whole_s),
+                self.open(method, url, headers=headers, content=content) as stream,
+            ):
+                body = await _read(stream, max_bytes)
+        except TimeoutError as error:
+            raise DeadlineExceeded(
+                f"no whole answer within {self.deadlines.whole_s:g} s"
+            ) from error
+        return Response(stream.status, stream.headers, body)
+
+    @asynccontextmanager
+    async def open(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | AsyncIterable[bytes] | None = None,
+        address: str = "",
+    ) -> AsyncIterator[Stream]:
+        """Send one request and hand out its answer while the body is still coming.
+
+        For images and large files: the caller bounds size and whole time, and sees redirects as
+        they are. `address` is the IP address to connect to, already checked by the caller; the
+        name in `url` is still what the certificate must be for.
+        """
+        checked_url(url, "URL")
+        given = {"user-agent": USER_AGENT, "accept-encoding": "identity", **(headers or {})}
+        target, extensions = httpx.URL(url), {}
+        if address:
+            extensions["sni_hostname"] = target.host
+            given["host"] = target.netloc.decode("ascii")
+            target = target.copy_with(host=address)
+        client = self._opened()
+        with _ours(target.host if not address else f"{httpx.URL(url).host} ({address})"):
+            request = client.build_request(
+                method, target, headers=given, content=content, extensions=extensions
+            )
+            response = await client.send(request, stream=True)
+        try:
+            yield Stream(response)
+        finally:
+            # Closing reads nothing more, so it needs no deadline of its own.
+            await response.aclose()
+
+    async def close(self) -> None:
+        """Close the connections; the wire opens anew when it is used again."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def _opened(self) -> httpx.AsyncClient:
+        if self._client is None:
+            limits = self.deadlines
+            self._client = httpx.AsyncClient(
+                verify=tls_context(self._ca_file),
+                proxy=self._proxy or None,
+                trust_env=False,
+                follow_redirects=False,
+                timeout=httpx.Timeout(limits.read_s, connect=limits.connect_s),
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+                transport=self._transport,
+            )
+        return self._client
+
+
+@lru_cache(maxsize=4)
+def tls_context(ca_file: str = "") -> ssl.SSLContext:
+    """Return the TLS settings of this process, made once per CA file: reading CAs costs 30 ms.
+
+    Without a CA file the system's own store is trusted, and certifi's where there is none.
+    SSL_CERT_FILE, SSL_CERT_DIR and SSLKEYLOGFILE are not read.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if ca_file:
+        try:
+            context.load_verify_locations(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"hosts.ca_file: cannot use {ca_file} ({error})") from error
+        return context
+    paths = ssl.get_default_verify_paths()
+    # The openssl_ names are what was compiled in; the others may come from the environment.
+    cafile, capath = Path(paths.openssl_cafile), Path(paths.openssl_capath)
+    if cafile.is_file():
+        context.load_verify_locations(cafile=cafile)
+    elif capath.is_dir() and any(capath.iterdir()):
+        context.load_verify_locations(capath=capath)
+    else:
+        import certifi
+
+        context.load_verify_locations(cafile=certifi.where())
+    return context
+
+
+async def _read(stream: Stream, max_bytes: int) -> bytes:
+    """Return the whole body, decoded if it was sent compressed all the same."""
+    declared = stream.headers.get("content-length", "")
+    if declared.isdecimal() and len(declared) < 19 and int(declared) > max_bytes:
+        raise BadAnswer(f"the answer has {declared} bytes; at most {max_bytes} are read")
+    encoding = stream.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in {"", "identity", "gzip", "deflate"}:
+        raise BadAnswer(f"the answer is encoded as {encoding[:40]!r}, which was not asked for")
+    inflate = zlib.decompressobj(47) if encoding in {"gzip", "deflate"} else None
+    body = bytearray()
+    async for chunk in stream.chunks():
+        try:
+            # One byte more than allowed is enough to know, and bounds a bomb.
+            room = max_bytes + 1 - len(body)
+            body += inflate.decompress(chunk, room) if inflate else chunk
+        except zlib.error as error:
+            raise BadAnswer("the compressed answer is damaged") from error
+        if len(body) > max_bytes:
+            raise BadAnswer(f"the answer is larger than {max_bytes} bytes")
+    return bytes(body)
+
+
+@contextmanager
+def _ours(host: str) -> Iterator[None]:
+    """Turn what httpx raises into this package's errors; the one place that does."""
+    try:
+        yield
+    except httpx.ConnectTimeout as error:
+        raise Unreachable(f"{host} did not answer the connection in time", sent=False) from error
+    except httpx.PoolTimeout as error:
+        raise Unreachable(f"no free connection to {host}", sent=False) from error
+    except httpx.TimeoutException as error:
+        raise DeadlineExceeded(f"{host} fell silent") from error
+    except (httpx.ConnectError, httpx.ProxyError) as error:
+        raise _not_connected(host, error) from error
+    except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        raise ConfigError(f"cannot use the URL of {host}: {error}") from error
+    except httpx.LocalProtocolError as error:
+        # Its text may quote the header that h11 refused, and that may be a credential.
+        raise UsageError(f"the request to {host} is no valid HTTP") from error
+    except (httpx.HTTPError, OSError) as error:
+        reason = str(error) or type(error).__name__
+        raise Unreachable(f"the connection to {host} broke: {reason}") from error
+
+
+def _not_connected(host: str, error: httpx.TransportError) -> AgentError:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return Unreachable(
+                f"{host}: its certificate cannot be trusted ({cause.verify_message})",
+                hint="check this machine's clock; a CA of its own goes into hosts.ca_file",
+                sent=False,
+            )
+        if isinstance(cause, ssl.SSLError):
+            return Unreachable(f"{host}: TLS failed ({cause.reason or cause})", sent=False)
+        if isinstance(cause, socket.gaierror):
+            return Unreachable(
+                f"{host}: the name cannot be resolved",
+                hint="check the spelling in the profile, and this machine's network",
+                sent=False,
+            )
+        cause = cause.__cause__ or cause.__context__
+    return Unreachable(f"{host}: {str(error) or 'cannot connect'}", sent=False)

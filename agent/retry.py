@@ -1,0 +1,87 @@
+"""When a call is sent again, and how long to wait before that. Pure: times are arguments."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+from agent.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LONGEST_RETRY_AFTER_S = 3600.0
+"""What a service asks for beyond this is taken as this: a garbled clock must not silence us."""
+
+_SECONDS = re.compile(r"\d+(\.\d+)?")
+# 408 and 425 ask for another try; the others are what the vendor's own clients repeat.
+_TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+# The service says itself that it did not take the request: safe even for what may not repeat.
+_NOT_TAKEN = frozenset({425, 429, 503})
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often and how long a call is tried before its error is the caller's."""
+
+    attempts: int = 4
+    first_s: float = 1.0
+    """The wait after the first failure; it doubles with each."""
+    cap_s: float = 30.0
+    """The longest wait; a service that asks for more is left to the caller."""
+    total_s: float = 120.0
+    """No try starts later than this after the first."""
+
+
+PATIENT = Patience()
+ONCE = Patience(attempts=1)
+"""For callers that keep the request themselves and come back later (the outbox)."""
+
+
+def wait_before_retry(
+    error: Exception, attempt: int, patience: Patience, *, repeatable: bool, jitter: float
+) -> float | None:
+    """Return the seconds to wait before try `attempt` + 1; None where it must not be repeated.
+
+    `jitter` is in 0..1 and only ever lengthens the wait, by up to a quarter.
+    """
+    if not isinstance(error, Unavailable):
+        return None
+    if error.status is not None and error.status not in _TRY_AGAIN:
+        return None
+    if not repeatable and error.sent and error.status not in _NOT_TAKEN:
+        return None
+    backoff = min(patience.first_s * 2.0 ** (attempt - 1), patience.cap_s)
+    asked = error.retry_after_s or 0.0
+    if asked > patience.cap_s:
+        return None
+    return max(backoff, asked) * (1 + jitter / 4)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return what `retry-after` asks for in seconds, 0..3600; None if absent or garbled.
+
+    A date is measured against the service's own `date` header where there is one, so that a
+    wrong clock on either side does not matter; else against `now` (aware).
+    """
+    text = headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(text):
+        # A number of many digits is cut before it is parsed: int() and float() bound theirs.
+        return min(float(text[:16]), LONGEST_RETRY_AFTER_S)
+    when = http_date(text)
+    if when is None:
+        return None
+    wait = (when - (http_date(headers.get("date", "")) or now)).total_seconds()
+    return min(max(wait, 0.0), LONGEST_RETRY_AFTER_S)
+
+
+def http_date(text: str) -> datetime | None:
+    """Return an HTTP date (any of the three forms of RFC 9110 clause 5.6.7), None if it is none."""
+    try:
+        when = parsedate_to_datetime(text)
+        return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return None

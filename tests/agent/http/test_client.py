@@ -1,0 +1,306 @@
+"""The client against answers that a real server would hardly give on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+import stamina
+from odd_answers import odd_wire
+
+from agent.auth.api_key import ApiKey
+from agent.auth.credential import Keyring
+from agent.auth.project_key import ProjectKey
+from agent.call import Call, Host, Request, Response, Scheme
+from agent.config.secret import Secret
+from agent.errors import (
+    AgentError,
+    BadAnswer,
+    ConfigError,
+    Conflict,
+    CredentialMissing,
+    DeadlineExceeded,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    PreconditionFailed,
+    RateLimited,
+    ServerTrouble,
+    Unauthorized,
+    Unreachable,
+    WrongCredential,
+)
+from agent.http import HttpClient, Wire
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+KEY = "test-api-key-canary-0123456789"
+BASE = "https://cloud.example"
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Call[Any]):
+    schemes = (Scheme.API_KEY,)
+
+    def request(self) -> Request:
+        return Request("GET", "/v1/thing", query=(("transform", "{'a b': id}"), ("x", "ä&=")))
+
+    def parse(self, response: Response) -> Any:
+        return response.json()
+
+
+@dataclass(frozen=True, slots=True)
+class Write(Call[int]):
+    schemes = (Scheme.API_KEY,)
+    repeatable = False
+
+    def request(self) -> Request:
+        return Request("POST", "/v1/thing", json={"a": [1, None]})
+
+    def parse(self, response: Response) -> int:
+        return response.status
+
+
+class ReadFollowing(Read):
+    follows = True
+
+
+@pytest.fixture(autouse=True)
+def no_waiting():
+    stamina.set_testing(True, attempts=10, cap=True)
+    yield
+    stamina.set_testing(False)
+
+
+def client(answer, **settings: Any) -> HttpClient:
+    wire = odd_wire(answer)
+    return HttpClient(
+        wire,
+        {Host.DEVICE_CLOUD: BASE},
+        Keyring([ApiKey(Secret(KEY))]),
+        now=lambda: NOW,
+        jitter=lambda: 0.0,
+        **settings,
+    )
+
+
+async def test_a_call_carries_its_credential_and_its_query_is_quoted() -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json={"ok": True})
+
+    assert await client(answer).send(Read()) == {"ok": True}
+    (request,) = seen
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.url.query == b"transform=%7B%27a%20b%27%3A%20id%7D&x=%C3%A4%26%3D"
+    assert request.headers["accept"] == "application/json"
+
+
+async def test_json_is_sent_with_its_content_type() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.headers["content-type"] == "application/json"
+        assert request.content == b'{"a":[1,null]}'
+        return httpx.Response(202)
+
+    assert await client(answer).send(Write()) == 202
+
+
+STATUSES = [
+    # status, its exception, requests made by a repeatable call, and by one that is not
+    (301, BadAnswer, 1, 1),
+    (400, InvalidRequest, 1, 1),
+    (401, Unauthorized, 1, 1),
+    (403, Forbidden, 1, 1),
+    (404, NotFound, 1, 1),
+    (408, DeadlineExceeded, 4, 1),
+    (409, Conflict, 1, 1),
+    (412, PreconditionFailed, 1, 1),
+    (413, PayloadTooLarge, 1, 1),
+    (422, InvalidRequest, 1, 1),
+    (429, RateLimited, 4, 4),
+    (500, ServerTrouble, 4, 1),
+    (501, ServerTrouble, 1, 1),
+    (503, ServerTrouble, 4, 4),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "reads", "writes"), STATUSES)
+async def test_each_status_ends_in_its_exception_after_a_bounded_number_of_tries(
+    status: int, kind: type[AgentError], reads: int, writes: int
+) -> None:
+    for call, expected in ((Read(), reads), (Write(), writes)):
+        made = 0
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            nonlocal made
+            made += 1
+            return httpx.Response(status, json={"code": status * 100, "message": "said so"})
+
+        with pytest.raises(kind, match="said so") as caught:
+            await client(answer).send(call)
+        assert type(caught.value) is kind
+        assert (caught.value.status, caught.value.code) == (status, status * 100)
+        assert made == expected
+
+
+async def test_a_call_that_succeeds_on_the_third_try_returns_its_answer() -> None:
+    answers = iter([httpx.Response(503), httpx.Response(429), httpx.Response(200, json=7)])
+    assert await client(lambda request: next(answers)).send(Read()) == 7
+
+
+async def test_a_service_that_asks_for_a_long_wait_is_left_to_the_caller() -> None:
+    made = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        made.append(request)
+        return httpx.Response(429, headers={"Retry-After": "900"})
+
+    with pytest.raises(RateLimited) as caught:
+        await client(answer).send(Read())
+    assert caught.value.retry_after_s == 900
+    assert len(made) == 1
+
+
+async def test_what_never_reached_the_service_is_tried_again_even_if_not_repeatable() -> None:
+    made = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        made.append(request)
+        if len(made) < 3:
+            raise httpx.ConnectError("refused")
+        return httpx.Response(202)
+
+    assert await client(answer).send(Write()) == 202
+
+
+async def test_what_may_have_arrived_is_not_sent_twice_if_not_repeatable() -> None:
+    made = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        made.append(request)
+        raise httpx.ReadError("reset")
+
+    with pytest.raises(Unreachable):
+        await client(answer).send(Write())
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "expected"),
+    [
+        (b'{"code":40410,"message":"no such device"}', "application/json", "no such device"),
+        (b'["first","second"]', "application/json", "first; second"),
+        (
+            b'{"error":{"code":1000,"message":{"0":{"metrics":{"up":["Not a valid integer."]}}}}}',
+            "application/json",
+            "0.metrics.up: Not a valid integer.",
+        ),
+        (b"<html><head><title>502 Bad &amp; Gateway</title>", "text/html", "502 Bad & Gateway"),
+        (b"plain words", "text/plain", "plain words"),
+        (b'"a string"', "application/json", "a string"),
+        (b"", "", "400 Bad Request"),
+        (b"\xff\xfe\x00", "application/octet-stream", "400 Bad Request"),
+        (b"[" * 100_000, "application/json", "400 Bad Request"),
+        (b'{"message":{"message":{}}}', "application/json", "400 Bad Request"),
+    ],
+    ids=["code", "array", "nested", "html", "text", "string", "empty", "bytes", "deep", "odd"],
+)
+async def test_every_form_of_an_error_body_is_read(body: bytes, kind: str, expected: str) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(400, content=body, headers={"content-type": kind})
+
+    with pytest.raises(InvalidRequest) as caught:
+        await client(answer).send(Read())
+    assert expected in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (httpx.Response(200, content=b"<html>"), "expected JSON, got 6 bytes"),
+        (httpx.Response(200, content=b""), "expected JSON, got an empty body"),
+        (httpx.Response(200, content=b"[" * 100_000), "expected JSON"),
+        (httpx.Response(200, content=b'{"a": NaN}'), "expected JSON"),
+        (httpx.Response(200, content=b"x" * (9 * 1024 * 1024)), "at most 8388608 are read"),
+        (
+            httpx.Response(200, stream=httpx.ByteStream(b"x"), headers={"content-encoding": "br"}),
+            "which was not asked for",
+        ),
+    ],
+    ids=["html", "empty", "deep", "nan", "large", "brotli"],
+)
+@pytest.mark.contract("O1.5")
+async def test_an_answer_that_is_not_what_it_must_be_is_named(
+    response: httpx.Response, expected: str
+) -> None:
+    with pytest.raises(BadAnswer, match=expected):
+        await client(lambda request: response).send(Read())
+
+
+@pytest.mark.contract("D1.2", "D1.5")
+async def test_a_call_with_the_wrong_kind_is_refused_before_it_is_sent() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise AssertionError("nothing may be sent")
+
+    with pytest.raises(WrongCredential, match="takes no device JWT: it takes API key"):
+        await client(answer).send(Read(), scheme=Scheme.DEVICE_JWT)
+    wire = odd_wire(answer)
+    keyring = Keyring([ProjectKey(Secret("project-key-of-the-test"))])
+    bare = HttpClient(wire, {Host.DEVICE_CLOUD: BASE}, keyring)
+    with pytest.raises(CredentialMissing, match="needs API key; configured: project key") as caught:
+        await bare.send(Read())
+    assert "CELLAGENT_API_KEY" in caught.value.hint
+
+
+async def test_a_host_without_a_url_is_a_configuration_error() -> None:
+    bare = HttpClient(Wire(), {}, Keyring([ApiKey(Secret(KEY))]))
+    with pytest.raises(ConfigError, match=r"hosts\.device_cloud is not set"):
+        await bare.send(Read())
+
+
+@pytest.mark.contract("D1.1")
+@pytest.mark.parametrize(
+    "url",
+    ["http://cloud.example", "ftp://cloud.example", "cloud.example", "https://", "http://10.0.0.1"],
+)
+def test_a_base_url_is_https_or_on_loopback(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"hosts\.device_cloud"):
+        HttpClient(Wire(), {Host.DEVICE_CLOUD: url})
+    for loopback in ("http://127.0.0.1:1", "http://localhost:8080", "http://[::1]:9/base"):
+        HttpClient(Wire(), {Host.DEVICE_CLOUD: loopback})
+
+
+async def test_clock_skew_is_named_when_a_credential_is_refused() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(401, headers={"Date": "Fri, 02 Jan 2026 03:00:00 GMT"})
+
+    with pytest.raises(Unauthorized) as caught:
+        await client(answer).send(Read())
+    assert "this machine's clock is 245 s ahead of the service's" in caught.value.hint
+    assert "account page" in caught.value.hint
+
+
+async def test_a_redirect_is_followed_only_where_the_call_allows_it() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/thing":
+            return httpx.Response(307, headers={"location": "/v2/thing"})
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        return httpx.Response(200, json=1)
+
+    with pytest.raises(BadAnswer, match="redirects to '/v2/thing', which is not followed"):
+        await client(answer).send(Read())
+    assert await client(answer).send(ReadFollowing()) == 1
+
+
+async def test_an_endless_redirect_ends() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(302, headers={"location": str(request.url)})
+
+    with pytest.raises(BadAnswer, match="more than 5 redirects"):
+        await client(answer).send(ReadFollowing())
