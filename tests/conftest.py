@@ -61,3 +61,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
     ):
         report.outcome = "failed"
         report.longrepr = f"CELLAGENT_REQUIRE_ALL is set, yet it was skipped: {report.longrepr}"
+
+
+@pytest.fixture
+async def standin(tmp_path: Path):
+    """Run a stand-in cloud in this test's loop: see tests/support/standin.py."""
+    from standin import running_standin
+
+    async with running_standin(tmp_path / "standin") as running:
+        yield running

@@ -1,0 +1,52 @@
+"""The stand-in's own time: it runs with the machine's, and tests move it."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+
+class Clock:
+    """Seconds since 1970, UTC. Trials, grace periods and delays all read it, and nothing else."""
+
+    def __init__(self) -> None:
+        self._offset_s = 0.0
+        self._frozen_at: float | None = None
+
+    def time(self) -> float:
+        """Return the time as Unix seconds."""
+        return time.time() + self._offset_s if self._frozen_at is None else self._frozen_at
+
+    def now(self) -> datetime:
+        """Return the time as an aware datetime in UTC."""
+        return datetime.fromtimestamp(self.time(), UTC)
+
+    def iso(self) -> str:
+        """Return the time as the device cloud writes it: ISO 8601, milliseconds, `Z`."""
+        return iso(self.time())
+
+    def advance(self, seconds: float) -> None:
+        """Move forward; negative moves back."""
+        if self._frozen_at is None:
+            self._offset_s += seconds
+        else:
+            self._frozen_at += seconds
+
+    def set(self, unix_s: float) -> None:
+        """Jump to a time, and run on from there unless frozen."""
+        self.advance(unix_s - self.time())
+
+    def freeze(self) -> None:
+        """Stand still until moved: what a test wants."""
+        self._frozen_at = self.time()
+
+    @property
+    def offset_s(self) -> float:
+        """How far this clock is ahead of the machine's, in seconds."""
+        return self.time() - time.time()
+
+
+def iso(unix_s: float) -> str:
+    """Return Unix seconds as ISO 8601 UTC with milliseconds and `Z` (clause D2.3)."""
+    whole = datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")
+    return whole.removesuffix("+00:00") + "Z"

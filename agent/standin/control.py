@@ -1,0 +1,158 @@
+"""The control endpoint: what a test switches while the stand-in runs, behind its own token.
+
+`POST /control` takes an object of any of these, applies them in this order and answers with the
+state that `GET /control` shows:
+
+- `clock`: {"advance_s": n} or {"set": unix seconds} or {"freeze": true}
+- `settings`: {name: value} of `agent.standin.state.Settings`
+- `faults`: a list of fault specifications as `--fault` takes them; [] clears them
+- `plan`: a plan's name, of the team; `role`: the owner's role in it
+- `location`: {"organization/project": bool}
+- `rotate_api_key`: true; the new key stands in the answer, this once
+- `trial_started`: Unix seconds, when the evaluation token was made
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from secrets import compare_digest
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.requests import Request
+
+from agent.standin.device_cloud.refusals import bad_request, unauthorized
+from agent.standin.dispatch import Endpoint
+from agent.standin.errors import JSON
+from agent.standin.state import EMAIL, Settings, issue_api_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    from agent.standin.state import Cloud
+
+CONTROL_PATH = "/control"
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of the control endpoint."""
+
+    async def show(request: Request) -> Response:
+        _check(request, cloud)
+        return JSON(_state(cloud))
+
+    async def change(request: Request) -> Response:
+        _check(request, cloud)
+        try:
+            wishes = msgspec.json.decode(await request.body(), type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise bad_request(f"the body is no JSON object: {error}") from error
+        unknown = wishes.keys() - _CHANGES.keys()
+        if unknown:
+            raise bad_request(f"unknown: {', '.join(sorted(unknown))}")
+        shown: dict[str, Any] = {}
+        for name, apply in _CHANGES.items():
+            if name in wishes:
+                try:
+                    shown |= apply(cloud, wishes[name]) or {}
+                except (TypeError, ValueError, KeyError, AttributeError) as error:
+                    raise bad_request(f"{name}: {error}") from error
+        return JSON({**_state(cloud), **shown})
+
+    return [
+        Endpoint(CONTROL_PATH, show, methods=["GET"]),
+        Endpoint(CONTROL_PATH, change, methods=["POST"]),
+    ]
+
+
+def _check(request: Request, cloud: Cloud) -> None:
+    given = request.headers.get("authorization", "")
+    if not compare_digest(given.encode(), f"Bearer {cloud.control_token}".encode()):
+        raise unauthorized("the control token opens this, and nothing else does")
+
+
+def _state(cloud: Cloud) -> dict[str, Any]:
+    from agent.standin.faults import active
+
+    return {
+        "clock": cloud.clock.iso(),
+        "settings": asdict(cloud.settings),
+        "faults": active(cloud),
+        "plan": cloud.table("teams").get(cloud.team_id)["plan"],
+    }
+
+
+def _clock(cloud: Cloud, wish: dict[str, Any]) -> None:
+    if wish.get("freeze"):
+        cloud.clock.freeze()
+    if "set" in wish:
+        cloud.clock.set(float(wish["set"]))
+    cloud.clock.advance(float(wish.get("advance_s", 0)))
+
+
+def _settings(cloud: Cloud, wish: dict[str, Any]) -> None:
+    kinds = {field.name: field.type for field in fields(Settings)}
+    for name, value in wish.items():
+        if name not in kinds:
+            raise ValueError(f"no setting {name!r}; there are {', '.join(kinds)}")
+        current = getattr(cloud.settings, name)
+        if isinstance(value, bool) is not isinstance(current, bool):
+            raise ValueError(f"{name} is of type {kinds[name]}")
+        setattr(cloud.settings, name, type(current)(value))
+
+
+def _faults(cloud: Cloud, wish: list[str]) -> None:
+    from agent.standin.faults import install
+
+    install(cloud, wish)
+
+
+def _plan(cloud: Cloud, wish: str) -> None:
+    team = cloud.table("teams").get(cloud.team_id)
+    cloud.table("teams").put(cloud.team_id, {**team, "plan": str(wish)})
+
+
+def _role(cloud: Cloud, wish: str) -> None:
+    table = cloud.table("api_keys")
+    for key, record in table.items():
+        if record["email"] == EMAIL and record["team"] == cloud.team_id:
+            table.put(key, {**record, "role": str(wish)})
+
+
+def _location(cloud: Cloud, wish: dict[str, bool]) -> None:
+    projects = cloud.table("projects")
+    for name, enabled in wish.items():
+        if name not in projects:
+            raise ValueError(f"no project {name!r}")
+        projects.put(name, {**projects.get(name), "location": bool(enabled)})
+
+
+def _rotate(cloud: Cloud, wish: bool) -> dict[str, Any] | None:
+    if not wish:
+        return None
+    role = next(
+        record["role"]
+        for record in cloud.table("api_keys").values()
+        if record["email"] == EMAIL and record["team"] == cloud.team_id
+    )
+    return {"api_key": issue_api_key(cloud, EMAIL, cloud.team_id, role)}
+
+
+def _trial(cloud: Cloud, wish: float) -> None:
+    table = cloud.table("evaluation_tokens")
+    table.put(cloud.team_id, {**table.get(cloud.team_id), "created_at": float(wish)})
+
+
+_CHANGES: dict[str, Callable[[Cloud, Any], dict[str, Any] | None]] = {
+    "clock": _clock,
+    "settings": _settings,
+    "faults": _faults,
+    "plan": _plan,
+    "role": _role,
+    "location": _location,
+    "rotate_api_key": _rotate,
+    "trial_started": _trial,
+}

@@ -1,0 +1,1 @@
+"""The device cloud half: the D clauses."""

@@ -1,0 +1,98 @@
+"""Account, status, and the two deprecated account paths (facts 2; clauses D9.4, D10.9)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from agent.standin import keys
+from agent.standin.device_cloud import access
+from agent.standin.device_cloud.refusals import forbidden, invalid, not_found
+from agent.standin.dispatch import Endpoint
+from agent.standin.errors import JSON
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    from agent.standin.state import Cloud
+
+EARLIEST_REMOVAL = datetime(2026, 7, 2, tzinfo=UTC)
+"""The deprecated paths may be removed any time after July 1, 2026, and not before."""
+PLANS_WITH_SERVICE_KEYS = frozenset({"PRO", "ENTERPRISE"})
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of account and status."""
+
+    async def status(_request: Request) -> Response:
+        return JSON({"status": "online", "login": True})
+
+    async def account(request: Request) -> Response:
+        who = access.user(request, cloud)
+        return JSON(_describe(cloud, who.team, who.role, who.email))
+
+    async def service_token(request: Request) -> Response:
+        who = access.user(request, cloud)
+        _still_there(cloud)
+        record = keys.service_key(cloud, who.team, "location")
+        token = keys.service_token(cloud, who.team)
+        return JSON({"token": token, "createdAt": record["created_at"]})
+
+    async def service_key_and_token(request: Request) -> Response:
+        who = access.user(request, cloud)
+        _still_there(cloud)
+        plan = cloud.table("teams").get(who.team)["plan"]
+        if plan.upper() not in PLANS_WITH_SERVICE_KEYS:
+            raise forbidden("a service key needs a Pro or Enterprise plan")
+        if who.role != "owner":
+            raise forbidden("a service key needs the role of team owner")
+        service = request.query_params.get("service", "location")
+        if service not in keys.SERVICES:
+            raise invalid(f"there are keys for {', '.join(keys.SERVICES)}")
+        record = keys.make_service_key(cloud, who.team, service)
+        token = keys.signed_by(cloud, record)
+        return JSON(
+            {
+                "serviceKey": record["private"],
+                "service": service,
+                "token": token,
+                "createdAt": record["created_at"],
+            }
+        )
+
+    return [
+        Endpoint("/v1/status", status, methods=["GET"], name="FetchStatus"),
+        Endpoint("/v1/account", account, methods=["GET"], name="FetchAccountInfo"),
+        Endpoint("/v1/account/service-token", service_token, methods=["GET"]),
+        Endpoint("/v1/account/service-key-and-token", service_key_and_token, methods=["POST"]),
+    ]
+
+
+def _still_there(cloud: Cloud) -> None:
+    if not cloud.settings.account_paths and cloud.clock.now() >= EARLIEST_REMOVAL:
+        raise not_found("this path was removed; organization auth tokens replace service tokens")
+
+
+def _describe(cloud: Cloud, team: str, role: str, email: str) -> dict[str, Any]:
+    record = cloud.table("teams").get(team)
+    made = (cloud.table("service_keys").get(f"{team}/{service}") for service in keys.SERVICES)
+    return {
+        "mqttEndpoint": "mqtt.standin.invalid",
+        "mqttTopicPrefix": f"prod/{team}/",
+        "team": {"tenantId": team, "name": record["name"]},
+        "role": role,
+        "userId": cloud.table("users").get(email)["id"],
+        "tags": [],
+        "plan": {
+            "name": record["plan"],
+            "proxyUsageDeclarations": {},
+            "currentMonthCosts": [],
+            "serviceKeys": [
+                {"service": key["service"], "enabled": True, "createdAt": key["created_at"]}
+                for key in made
+                if key is not None
+            ],
+        },
+    }

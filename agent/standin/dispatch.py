@@ -1,0 +1,162 @@
+"""From a path to its route in constant time, whatever the number of routes.
+
+Starlette's router tries one route after the other; the stand-in has more than a hundred.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
+
+from agent.standin.device_cloud.refusals import DeviceCloudRefused
+from agent.standin.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping, Sequence
+
+    from starlette.types import Receive, Scope, Send
+
+    from agent.standin.store import Store
+
+_log = logging.getLogger(__name__)
+
+_SLASH = "\ue000"
+
+DEFAULT_MAX_BODY = 4 * 1024 * 1024
+
+
+class Endpoint(Route):
+    """A Starlette route with the largest body that it takes, in bytes."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
+        self.max_body: int = settings.pop("max_body", DEFAULT_MAX_BODY)
+        super().__init__(path, endpoint, **settings)
+
+
+class Dispatcher:
+    """An ASGI application over routes, told apart by the first two segments of the path.
+
+    `refuse` writes an error that no route raised: unknown path, wrong method, body too large.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        store: Store,
+        refuse: Callable[[str, int, str], Refused],
+    ) -> None:
+        self._buckets: dict[tuple[str, ...], list[Route]] = {}
+        self._loose: list[Route] = []
+        self._store = store
+        self._refuse = refuse
+        for route in routes:
+            key = tuple(route.path.split("/")[1:3])
+            if any("{" in segment for segment in key):
+                self._loose.append(route)
+            else:
+                self._buckets.setdefault(key, []).append(route)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        started = False
+
+        async def watched(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            route = self._match(scope)
+            limit = getattr(route, "max_body", DEFAULT_MAX_BODY)
+            if _declared_length(scope) > limit:
+                raise _TooLarge(limit)
+            await route.handle(scope, _Capped(receive, limit), watched)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            if started:
+                raise
+            await self._refusal(scope, error).response()(scope, receive, send)
+        finally:
+            self._store.commit()
+
+    def _match(self, scope: Scope) -> Route:
+        route: Route
+        quoted_slash = b"%2f" in scope["raw_path"].lower()
+        if quoted_slash:
+            # An id may hold a slash: only a slash that was sent as one parts segments.
+            raw = scope["raw_path"].decode("latin-1").replace("%2F", _SLASH).replace("%2f", _SLASH)
+            scope["path"] = unquote(raw)
+        path: str = scope["path"]
+        allowed: set[str] = set()
+        for route in (*self._buckets.get(tuple(path.split("/")[1:3]), ()), *self._loose):
+            match, child = route.matches(scope)
+            if match is Match.FULL:
+                if quoted_slash:
+                    found = child["path_params"]
+                    child["path_params"] = {k: v.replace(_SLASH, "/") for k, v in found.items()}
+                scope.update(child)
+                return route
+            if match is Match.PARTIAL:
+                allowed |= route.methods or set()
+        if allowed:
+            refused = self._refuse(path, 405, f"{scope['method']} is not offered here")
+            refused.headers["Allow"] = ", ".join(sorted(allowed))
+            raise refused
+        raise self._refuse(path, 404, "no such path")
+
+    def _refusal(self, scope: Scope, error: Exception) -> Refused:
+        path = scope["path"]
+        if isinstance(error, _TooLarge):
+            refused = self._refuse(path, 413, str(error))
+            # What is left of the body is not read.
+            refused.headers["Connection"] = "close"
+            return refused
+        if isinstance(error, Refused):
+            return error
+        if isinstance(error, HTTPException):
+            return self._refuse(path, error.status_code, str(error.detail))
+        _log.error("defect while answering %s %s", scope["method"], path, exc_info=error)
+        return self._refuse(path, 500, "internal error")
+
+
+class _TooLarge(Exception):
+    """The body is larger than the route takes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"a body here is {limit} bytes at most")
+
+
+class _Capped:
+    """The receiving side of a request, which refuses a body as soon as it is known to be large."""
+
+    __slots__ = ("_left", "_limit", "_receive")
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive = receive
+        self._limit = self._left = limit
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                raise _TooLarge(self._limit)
+        return message
+
+
+def _declared_length(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value)
+    return 0
+
+
+def device_cloud_refusal(_path: str, status: int, message: str) -> Refused:
+    """Write an error as the device cloud does."""
+    return DeviceCloudRefused(status, message)

@@ -1,0 +1,80 @@
+"""What stands before every route: which names the stand-in answers to, and from which pages.
+
+A web page may make a browser call loopback under a name of its own (DNS rebinding) or change
+something there (CSRF): the Host and the Origin give it away.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from agent.standin.errors import Refused
+    from agent.standin.state import Cloud
+
+
+class HostGuard:
+    """An ASGI layer that lets pass what was meant for us: localhost, an IP address, an own name."""
+
+    def __init__(
+        self, app: ASGIApp, cloud: Cloud, refuse: Callable[[str, int, str], Refused]
+    ) -> None:
+        self._app = app
+        self._cloud = cloud
+        self._refuse = refuse
+        self._known: set[str] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] != "http":
+            return
+        reason = self._objection(scope)
+        if reason is None:
+            await self._app(scope, receive, send)
+        else:
+            refused = self._refuse(scope["path"], 421 if "Host" in reason else 403, reason)
+            await refused.response()(scope, receive, send)
+
+    def _objection(self, scope: Scope) -> str | None:
+        host = origin = ""
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value.decode("latin-1")
+            elif name == b"origin":
+                origin = value.decode("latin-1")
+        if not self._own(host):
+            return "the Host header names another server"
+        if origin and not self._own(urlsplit(origin).netloc):
+            return "the Origin is another site"
+        return None
+
+    def _own(self, netloc: str) -> bool:
+        if netloc in self._known:
+            return True
+        name = _name(netloc)
+        own = name == "localhost" or name in self._cloud.allowed_hosts or _is_address(name)
+        if own and len(self._known) < 1000:
+            self._known.add(netloc)
+        return own
+
+
+def _name(netloc: str) -> str:
+    """Return the host of `host:port`, in lower case, without the brackets of an IPv6 address."""
+    if netloc.startswith("["):
+        return netloc[1:].partition("]")[0]
+    return netloc.partition(":")[0].lower()
+
+
+def _is_address(name: str) -> bool:
+    # An address cannot be rebound: only names can.
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,60 @@
+"""Keys that the service makes and holds: service keys, the old evaluation token (D10.4, D10.6)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from agent.standin import jwt
+
+if TYPE_CHECKING:
+    from agent.standin.state import Cloud
+
+SERVICES = ("location", "fota", "device")
+TRIAL_S = 30 * 86400
+SERVICE_TOKEN_S = 365 * 86400
+
+
+def make_service_key(cloud: Cloud, team: str, service: str) -> dict[str, Any]:
+    """Make and store the key of a service; one that was there stops working."""
+    private, public = jwt.new_key()
+    record = {
+        "team": team,
+        "service": service,
+        "private": private,
+        "public": public,
+        "created_at": cloud.clock.iso(),
+    }
+    cloud.table("service_keys").put(f"{team}/{service}", record)
+    return record
+
+
+def service_key(cloud: Cloud, team: str, service: str) -> dict[str, Any]:
+    """Return the key of a service, made at the first call."""
+    found: dict[str, Any] | None = cloud.table("service_keys").get(f"{team}/{service}")
+    return found or make_service_key(cloud, team, service)
+
+
+def service_token(cloud: Cloud, team: str) -> str:
+    """Return a service token: a JWT of the location key, valid for a year."""
+    return signed_by(cloud, service_key(cloud, team, "location"))
+
+
+def signed_by(cloud: Cloud, record: dict[str, Any]) -> str:
+    """Return a JWT for the team of a service key, signed with it, valid for a year."""
+    now = int(cloud.clock.time())
+    claims = {"aud": record["team"], "iat": now, "exp": now + SERVICE_TOKEN_S}
+    return jwt.sign(claims, record["private"])
+
+
+def evaluation_token(cloud: Cloud, team: str) -> str:
+    """Return the team's evaluation token; it was made before they were discontinued."""
+    table = cloud.table("evaluation_tokens")
+    record = table.get(team)
+    if record is None:
+        private, public = jwt.new_key()
+        now = cloud.clock.time()
+        token = jwt.sign({"aud": team, "iat": int(now), "jti": str(uuid.uuid4())}, private)
+        record = {"token": token, "public": public, "created_at": now}
+        table.put(team, record)
+    return str(record["token"])

@@ -1,0 +1,177 @@
+"""Who is asking: one place that turns the headers of a request into a principal.
+
+It only recognises; what a principal may do, each route says. The organization token opens both
+halves (clauses O4.6, D10.7), so both read it here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from enum import Enum
+from secrets import compare_digest
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.keys import SERVICES, TRIAL_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.requests import Request
+
+    from agent.standin.jwt import Token
+    from agent.standin.state import Cloud
+
+GRACE_S = 60 * 60
+"""How long a superseded API key stays valid (clause D10.1)."""
+PROJECT_KEY_HEADERS = ("service-project-key", "memfault-project-key")
+
+
+class Kind(Enum):
+    """The kinds of credential (clauses D10, O4)."""
+
+    API_KEY = "API key"
+    DEVICE_JWT = "device JWT"
+    SERVICE_JWT = "service-key JWT"
+    EVALUATION_TOKEN = "evaluation token"
+    ORGANIZATION_TOKEN = "organization auth token"
+    BASIC = "Basic"
+    PROJECT_KEY = "project key"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is asking. `reason` says why nobody was recognised, where `kind` is NONE."""
+
+    kind: Kind
+    team: str = ""
+    """API key, device, service and evaluation: the team (tenant) id."""
+    email: str = ""
+    """API key, Basic."""
+    role: str = ""
+    """API key: the user's role in the team."""
+    device_id: str = ""
+    """Device JWT: the device. Service JWT: the device that is served, "" for none."""
+    service: str = ""
+    """Service JWT: the service whose key signed it."""
+    organization: str = ""
+    """Organization token: its organization. Project key: the project's."""
+    project: str = ""
+    """Project key: the project's slug."""
+    with_password: bool = False
+    """Basic: the password, not the user API key."""
+    reason: str = ""
+
+
+def identify(request: Request, cloud: Cloud) -> Principal:
+    """Return who is asking, by the Authorization header, else by the project key."""
+    header = request.headers.get("authorization")
+    if header is None:
+        return _by_project_key(request, cloud)
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "basic":
+        return _by_basic(value, cloud)
+    if scheme != "Bearer" or not value or value != value.strip():
+        return nobody("the Authorization header is not `Bearer <credential>`")
+    return by_bearer(value, cloud)
+
+
+def by_bearer(value: str, cloud: Cloud) -> Principal:
+    """Return whose API key, organization token or JWT `value` is."""
+    record = cloud.table("api_keys").get(value)
+    if record is not None:
+        superseded = record["superseded_at"]
+        if superseded is not None and cloud.clock.time() > superseded + GRACE_S:
+            return nobody("this API key was replaced more than 60 minutes ago")
+        return Principal(
+            Kind.API_KEY, team=record["team"], email=record["email"], role=record["role"]
+        )
+    token = cloud.table("organization_tokens").get(value)
+    if token is not None:
+        return Principal(Kind.ORGANIZATION_TOKEN, organization=token["organization"])
+    if value.count(".") == 2:
+        return _by_jwt(value, cloud)
+    return nobody("the credential is not known")
+
+
+def nobody(reason: str) -> Principal:
+    """Return the principal of a request whose credential is missing or wrong."""
+    return Principal(Kind.NONE, reason=reason)
+
+
+def _by_project_key(request: Request, cloud: Cloud) -> Principal:
+    key = next(
+        (request.headers[name] for name in PROJECT_KEY_HEADERS if name in request.headers), ""
+    )
+    if not key:
+        return nobody("no credential was sent")
+    for project in cloud.table("projects").values():
+        if compare_digest(project["project_key"].encode(), key.encode()):
+            return Principal(
+                Kind.PROJECT_KEY, organization=project["organization"], project=project["slug"]
+            )
+    return nobody("the project key is not known")
+
+
+def _by_basic(value: str, cloud: Cloud) -> Principal:
+    try:
+        email, _, given = base64.b64decode(value, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return nobody("the Basic credential is malformed")
+    user = cloud.table("users").get(email)
+    if user is not None:
+        for field, with_password in (("password", True), ("user_api_key", False)):
+            stored = user.get(field)
+            if stored and compare_digest(stored.encode(), given.encode()):
+                return Principal(Kind.BASIC, email=email, with_password=with_password)
+    return nobody("email and password or user API key do not match")
+
+
+def _by_jwt(value: str, cloud: Cloud) -> Principal:
+    from agent.standin import jwt  # needs cryptography, which start-up can do without
+
+    try:
+        token = jwt.take_apart(value, cloud.clock.time())
+    except jwt.BadToken as error:
+        return nobody(str(error))
+    return _by_team(token, cloud) if "aud" in token.claims else _by_device(token, cloud)
+
+
+def _by_team(token: Token, cloud: Cloud) -> Principal:
+    """Recognise a service or evaluation key: `aud` is the team (clauses D10.4, D10.6)."""
+    team = token.claims["aud"]
+    if team not in cloud.table("teams"):
+        return nobody("aud is not the id of a team")
+    for service in SERVICES:
+        key = cloud.table("service_keys").get(f"{team}/{service}")
+        if key is not None and token.is_signed_by(key["public"]):
+            served = token.claims.get("sub", "")
+            return Principal(Kind.SERVICE_JWT, team=team, service=service, device_id=served)
+    trial = cloud.table("evaluation_tokens").get(team)
+    if trial is not None and token.is_signed_by(trial["public"]):
+        if cloud.clock.time() > trial["created_at"] + TRIAL_S:
+            return nobody("the trial of 30 days is over: a JWT of a service key is needed")
+        return Principal(Kind.EVALUATION_TOKEN, team=team)
+    return nobody("no service key of this team made the signature")
+
+
+def _by_device(token: Token, cloud: Cloud) -> Principal:
+    """Recognise a device's key: the id stands in `sub`, or is the UUID in `iss` (clause D10.3)."""
+    device_id = token.claims.get("sub") or token.claims.get("iss", "").rpartition(".")[2]
+    if not device_id:
+        return nobody("a device's JWT names the device")
+    record = cloud.table("device_keys").get(device_id.casefold())
+    if record is None:
+        return nobody("no public key of this device is registered")
+    if any(token.is_signed_by(pem) for pem in _keys_in_order(record)):
+        return Principal(Kind.DEVICE_JWT, team=record["team"], device_id=record["device_id"])
+    return nobody("no public key of this device verifies the signature")
+
+
+def _keys_in_order(record: dict[str, Any]) -> Iterable[str]:
+    """Yield the uploaded or certificate's key, then the JITP certificate's as the last resort."""
+    for name in ("public", "jitp"):
+        if record.get(name):
+            yield record[name]

@@ -1,0 +1,113 @@
+"""The stand-in on sockets: one port, or one each, inside the caller's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from agent.standin.app import Host, one_app, split_apps, urls_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+    from starlette.types import ASGIApp
+
+    from agent.standin.state import Cloud
+
+_STOP_S = 2.0
+"""How long an answer in progress may take once the stand-in is told to stop."""
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves the signals to the program around it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    cloud: Cloud, *, host: str = "127.0.0.1", port: int = 0, split: bool = False
+) -> AsyncIterator[Cloud]:
+    """Serve `cloud` until the block ends; `cloud.urls` is filled before it begins.
+
+    With `split`, `port` is the device cloud's and every other host gets a free one. Raises
+    OSError where the address cannot be listened on.
+    """
+    apps: Mapping[Host | None, ASGIApp]
+    apps = dict(split_apps(cloud).items()) if split else {None: one_app(cloud)}
+    sockets: dict[Host | None, socket.socket] = {}
+    tasks: list[asyncio.Task[None]] = []
+    servers: list[_Server] = []
+    with contextlib.ExitStack() as opened:
+        for name in apps:
+            wanted = port if name in {None, Host.DEVICE_CLOUD} else 0
+            sockets[name] = opened.enter_context(listen(host, wanted))
+        bases = {h: base_url(sockets[h if split else None]) for h in Host}
+        cloud.urls = urls_of(bases)
+        try:
+            for name, app in apps.items():
+                server = _Server(_config(app))
+                servers.append(server)
+                tasks.append(asyncio.create_task(server.serve([sockets[name]])))
+            while not all(server.started for server in servers):
+                for task in tasks:
+                    if task.done():
+                        task.result()
+                await asyncio.sleep(0)
+            yield cloud
+        finally:
+            for server in servers:
+                server.should_exit = True
+            _, late = await asyncio.wait(tasks, timeout=_STOP_S)
+            for server in servers:
+                server.force_exit = True
+            if late:
+                _, stuck = await asyncio.wait(late, timeout=_STOP_S)
+                for task in stuck:
+                    task.cancel()
+            cloud.store.close()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # IPPROTO_TCP in so many words: without it asyncio takes an accepted connection for something
+    # else than TCP and never sets TCP_NODELAY, which costs 40 ms a request.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+        found.listen(1024)
+    except OSError:
+        found.close()
+        raise
+    found.setblocking(False)
+    return found
+
+
+def base_url(listening: socket.socket) -> str:
+    """Return the URL of a listening socket, without a slash at the end."""
+    host, port = listening.getsockname()[:2]
+    address = ipaddress.ip_address(host)
+    if address.is_unspecified:
+        host = "127.0.0.1" if address.version == 4 else "::1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        lifespan="off",
+        ws="none",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+    )

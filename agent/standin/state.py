@@ -1,0 +1,215 @@
+"""What both halves share: clock, store, who is who, and the settings that a test switches.
+
+Tables that both halves read:
+
+- `organizations`: slug -> {id, slug, name, single_sign_on}
+- `projects`: "organization/project" -> {id, slug, name, organization, project_key, location}
+- `users`: email -> {id, email, name, password, user_api_key, roles: {organization: role}}
+- `teams`: id -> {id, name, plan}
+- `api_keys`: key -> {key, email, team, role, issued_at, superseded_at}
+- `organization_tokens`: token -> {id, token, name, organization, created_at}
+- `service_keys`: "team/service" -> {team, service, private, public, created_at}
+- `evaluation_tokens`: team -> {public, created_at}
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.clock import Clock, iso
+from agent.standin.store import Store, Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ORGANIZATION = "acme"
+PROJECT = "kits"
+PROJECT_WITHOUT_LOCATION = "no-location"
+OTHER_ORGANIZATION = "umbrella"
+EMAIL = "owner@standin.invalid"
+
+
+@dataclass(slots=True)
+class Settings:
+    """What a test or the control endpoint switches."""
+
+    devices: int = 0
+    """Made-up Generic devices beside the seeded ones."""
+    bulk_s: float = 0.3
+    """How long a bulk operation takes."""
+    discover_s: float = 3.0
+    """How long a gateway takes to rediscover a device's services."""
+    legacy_location: bool = True
+    """The legacy location paths answer; False once "migrated" (clause D8.4)."""
+    account_paths: bool = True
+    """The deprecated account paths are there; they may go after 2026-07-01 (clause D9.4)."""
+    bad_download_host_form: bool = False
+    """P-GPS answers name their host with a scheme in front, as some logs show."""
+
+
+@dataclass(slots=True)
+class Cloud:
+    """Everything that the stand-in knows while it runs."""
+
+    clock: Clock = field(default_factory=Clock)
+    store: Store = field(default_factory=Store)
+    settings: Settings = field(default_factory=Settings)
+    urls: dict[str, str] = field(default_factory=dict)
+    """Base URL by host, without a slash at the end; filled once the sockets listen."""
+    allowed_hosts: set[str] = field(default_factory=set)
+    """Names beside localhost and IP addresses that the Host header may hold."""
+    control_token: str = field(default_factory=lambda: secret("ctl"))
+    rooms: dict[str, Any] = field(default_factory=dict)
+    """What a half keeps for as long as the process lives: workers, caches; by its own name."""
+
+    def table(self, name: str) -> Table:
+        """Return a table of the store."""
+        return self.store.table(name)
+
+    @property
+    def team_id(self) -> str:
+        """The team (tenant) that the ready line names."""
+        return str(self.table("teams").keys()[0])
+
+    def project(self, organization: str, project: str) -> dict[str, Any] | None:
+        """Return the project of those slugs, or None."""
+        found: dict[str, Any] | None = self.table("projects").get(f"{organization}/{project}")
+        return found
+
+
+def secret(prefix: str) -> str:
+    """Return a new made-up secret: the prefix says what it is, 40 hex digits keep it unguessed."""
+    return f"{prefix}_{secrets.token_hex(20)}"
+
+
+def open_cloud(path: Path | None = None, *, devices: int = 0) -> Cloud:
+    """Return a cloud over the file at `path`, or in memory; seeded where it is empty."""
+    cloud = Cloud(store=Store(path), settings=Settings(devices=devices))
+    if not len(cloud.table("organizations")):
+        _seed(cloud)
+        cloud.store.commit()
+    return cloud
+
+
+def _seed(cloud: Cloud) -> None:
+    now = cloud.clock.iso()
+    for slug, name in ((ORGANIZATION, "Acme Sensors"), (OTHER_ORGANIZATION, "Umbrella Works")):
+        cloud.table("organizations").put(
+            slug, {"id": str(uuid.uuid4()), "slug": slug, "name": name, "single_sign_on": False}
+        )
+        token = secret("oat")
+        cloud.table("organization_tokens").put(
+            token,
+            {
+                "id": str(uuid.uuid4()),
+                "token": token,
+                "name": "made at start",
+                "organization": slug,
+                "created_at": now,
+            },
+        )
+    for organization, slug, name, location in (
+        (ORGANIZATION, PROJECT, "Kits", True),
+        (ORGANIZATION, PROJECT_WITHOUT_LOCATION, "No location services", False),
+        (OTHER_ORGANIZATION, PROJECT, "Kits of another organization", True),
+    ):
+        cloud.table("projects").put(
+            f"{organization}/{slug}",
+            {
+                "id": str(uuid.uuid4()),
+                "slug": slug,
+                "name": name,
+                "organization": organization,
+                "project_key": secrets.token_hex(16),
+                "location": location,
+                "created_at": now,
+            },
+        )
+    _seed_people(cloud)
+
+
+def _seed_people(cloud: Cloud) -> None:
+    for email, name, roles in (
+        (EMAIL, "Test Owner", {ORGANIZATION: "admin", OTHER_ORGANIZATION: "member"}),
+        ("viewer@standin.invalid", "Test Viewer", {ORGANIZATION: "member"}),
+        ("stranger@standin.invalid", "Test Stranger", {OTHER_ORGANIZATION: "admin"}),
+    ):
+        cloud.table("users").put(
+            email,
+            {
+                "id": str(uuid.uuid4()),
+                "email": email,
+                "name": name,
+                "password": secret("pw"),
+                "user_api_key": secret("uk"),
+                "roles": roles,
+            },
+        )
+    teams = [str(uuid.uuid4()), str(uuid.uuid4())]
+    for team, name in zip(teams, ("Acme kits", "Umbrella kits"), strict=True):
+        cloud.table("teams").put(team, {"id": team, "name": name, "plan": "PRO"})
+    for email, team, role in (
+        (EMAIL, teams[0], "owner"),
+        (EMAIL, teams[1], "owner"),
+        ("viewer@standin.invalid", teams[0], "viewer"),
+    ):
+        issue_api_key(cloud, email, team, role)
+
+
+def issue_api_key(cloud: Cloud, email: str, team: str, role: str) -> str:
+    """Make a user's key for a team; the one before stays valid for its grace (clause D10.1)."""
+    table = cloud.table("api_keys")
+    for key, record in table.items():
+        if record["email"] == email and record["team"] == team and not record["superseded_at"]:
+            table.put(key, {**record, "superseded_at": cloud.clock.time()})
+    key = secrets.token_hex(20)
+    table.put(
+        key,
+        {
+            "key": key,
+            "email": email,
+            "team": team,
+            "role": role,
+            "issued_at": cloud.clock.time(),
+            "superseded_at": None,
+        },
+    )
+    return key
+
+
+def current_api_key(cloud: Cloud, email: str, team: str) -> str:
+    """Return the key that is not superseded."""
+    return next(
+        str(record["key"])
+        for record in cloud.table("api_keys").values()
+        if record["email"] == email and record["team"] == team and not record["superseded_at"]
+    )
+
+
+def organization_token(cloud: Cloud, organization: str) -> str:
+    """Return the oldest token of an organization."""
+    return next(
+        str(record["token"])
+        for record in cloud.table("organization_tokens").values()
+        if record["organization"] == organization
+    )
+
+
+__all__ = [
+    "EMAIL",
+    "ORGANIZATION",
+    "OTHER_ORGANIZATION",
+    "PROJECT",
+    "PROJECT_WITHOUT_LOCATION",
+    "Cloud",
+    "Settings",
+    "current_api_key",
+    "iso",
+    "issue_api_key",
+    "open_cloud",
+    "organization_token",
+    "secret",
+]

@@ -1,0 +1,134 @@
+"""What the stand-in remembers: tables of plain values, in memory, and in a SQLite file if asked.
+
+Every value lives in memory; the file is written behind and read once at the start. One connection
+by construction, and the file is 0600 from its first moment.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS rows (name TEXT, key TEXT, value BLOB, PRIMARY KEY (name, key))"
+)
+
+# Not OR REPLACE: that would move a row that changed behind the others.
+_UPSERT = (
+    "INSERT INTO rows VALUES (?, ?, ?) ON CONFLICT (name, key) DO UPDATE SET value = excluded.value"
+)
+
+
+class Table:
+    """Key -> value, in the order of insertion. Values are dicts, lists, text, bytes and numbers.
+
+    A value that was changed in place is put again: only what is put reaches the file.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Any] = {}
+        self.dirty: dict[str, None] = {}  # in the order of the puts
+
+    def get(self, key: str) -> Any:
+        """Return the value, or None."""
+        return self._rows.get(key)
+
+    def put(self, key: str, value: Any) -> None:
+        """Store `value` under `key`."""
+        self._rows[key] = value
+        self.dirty[key] = None
+
+    def delete(self, key: str) -> bool:
+        """Forget `key`; say whether it was there."""
+        self.dirty[key] = None
+        return self._rows.pop(key, None) is not None
+
+    def keys(self) -> list[str]:
+        """Return the keys in the order of insertion, as a copy."""
+        return list(self._rows)
+
+    def values(self) -> list[Any]:
+        """Return the values in the order of insertion, as a copy of the list."""
+        return list(self._rows.values())
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Return pairs in the order of insertion, as a copy of the list."""
+        return list(self._rows.items())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def load(self, key: str, value: Any) -> None:
+        """Take a row from the file: not dirty."""
+        self._rows[key] = value
+
+
+class Store:
+    """Named tables. `path` None keeps them in memory alone."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._tables: dict[str, Table] = {}
+        self._connection: sqlite3.Connection | None = None
+        if path is not None:
+            self._open(path)
+
+    def table(self, name: str) -> Table:
+        """Return the table of that name, made empty where there is none."""
+        return self._tables.setdefault(name, Table())
+
+    def commit(self) -> None:
+        """Write what was put since the last time; without a file this only forgets the marks."""
+        changed = [(name, table) for name, table in self._tables.items() if table.dirty]
+        if self._connection is None:
+            for _, table in changed:
+                table.dirty.clear()
+            return
+        if not changed:
+            return
+        with self._connection as connection:
+            for name, table in changed:
+                for key in table.dirty:
+                    if key in table:
+                        value = msgspec.msgpack.encode(table.get(key))
+                        connection.execute(_UPSERT, (name, key, value))
+                    else:
+                        connection.execute(
+                            "DELETE FROM rows WHERE name = ? AND key = ?", (name, key)
+                        )
+                table.dirty.clear()
+
+    def close(self) -> None:
+        """Write what is left and close the file."""
+        self.commit()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        os.fchmod(descriptor, 0o600)
+        os.close(descriptor)
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute(_SCHEMA)
+        for name, key, value in connection.execute(
+            "SELECT name, key, value FROM rows ORDER BY rowid"
+        ):
+            self.table(name).load(key, msgspec.msgpack.decode(value))
+        self._connection = connection

@@ -1,0 +1,64 @@
+"""The stand-in cloud inside a test's own event loop, on a real loopback socket.
+
+    async def test_something(standin):              # the fixture of tests/conftest.py
+        standin.urls["device_cloud"]                # as in the ready line of `cloud serve`
+        standin.credentials["api_key"]              # likewise
+        standin.clock.advance(3600)                 # its time, not the machine's
+        standin.cloud.settings.discover_s = 0       # see agent.standin.state.Settings
+        standin.cloud.table("teams")                # its whole memory
+        await standin.client.get("/v1/devices", headers=standin.bearer("api_key"))
+
+`running_standin()` is the same without pytest; `split=True` gives each host a port of its own,
+`devices=N` a fleet, `state=PATH` a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from agent.standin.clock import Clock
+from agent.standin.credentials import credentials
+from agent.standin.serve import serving
+from agent.standin.state import ORGANIZATION, PROJECT, Cloud, open_cloud
+
+
+@dataclass
+class StandIn:
+    cloud: Cloud
+    credentials: dict[str, str]
+    client: httpx.AsyncClient
+    """Its base URL is the device cloud's."""
+    organization: str = ORGANIZATION
+    project: str = PROJECT
+
+    @property
+    def urls(self) -> dict[str, str]:
+        return self.cloud.urls
+
+    @property
+    def clock(self) -> Clock:
+        return self.cloud.clock
+
+    @property
+    def team_id(self) -> str:
+        return self.cloud.team_id
+
+    def bearer(self, name: str) -> dict[str, str]:
+        """Return the header that sends a credential of the ready line."""
+        return {"Authorization": f"Bearer {self.credentials[name]}"}
+
+
+@contextlib.asynccontextmanager
+async def running_standin(
+    folder: Path, *, split: bool = False, devices: int = 0, state: Path | None = None
+) -> AsyncIterator[StandIn]:
+    cloud = open_cloud(state, devices=devices)
+    async with serving(cloud, split=split):
+        base = cloud.urls["device_cloud"]
+        async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=30) as client:
+            yield StandIn(cloud, credentials(cloud, folder), client)
