@@ -14,6 +14,7 @@ PACKAGES = {
     "dbus-daemon": "a private D-Bus, for the Wi-Fi scan through NetworkManager",
     "python3-dbusmock": "the NetworkManager that answers there",
     "python3-gi": "what the mock needs",
+    "libglib2.0-bin": "gdbus, to tell the mock what it hears",
     "iw": "the Wi-Fi scan without NetworkManager",
     "postgresql": "the ledger that several stations share",
     "openssl": "an independent judge of certificates, requests and signatures",

@@ -1,0 +1,139 @@
+"""Wi-Fi access points as the location service takes them: which are sent, and how (clause D8.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+MINIMUM = 2
+"""Access points below which the service finds no position (it answers 422)."""
+
+_MAC = re.compile(r"[0-9a-f]{2}([:-]?)(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPoint:
+    """One access point of a scan.
+
+    `bssid` is six hex pairs. `rssi_dbm` is -128..0; `estimated` says that it was derived from a
+    percentage. `ssid` is bytes: a network's name need not be text. `age_s` is the time since it
+    was heard, `frequency_mhz` and `channel` its place in the band, if known.
+    """
+
+    bssid: str
+    rssi_dbm: int
+    ssid: bytes = b""
+    channel: int | None = None
+    frequency_mhz: int | None = None
+    age_s: float | None = None
+    estimated: bool = False
+
+
+class LeftOut(Enum):
+    """Why an access point is not sent."""
+
+    NOT_A_MAC = "no MAC address"
+    MULTICAST = "multicast address"
+    LOCAL = "locally administered address (a phone, a guest network)"
+    EMPTY = "address of zeros"
+    NOMAP = "its owner asked to be left out (_nomap)"
+    DOUBLE = "heard twice, the newer one is kept"
+    LEVEL = "level outside -128..0 dBm"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What may be sent, strongest first, and what may not, with the reason."""
+
+    usable: tuple[AccessPoint, ...]
+    left_out: tuple[tuple[AccessPoint, LeftOut], ...]
+
+
+def normalize_mac(text: str) -> str | None:
+    """Return a MAC address as lower-case pairs with colons; None if `text` is none.
+
+    Pairs may be separated by colons, by hyphens or by nothing.
+    """
+    if not _MAC.fullmatch(text):
+        return None
+    digits = re.sub("[:-]", "", text).lower()
+    return ":".join(digits[start : start + 2] for start in range(0, 12, 2))
+
+
+def select(heard: Iterable[AccessPoint]) -> Selection:
+    """Sort a scan into what is sent and what is not. No filter by strength: more help more."""
+    kept: dict[str, AccessPoint] = {}
+    left_out: list[tuple[AccessPoint, LeftOut]] = []
+    for point in heard:
+        bssid = normalize_mac(point.bssid)
+        reason = _reason(point, bssid)
+        if bssid is None or reason is not None:
+            left_out.append((point, reason or LeftOut.NOT_A_MAC))
+            continue
+        known = kept.get(bssid)
+        if known is not None and (known.age_s or 0.0) <= (point.age_s or 0.0):
+            left_out.append((point, LeftOut.DOUBLE))
+            continue
+        if known is not None:
+            left_out.append((known, LeftOut.DOUBLE))
+        kept[bssid] = point
+    usable = sorted(kept.values(), key=lambda point: -point.rssi_dbm)
+    return Selection(tuple(usable), tuple(left_out))
+
+
+def to_json(points: Sequence[AccessPoint], *, send_ssid: bool = False) -> list[dict[str, object]]:
+    """Return access points as the service takes them; what is not known is left out."""
+    entries: list[dict[str, object]] = []
+    for point in points:
+        entry: dict[str, object] = {
+            "macAddress": normalize_mac(point.bssid),
+            "signalStrength": point.rssi_dbm,
+        }
+        if send_ssid and point.ssid:
+            entry["ssid"] = point.ssid.decode("utf-8", "replace")
+        if point.age_s is not None:
+            entry["age"] = round(point.age_s * 1000)
+        # The service takes one of the two, not both.
+        if point.channel is not None:
+            entry["channel"] = point.channel
+        elif point.frequency_mhz is not None:
+            entry["frequency"] = point.frequency_mhz
+        entries.append(entry)
+    return entries
+
+
+def channel_of(frequency_mhz: int) -> int | None:
+    """Return the IEEE 802.11 channel of a centre frequency in MHz; None outside the bands."""
+    if frequency_mhz == 2484:
+        return 14
+    if 2412 <= frequency_mhz <= 2472:
+        return (frequency_mhz - 2407) // 5
+    if 5160 <= frequency_mhz <= 5885:
+        return (frequency_mhz - 5000) // 5
+    if 5955 <= frequency_mhz <= 7115:
+        return (frequency_mhz - 5950) // 5
+    return None
+
+
+def rssi_of_percentage(strength: int) -> int:
+    """Return dBm for NetworkManager's strength in percent: it maps -100..-50 dBm to 0..100."""
+    return round(min(max(strength, 0), 100) / 2) - 100
+
+
+def _reason(point: AccessPoint, bssid: str | None) -> LeftOut | None:
+    if bssid is None:
+        return LeftOut.NOT_A_MAC
+    if bssid == "00:00:00:00:00:00":
+        return LeftOut.EMPTY
+    first = int(bssid[:2], 16)
+    if first & 1:
+        return LeftOut.MULTICAST
+    if first & 2:
+        return LeftOut.LOCAL
+    if point.ssid.endswith(b"_nomap"):
+        return LeftOut.NOMAP
+    if not -128 <= point.rssi_dbm <= 0:
+        return LeftOut.LEVEL
+    return None

@@ -1,0 +1,175 @@
+"""A-GNSS: assistance for satellites, asked for by types and cell, fetched in ranges (D8.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from agent.call import Call, Request, Response, Scheme
+from agent.errors import AgentError, UsageError
+from agent.location.calls import Project, location_path, location_schemes
+
+DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
+TYPES_THAT_NEED_A_CELL = frozenset({8})
+RANGE_BYTES = 64 * 1024
+LARGEST_BYTES = 1024 * 1024
+"""More than this is no assistance data."""
+
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+
+class BadAssistanceAnswer(AgentError):
+    """The service answered something else than the assistance data that was asked for."""
+
+    kind = "bad-assistance"
+
+
+@dataclass(frozen=True, slots=True)
+class ServingCell:
+    """The cell that the device is on: numbers as the service takes them; `rsrp_dbm` if known."""
+
+    mcc: int
+    mnc: int
+    tac: int
+    eci: int
+    rsrp_dbm: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for: element types, the serving cell, and the mask of a filtered set.
+
+    `filtered` asks for the satellites that can be seen from the cell, above `mask_degrees`.
+    """
+
+    types: Sequence[int] = DEFAULT_TYPES
+    cell: ServingCell | None = None
+    filtered: bool = False
+    mask_degrees: int | None = None
+
+    def __post_init__(self) -> None:
+        unknown = [number for number in self.types if not 1 <= number <= 17]
+        if unknown or not self.types:
+            raise UsageError(f"A-GNSS types are 1 to 17, not {unknown or 'none at all'}")
+        if self.mask_degrees is not None and not 0 <= self.mask_degrees <= 90:
+            raise UsageError(f"the elevation mask is 0 to 90 degrees, not {self.mask_degrees}")
+        if self.cell is None and (self.filtered or TYPES_THAT_NEED_A_CELL & set(self.types)):
+            raise UsageError(
+                "a filtered set, and type 8 (location), need the serving cell",
+                hint="let the modem register (AT+CFUN=1), or leave out --filtered and type 8",
+            )
+
+    def fields(self) -> dict[str, object]:
+        """Return the fields of the request; what is not known is left out."""
+        fields: dict[str, object] = {"types": sorted(set(self.types))}
+        if self.cell is not None:
+            fields |= {
+                "mcc": self.cell.mcc,
+                "mnc": self.cell.mnc,
+                "tac": self.cell.tac,
+                "eci": self.cell.eci,
+            }
+            if self.cell.rsrp_dbm is not None:
+                fields["rsrp"] = self.cell.rsrp_dbm
+        if self.filtered:
+            fields["filtered"] = True
+        if self.mask_degrees is not None:
+            fields["mask"] = self.mask_degrees
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureAgnss(Call[int | None]):
+    """HEAD: how many bytes the data has; None where the service does not tell."""
+
+    project: Project | None
+    wanted: Wanted
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """Return the credentials of the form that is used."""
+        return location_schemes(self.project)
+
+    def request(self) -> Request:
+        """Return the HEAD, its fields as the query."""
+        query: list[tuple[str, str]] = []
+        for name, value in self.wanted.fields().items():
+            values = value if isinstance(value, list) else [value]
+            query += [(name, str(item).lower()) for item in values]
+        return Request("HEAD", location_path(self.project, "agnss"), query=query)
+
+    def parse(self, response: Response) -> int | None:
+        """Return Content-Length, bounded."""
+        text = response.headers.get("content-length", "")
+        if not text.isdecimal():
+            return None
+        return _bounded(int(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A range of the data: where it starts, its bytes, and the size of the whole, in bytes."""
+
+    start: int
+    data: bytes
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAgnss(Call[Piece]):
+    """POST: the data from byte `start` on, at most `size` bytes of it."""
+
+    accepts: ClassVar[frozenset[int]] = frozenset({206})
+
+    project: Project | None
+    wanted: Wanted
+    start: int = 0
+    size: int = RANGE_BYTES
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """Return the credentials of the form that is used."""
+        return location_schemes(self.project)
+
+    def request(self) -> Request:
+        """Return the POST with its range."""
+        return Request(
+            "POST",
+            location_path(self.project, "agnss"),
+            headers={
+                "accept": "application/octet-stream",
+                "range": f"bytes={self.start}-{self.start + self.size - 1}",
+            },
+            json=self.wanted.fields(),
+        )
+
+    def parse(self, response: Response) -> Piece:
+        """Return the piece; a service that knows no ranges sends the whole with status 200."""
+        if "json" in response.headers.get("content-type", ""):
+            raise BadAssistanceAnswer(
+                "the service answered JSON where assistance data was asked for: "
+                + response.content[:200].decode("utf-8", "replace")
+            )
+        if response.status != 206:
+            _bounded(len(response.content))
+            return Piece(0, response.content, len(response.content))
+        match = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", "").strip())
+        if match is None:
+            raise BadAssistanceAnswer("the service answered 206 without a legal Content-Range")
+        first, last, total = (int(number) for number in match.groups())
+        if first != self.start or last - first + 1 != len(response.content) or last >= total:
+            raise BadAssistanceAnswer(
+                f"asked for bytes from {self.start}, was told bytes {first}-{last}/{total} "
+                f"and got {len(response.content)}"
+            )
+        return Piece(first, response.content, _bounded(total))
+
+
+def _bounded(size: int) -> int:
+    if size > LARGEST_BYTES:
+        raise BadAssistanceAnswer(
+            f"{size} bytes are announced; assistance data has at most {LARGEST_BYTES}"
+        )
+    return size

@@ -1,0 +1,151 @@
+"""The location calls: Wi-Fi, cell and ground-fix, in the current and the legacy form (D8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import quote
+
+from agent.call import Call, Request, Response, Scheme
+from agent.errors import UsageError
+from agent.location.position import Position, parse_position
+
+LEGACY_WARNING = (
+    "the location path without organization and project is deprecated: use "
+    "/v1/organizations/<organization>/projects/<project>/location/ with an organization auth token"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The organization and project slugs of the current form of the path (D8.5)."""
+
+    organization: str
+    project: str
+
+
+def location_path(project: Project | None, endpoint: str) -> str:
+    """Return the path of an endpoint: the organization's form, or without one the legacy form."""
+    if project is None:
+        return f"/v1/location/{endpoint}"
+    if not project.organization or not project.project:
+        raise UsageError(
+            "a location call needs the slugs of an organization and a project",
+            hint="set account.organization and account.project in the profile",
+        )
+    organization, name = quote(project.organization, safe=""), quote(project.project, safe="")
+    return f"/v1/organizations/{organization}/projects/{name}/location/{endpoint}"
+
+
+def location_schemes(project: Project | None) -> tuple[Scheme, ...]:
+    """Return the credentials of a form: each credential goes to its own form only (D8.5, D10.7)."""
+    if project is not None:
+        return (Scheme.ORGANIZATION_TOKEN,)
+    return (
+        Scheme.SERVICE_TOKEN,
+        Scheme.SERVICE_JWT,
+        Scheme.DEVICE_JWT,
+        Scheme.EVALUATION_TOKEN,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LocationCall(Call[Position | None]):
+    """What the three calls share: where they go, and how the answer is to be given.
+
+    `project` None is the legacy form. `do_reply` False stores the position and answers None.
+    `high_confidence` asks for the radius of 95 % instead of 68 %. `fallback` False refuses coarse
+    results: 404 when nothing better is found. None leaves a switch to the service. `device_id`
+    names the device when a proxy calls.
+    """
+
+    endpoint: ClassVar[str] = ""
+
+    project: Project | None
+    do_reply: bool | None = None
+    high_confidence: bool | None = None
+    fallback: bool | None = None
+    device_id: str = ""
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """Return the credentials of the form that is used."""
+        return location_schemes(self.project)
+
+    def body(self) -> Mapping[str, object]:
+        """Return the JSON body."""
+        raise NotImplementedError
+
+    def request(self) -> Request:
+        """Return the POST with its switches as the query."""
+        switches = {
+            "doReply": self.do_reply,
+            "hiConf": self.high_confidence,
+            "fallback": self.fallback,
+        }
+        return Request(
+            "POST",
+            location_path(self.project, self.endpoint),
+            query=[
+                (name, str(value).lower()) for name, value in switches.items() if value is not None
+            ],
+            headers={"x-custom-device-id": self.device_id} if self.device_id else {},
+            json=self.body(),
+        )
+
+    def parse(self, response: Response) -> Position | None:
+        """Return the position; None when none was asked for."""
+        if self.do_reply is False and not response.content.strip():
+            return None
+        return parse_position(response.content)
+
+
+@dataclass(frozen=True, slots=True)
+class LocateWifi(LocationCall):
+    """Where these access points are heard: `access_points` as `access_points.to_json` gives."""
+
+    endpoint: ClassVar[str] = "wifi"
+    access_points: Sequence[Mapping[str, object]] = ()
+
+    def body(self) -> Mapping[str, object]:
+        """Return `{"accessPoints": [...]}`."""
+        return {"accessPoints": list(self.access_points)}
+
+
+@dataclass(frozen=True, slots=True)
+class LocateCell(LocationCall):
+    """Where these cells are heard: `cells` as `cells.to_json` gives them, `radio` their kind."""
+
+    endpoint: ClassVar[str] = "cell"
+    cells: Sequence[Mapping[str, object]] = ()
+    radio: str = "lte"
+
+    def body(self) -> Mapping[str, object]:
+        """Return `{"lte": [...]}`, "ltecatm" or "nbiot"."""
+        return {self.radio: list(self.cells)}
+
+
+@dataclass(frozen=True, slots=True)
+class GroundFix(LocationCall):
+    """Where cells and access points together are heard; either may be empty, not both.
+
+    The service takes Wi-Fi as an object with `accessPoints`, which both of its generations know,
+    and as a bare array (`wifi_as_array`), which only the newer one does.
+    """
+
+    endpoint: ClassVar[str] = "ground-fix"
+    cells: Sequence[Mapping[str, object]] = ()
+    access_points: Sequence[Mapping[str, object]] = ()
+    radio: str = "lte"
+    wifi_as_array: bool = False
+
+    def body(self) -> Mapping[str, object]:
+        """Return the parts that there are."""
+        body: dict[str, object] = {}
+        if self.cells:
+            body[self.radio] = list(self.cells)
+        if self.access_points:
+            points = list(self.access_points)
+            body["wifi"] = points if self.wifi_as_array else {"accessPoints": points}
+        return body

@@ -1,0 +1,79 @@
+"""P-GPS: predictions for weeks; asked for here, downloaded from another host (D8.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from agent.call import Call, Request, Response, Scheme
+from agent.errors import UsageError
+from agent.location.agnss import BadAssistanceAnswer
+from agent.location.calls import Project, location_path, location_schemes
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionRequest:
+    """Which predictions: how many, how far apart, from when; None leaves it to the service.
+
+    `count` is 1..168 (84 at 240 minutes), `interval_min` a multiple of 60 from 120 to 480,
+    `start_day` a GPS day, `start_second` a second of it.
+    """
+
+    count: int | None = None
+    interval_min: int | None = None
+    start_day: int | None = None
+    start_second: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None and not 1 <= self.count <= 168:
+            raise UsageError(f"1 to 168 predictions can be asked for, not {self.count}")
+        interval = self.interval_min
+        if interval is not None and (not 120 <= interval <= 480 or interval % 60):
+            raise UsageError(f"predictions are 120 to 480 minutes apart by 60, not {interval}")
+        if (self.count or 1) * (interval or 240) > 14 * 24 * 60:
+            raise UsageError("predictions reach 14 days ahead at most")
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionLink:
+    """Where the file is: host, without a scheme, and path, without a leading slash."""
+
+    host: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPgps(Call[PredictionLink]):
+    """GET: where the predictions can be downloaded, with no credential."""
+
+    project: Project | None
+    wanted: PredictionRequest
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """Return the credentials of the form that is used."""
+        return location_schemes(self.project)
+
+    def request(self) -> Request:
+        """Return the GET with what was asked for as the query."""
+        fields = {
+            "predictionCount": self.wanted.count,
+            "predictionIntervalMinutes": self.wanted.interval_min,
+            "startGpsDay": self.wanted.start_day,
+            "startGpsTimeOfDaySeconds": self.wanted.start_second,
+        }
+        query = [(name, str(value)) for name, value in fields.items() if value is not None]
+        return Request("GET", location_path(self.project, "pgps"), query=query)
+
+    def parse(self, response: Response) -> PredictionLink:
+        """Return the link; a scheme before the host, and a slash before the path, are dropped."""
+        try:
+            answer: Any = msgspec.json.decode(response.content)
+            host, path = answer["host"], answer["path"]
+        except (msgspec.DecodeError, RecursionError, KeyError, TypeError) as error:
+            raise BadAssistanceAnswer("the P-GPS answer names no host and path") from error
+        if not isinstance(host, str) or not isinstance(path, str) or not host or not path:
+            raise BadAssistanceAnswer("host and path of the P-GPS answer must be text")
+        return PredictionLink(host, path.lstrip("/"))

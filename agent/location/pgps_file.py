@@ -1,0 +1,99 @@
+"""A P-GPS file: a header and predictions, checked against what was asked for."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from agent.location.agnss_elements import ELEMENTS
+from agent.location.agnss_file import DamagedAssistance
+from agent.location.gps_time import utc_of
+
+_HEADER = struct.Struct("<BBHHHHhi")
+_SCHEMA, _ARRAY_TYPE, _ITEMS = 1, 10, 1
+_CLOCK, _EPHEMERIS = ELEMENTS[7], ELEMENTS[2]
+_SATELLITES = 32
+_CLOCK_HEAD = b"\x07\x01\x00"
+_EPHEMERIS_HEAD = b"\x02\x20\x00"
+PREDICTION_BYTES = 3 + _CLOCK.layout.size + 3 + _SATELLITES * _EPHEMERIS.layout.size
+LARGEST_BYTES = _HEADER.size + 168 * PREDICTION_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One prediction: the moment it is for, and how many satellites it covers."""
+
+    valid_from: datetime
+    satellites: int
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionFile:
+    """A whole P-GPS file; `period` is the time from one prediction to the next."""
+
+    start: datetime
+    period: timedelta
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def end(self) -> datetime:
+        """Return the moment at which the last prediction ends."""
+        return self.start + self.period * len(self.predictions)
+
+
+def parse_pgps(
+    data: bytes, *, asked_count: int | None = None, asked_period_min: int | None = None
+) -> PredictionFile:
+    """Return the predictions of a file. Raises DamagedAssistance with the place of the damage.
+
+    `asked_count` and `asked_period_min` are what the request named, if it did.
+    """
+    if len(data) < _HEADER.size:
+        raise DamagedAssistance(f"{len(data)} bytes are no P-GPS file: its header has 16")
+    schema, array_type, items, count, size, period_min, day, second = _HEADER.unpack_from(data)
+    for name, value, wanted, offset in (
+        ("schema", schema, _SCHEMA, 0),
+        ("array type", array_type, _ARRAY_TYPE, 1),
+        ("number of items", items, _ITEMS, 2),
+        ("prediction size", size, PREDICTION_BYTES, 6),
+        ("period", period_min, asked_period_min or period_min, 8),
+    ):
+        if value != wanted:
+            raise DamagedAssistance(f"P-GPS {name} {value} at offset {offset}; {wanted} is due")
+    if not 0 < count <= (asked_count or count) or not period_min > 0:
+        raise DamagedAssistance(
+            f"{count} predictions of {period_min} minutes at offset 4; "
+            f"{asked_count or 'one or more'} were asked for"
+        )
+    if not 0 <= second < 86400 or day < 0:
+        raise DamagedAssistance(f"GPS day {day}, second {second} at offset 10 is no time")
+    if len(data) != _HEADER.size + count * PREDICTION_BYTES:
+        raise DamagedAssistance(
+            f"the P-GPS file has {len(data)} bytes; {count} predictions make "
+            f"{_HEADER.size + count * PREDICTION_BYTES}"
+        )
+    start, period = utc_of(day, second), timedelta(minutes=period_min)
+    predictions = tuple(
+        _prediction(data, _HEADER.size + index * PREDICTION_BYTES, start + index * period)
+        for index in range(count)
+    )
+    return PredictionFile(start, period, predictions)
+
+
+def _prediction(data: bytes, offset: int, due: datetime) -> Prediction:
+    if data[offset : offset + 3] != _CLOCK_HEAD:
+        raise DamagedAssistance(f"no clock element at offset {offset}")
+    clock = dict(zip(_CLOCK.fields, _CLOCK.layout.unpack_from(data, offset + 3), strict=True))
+    said = utc_of(clock["gps_day"], clock["time_s"])
+    if said != due:
+        raise DamagedAssistance(f"the clock at offset {offset} says {said}; {due} is due")
+    table = offset + 3 + _CLOCK.layout.size
+    if data[table : table + 3] != _EPHEMERIS_HEAD:
+        raise DamagedAssistance(f"no table of {_SATELLITES} ephemerides at offset {table}")
+    step = _EPHEMERIS.layout.size
+    covered = 0
+    for start in range(table + 3, table + 3 + _SATELLITES * step, step):
+        # A satellite without a prediction is all zero but for its number.
+        covered += any(data[start + 1 : start + step])
+    return Prediction(due, covered)

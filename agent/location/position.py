@@ -1,0 +1,70 @@
+"""A position as the location service answers it, checked before anyone believes it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from agent.errors import AgentError
+
+_EARTH_RADIUS_M = 6_371_008.8
+
+
+class BadPosition(AgentError):
+    """The answer of a location call is not a position."""
+
+    kind = "bad-position"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place: degrees (WGS 84), and the radius in metres that holds it.
+
+    `fulfilled_with` is what the service used (MCELL, SCELL, WIFI, ANCHOR, ...); it is text, since
+    the service may add words. The radius holds the place in 68 % of cases, 95 % with hiConf.
+    """
+
+    lat: float
+    lon: float
+    uncertainty_m: float | None = None
+    fulfilled_with: str | None = None
+
+    def distance_m(self, lat: float, lon: float) -> float:
+        """Return the great-circle distance to another place in metres (haversine)."""
+        here, there = math.radians(self.lat), math.radians(lat)
+        half = math.sin((there - here) / 2) ** 2 + (
+            math.cos(here) * math.cos(there) * math.sin(math.radians(lon - self.lon) / 2) ** 2
+        )
+        return 2 * _EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(half)))
+
+
+def parse_position(body: bytes) -> Position:
+    """Return the position in a JSON answer. Raises BadPosition, naming what is wrong with it."""
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadPosition(f"the location service answered no JSON: {error}") from error
+    if not isinstance(answer, dict):
+        raise BadPosition("the location service answered JSON, but no object")
+    fulfilled_with = answer.get("fulfilledWith")
+    if fulfilled_with is not None and not isinstance(fulfilled_with, str):
+        raise BadPosition("fulfilledWith of the answer is no text")
+    uncertainty = answer.get("uncertainty")
+    return Position(
+        lat=_number(answer, "lat", -90.0, 90.0),
+        lon=_number(answer, "lon", -180.0, 180.0),
+        uncertainty_m=None if uncertainty is None else _number(answer, "uncertainty", 0.0, 2.1e7),
+        fulfilled_with=fulfilled_with,
+    )
+
+
+def _number(answer: dict[str, Any], name: str, low: float, high: float) -> float:
+    value = answer.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadPosition(f"{name} of the answer is missing or no number")
+    if not math.isfinite(value) or not low <= value <= high:
+        raise BadPosition(f"{name} of the answer is outside {low:g}..{high:g}")
+    return float(value)

@@ -1,0 +1,184 @@
+"""Wi-Fi through NetworkManager over D-Bus: a fresh scan where the system allows one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.location.access_points import AccessPoint, channel_of, rssi_of_percentage
+from agent.location.wifi.source import WifiScan, WifiUnavailable
+
+if TYPE_CHECKING:
+    from dbus_fast import Message
+    from dbus_fast.aio import MessageBus
+
+NAME = "org.freedesktop.NetworkManager"
+_ROOT = "/org/freedesktop/NetworkManager"
+_WIRELESS = f"{NAME}.Device.Wireless"
+_BUS = "org.freedesktop.DBus"
+_PROPERTIES = "org.freedesktop.DBus.Properties"
+_TYPE_WIFI = 2
+_REFUSALS = (f"{NAME}.Device.NotAllowed", f"{_WIRELESS}.NotAllowed")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkManager:
+    """NetworkManager on the system bus (its address as D-Bus itself finds it)."""
+
+    async def scan(self, deadline_s: float) -> WifiScan:
+        """Ask each Wi-Fi device for a fresh scan, wait for it, and list what it hears."""
+        try:
+            async with asyncio.timeout(deadline_s + 5.0), _connection() as bus:
+                return await _scan(bus, deadline_s)
+        except TimeoutError as error:
+            raise WifiUnavailable(f"NetworkManager gave no answer in {deadline_s:g} s") from error
+
+
+async def _scan(bus: MessageBus, deadline_s: float) -> WifiScan:
+    devices = [
+        path
+        for path in await _call(bus, _ROOT, NAME, "GetDevices")
+        if await _get(bus, path, f"{NAME}.Device", "DeviceType") == _TYPE_WIFI
+    ]
+    if not devices:
+        raise WifiUnavailable(
+            "NetworkManager knows no Wi-Fi device on this host",
+            hint="use a companion (kit.companion_port) or a file (location.wifi = file:PATH)",
+        )
+    points: list[AccessPoint] = []
+    notes: list[str] = []
+    for device in devices:
+        note = await _refresh(bus, device, deadline_s)
+        if note:
+            notes.append(note)
+        paths = await _call(bus, device, _WIRELESS, "GetAllAccessPoints")
+        points += [await _access_point(bus, path) for path in paths]
+    return WifiScan("networkmanager", tuple(points), tuple(notes))
+
+
+async def _refresh(bus: MessageBus, device: str, deadline_s: float) -> str:
+    """Have the device scan and wait for the end of it; return what to tell if it did not."""
+    before = await _last_scan_ms(bus, device)
+    changed = asyncio.Event()
+
+    def heard(message: Message) -> None:
+        if message.member == "PropertiesChanged" and message.path == device:
+            changed.set()
+
+    rule = f"type='signal',interface='{_PROPERTIES}',path='{device}'"
+    await _bus_call(bus, "AddMatch", rule)
+    bus.add_message_handler(heard)
+    try:
+        await _call(bus, device, _WIRELESS, "RequestScan", "a{sv}", {})
+        async with asyncio.timeout(deadline_s):
+            while await _last_scan_ms(bus, device) == before:
+                await changed.wait()
+                changed.clear()
+    except _Refused as refused:
+        if refused.error not in _REFUSALS:
+            raise WifiUnavailable(f"NetworkManager refused a scan: {refused}") from refused
+        return f"the system refuses scans that come too often: {_age_text(before)}"
+    except TimeoutError:
+        return f"no fresh scan within {deadline_s:g} s: {_age_text(before)}"
+    finally:
+        bus.remove_message_handler(heard)
+        await _bus_call(bus, "RemoveMatch", rule)
+    return ""
+
+
+def _age_text(last_scan_ms: int) -> str:
+    if last_scan_ms < 0:
+        return "this is its list so far"
+    return f"this is its list of {max(0.0, _boot_time_s() - last_scan_ms / 1000):.0f} s ago"
+
+
+async def _last_scan_ms(bus: MessageBus, device: str) -> int:
+    """Return when the device last scanned, in ms of the boot-time clock; -1 for never."""
+    return int(await _get(bus, device, _WIRELESS, "LastScan"))
+
+
+async def _access_point(bus: MessageBus, path: str) -> AccessPoint:
+    fields = await _call(bus, path, _PROPERTIES, "GetAll", "s", f"{NAME}.AccessPoint")
+    values = {name: variant.value for name, variant in fields.items()}
+    seen_s, frequency = int(values.get("LastSeen", -1)), int(values.get("Frequency", 0))
+    return AccessPoint(
+        bssid=str(values.get("HwAddress", "")),
+        rssi_dbm=rssi_of_percentage(int(values.get("Strength", 0))),
+        ssid=bytes(values.get("Ssid", b"")),
+        channel=channel_of(frequency),
+        frequency_mhz=frequency or None,
+        age_s=max(0.0, _boot_time_s() - seen_s) if seen_s >= 0 else None,
+        estimated=True,
+    )
+
+
+def _boot_time_s() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class _Refused(Exception):
+    """D-Bus answered with an error; `error` is its name."""
+
+    def __init__(self, error: str, text: str) -> None:
+        super().__init__(f"{text} ({error})")
+        self.error = error
+
+
+@asynccontextmanager
+async def _connection() -> AsyncIterator[MessageBus]:
+    from dbus_fast import BusType
+    from dbus_fast.aio import MessageBus
+    from dbus_fast.errors import DBusError
+
+    bus = MessageBus(bus_type=BusType.SYSTEM)
+    try:
+        await bus.connect()
+    except (OSError, DBusError, EOFError) as error:
+        raise WifiUnavailable(
+            f"there is no D-Bus system bus to ask NetworkManager on: {error}",
+            hint="use `iw` (location.wifi = iw), a companion, or a file",
+        ) from error
+    try:
+        yield bus
+    except _Refused as refused:
+        raise WifiUnavailable(f"NetworkManager does not answer: {refused}") from refused
+    finally:
+        bus.disconnect()
+
+
+async def _get(bus: MessageBus, path: str, interface: str, name: str) -> Any:
+    variant = await _call(bus, path, _PROPERTIES, "Get", "ss", interface, name)
+    return variant.value
+
+
+async def _bus_call(bus: MessageBus, member: str, rule: str) -> None:
+    await _call(bus, "/org/freedesktop/DBus", _BUS, member, "s", rule, to=_BUS)
+
+
+async def _call(
+    bus: MessageBus,
+    path: str,
+    interface: str,
+    member: str,
+    signature: str = "",
+    *body: object,
+    to: str = NAME,
+) -> Any:
+    from dbus_fast import Message, MessageType
+
+    message = Message(
+        destination=to,
+        path=path,
+        interface=interface,
+        member=member,
+        signature=signature,
+        body=list(body),
+    )
+    reply = await bus.call(message)
+    if reply.message_type is MessageType.ERROR:
+        raise _Refused(reply.error_name or "", str(reply.body[0]) if reply.body else "")
+    return reply.body[0] if reply.body else None

@@ -1,0 +1,112 @@
+"""Which access points are sent, and in which form."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.location.access_points import (
+    AccessPoint,
+    LeftOut,
+    channel_of,
+    normalize_mac,
+    rssi_of_percentage,
+    select,
+    to_json,
+)
+
+
+@pytest.mark.contract("D8.1")
+@pytest.mark.parametrize(
+    "text", ["40:01:7A:C7:96:90", "40-01-7a-c7-96-90", "40017ac79690", "40:01:7a:c7:96:90"]
+)
+def test_a_mac_is_sent_with_colons_however_it_was_written(text: str) -> None:
+    assert normalize_mac(text) == "40:01:7a:c7:96:90"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "40:01:7a:c7:96",
+        "40:01-7a:c7:96:90",
+        "40:01:7a:c7:96:9g",
+        "40:01:7a:c7:96:90\n",
+        "\u06640017ac79690",
+    ],
+)
+def test_what_is_no_mac_is_not_made_one(text: str) -> None:
+    assert normalize_mac(text) is None
+
+
+@pytest.mark.contract("D8.1")
+@pytest.mark.parametrize(
+    ("point", "reason"),
+    [
+        (AccessPoint("41:01:7a:c7:96:90", -60), LeftOut.MULTICAST),
+        (AccessPoint("ff:ff:ff:ff:ff:ff", -60), LeftOut.MULTICAST),
+        (AccessPoint("42:01:7a:c7:96:90", -60), LeftOut.LOCAL),
+        (AccessPoint("00:00:00:00:00:00", -60), LeftOut.EMPTY),
+        (AccessPoint("40:01:7a:c7:96:90", -60, ssid=b"cafe_nomap"), LeftOut.NOMAP),
+        (AccessPoint("40:01:7a:c7:96:90", 1), LeftOut.LEVEL),
+        (AccessPoint("here", -60), LeftOut.NOT_A_MAC),
+    ],
+)
+def test_what_may_not_be_sent_is_left_out_with_its_reason(
+    point: AccessPoint, reason: LeftOut
+) -> None:
+    assert select([point]).usable == ()
+    assert select([point]).left_out == ((point, reason),)
+
+
+def test_of_two_sightings_the_newer_is_kept() -> None:
+    old = AccessPoint("40:01:7a:c7:96:90", -60, age_s=9.0)
+    new = AccessPoint("40-01-7A-C7-96-90", -70, age_s=1.0)
+    assert select([old, new]).usable == select([new, old]).usable == (new,)
+
+
+@given(
+    st.lists(
+        st.builds(
+            AccessPoint, st.from_regex(r"[0-9a-f]{12}", fullmatch=True), st.integers(-140, 10)
+        )
+    )
+)
+def test_every_point_is_either_sent_once_or_left_out(points: list[AccessPoint]) -> None:
+    chosen = select(points)
+    assert len(chosen.usable) + len(chosen.left_out) == len(points)
+    macs = [normalize_mac(point.bssid) for point in chosen.usable]
+    assert len(set(macs)) == len(macs)
+    levels = [point.rssi_dbm for point in chosen.usable]
+    assert levels == sorted(levels, reverse=True)
+
+
+@pytest.mark.contract("D8.1")
+def test_what_is_not_known_is_left_out_of_the_json() -> None:
+    assert to_json([AccessPoint("40:01:7A:C7:96:90", -61, ssid=b"home")]) == [
+        {"macAddress": "40:01:7a:c7:96:90", "signalStrength": -61}
+    ]
+
+
+def test_a_name_is_sent_only_when_asked_and_channel_hides_frequency() -> None:
+    point = AccessPoint(
+        "40:01:7a:c7:96:90", -61, b"h\xff", channel=6, frequency_mhz=2437, age_s=1.5
+    )
+    assert to_json([point], send_ssid=True) == [
+        {"macAddress": "40:01:7a:c7:96:90", "signalStrength": -61, "ssid": "h\ufffd", "age": 1500,
+         "channel": 6}
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("frequency", "channel"),
+    [(2412, 1), (2437, 6), (2472, 13), (2484, 14), (5180, 36), (5825, 165), (5955, 1), (900, None)],
+)
+def test_a_frequency_has_its_channel(frequency: int, channel: int | None) -> None:
+    assert channel_of(frequency) == channel
+
+
+@pytest.mark.parametrize(("percent", "dbm"), [(0, -100), (50, -75), (100, -50), (250, -50)])
+def test_a_percentage_becomes_dbm(percent: int, dbm: int) -> None:
+    assert rssi_of_percentage(percent) == dbm

@@ -1,0 +1,71 @@
+"""Wi-Fi through a real D-Bus, with NetworkManager's mock behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from network_manager import MockedNetworkManager, mocked_network_manager
+
+from agent.location.wifi.networkmanager import NetworkManager
+from agent.location.wifi.source import WifiUnavailable
+
+
+@pytest.fixture
+def bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MockedNetworkManager]:
+    with mocked_network_manager(tmp_path) as mocked:
+        monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", mocked.address)
+        yield mocked
+
+
+@pytest.mark.contract("D8.1", "C5")
+async def test_a_fresh_scan_is_asked_for_and_its_points_are_listed(
+    bus: MockedNetworkManager,
+) -> None:
+    device = bus.add_wifi_device()
+    bus.add_access_point(device, "ap0", "kitchen", "40:01:7A:00:00:01", 80)
+    bus.add_access_point(device, "ap1", "attic", "40:01:7A:00:00:02", 20)
+    scan = await NetworkManager().scan(5.0)
+    assert {(point.bssid, point.rssi_dbm, point.channel) for point in scan.points} == {
+        ("40:01:7A:00:00:01", -60, 6),
+        ("40:01:7A:00:00:02", -90, 6),
+    }
+    assert {point.ssid for point in scan.points} == {b"kitchen", b"attic"}
+    assert all(point.estimated for point in scan.points)
+    assert scan.notes == ()
+
+
+async def test_a_scan_that_is_refused_serves_the_list_with_its_age(
+    bus: MockedNetworkManager,
+) -> None:
+    device = bus.add_wifi_device()
+    bus.add_access_point(device, "ap0", "kitchen", "40:01:7A:00:00:01", 80)
+    bus.scan_does(
+        device,
+        "raise dbus.exceptions.DBusException('too soon',"
+        " name='org.freedesktop.NetworkManager.Device.NotAllowed')",
+    )
+    scan = await NetworkManager().scan(5.0)
+    assert len(scan.points) == 1
+    assert "scans that come too often" in scan.notes[0]
+
+
+async def test_a_scan_that_never_ends_serves_the_list(bus: MockedNetworkManager) -> None:
+    device = bus.add_wifi_device()
+    bus.scan_does(device, "pass")
+    scan = await NetworkManager().scan(0.05)
+    assert "no fresh scan within 0.05 s" in scan.notes[0]
+
+
+async def test_a_host_without_wifi_says_so(bus: MockedNetworkManager) -> None:
+    with pytest.raises(WifiUnavailable, match="no Wi-Fi device"):
+        await NetworkManager().scan(1.0)
+
+
+async def test_a_host_without_a_bus_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", f"unix:path={tmp_path}/nothing")
+    with pytest.raises(WifiUnavailable, match="no D-Bus system bus"):
+        await NetworkManager().scan(1.0)

@@ -1,0 +1,45 @@
+"""An answer is a position or is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.location.position import BadPosition, Position, parse_position
+
+
+@pytest.mark.contract("D8.1")
+def test_a_position_is_read_with_its_uncertainty() -> None:
+    body = b'{"lat":63.4219,"lon":10.4371,"uncertainty":24.4,"fulfilledWith":"WIFI","new":1}'
+    assert parse_position(body) == Position(63.4219, 10.4371, 24.4, "WIFI")
+
+
+def test_a_position_without_uncertainty_is_a_position() -> None:
+    assert parse_position(b'{"lat":1,"lon":-2}') == Position(1.0, -2.0)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "no JSON"),
+        (b"<html>", "no JSON"),
+        (b"\xff\xfe", "no JSON"),
+        (b"[1]", "no object"),
+        (b"{}", "lat"),
+        (b'{"lat":91,"lon":0}', "lat of the answer is outside -90..90"),
+        (b'{"lat":0,"lon":180.1}', "lon of the answer is outside"),
+        (b'{"lat":"63","lon":0}', "lat of the answer is missing or no number"),
+        (b'{"lat":true,"lon":0}', "lat of the answer is missing or no number"),
+        (b'{"lat":NaN,"lon":0}', "no JSON"),
+        (b'{"lat":1e999,"lon":0}', "no JSON|outside"),
+        (b'{"lat":1,"lon":0,"uncertainty":-1}', "uncertainty"),
+        (b'{"lat":1,"lon":0,"fulfilledWith":7}', "fulfilledWith"),
+        (b"[" * 100_000, "no JSON"),
+    ],
+)
+def test_what_is_no_position_is_refused_by_name(body: bytes, words: str) -> None:
+    with pytest.raises(BadPosition, match=words):
+        parse_position(body)
+
+
+def test_a_degree_of_latitude_is_111_km() -> None:
+    assert Position(10.0, 20.0).distance_m(11.0, 20.0) == pytest.approx(111_195, abs=1)

@@ -1,0 +1,119 @@
+"""iw, files, Windows and macOS: what each gives is read alike."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from agent.location.access_points import AccessPoint
+from agent.location.wifi.file import WifiFile
+from agent.location.wifi.iw import Iw, parse_iw, unescape_ssid
+from agent.location.wifi.macos import access_points_of
+from agent.location.wifi.source import WifiUnavailable
+from agent.location.wifi.windows import _BssEntry, access_point_of
+
+# Written by hand in the form that `iw dev IF scan` prints.
+IW = """\
+BSS 40:01:7a:00:00:01(on wlan0) -- associated
+\tlast seen: 120 ms ago
+\tfreq: 2437
+\tsignal: -61.00 dBm
+\tSSID: caf\\xc3\\xa9 5
+BSS 40:01:7a:00:00:02(on wlan0)
+\tfreq: 5180.0
+\tsignal: -70.00 dBm
+\tSSID:
+BSS 40:01:7a:00:00:03(on wlan0)
+\tfreq: 5180
+\tSSID: no signal line
+"""
+
+
+def test_the_output_of_iw_is_read() -> None:
+    assert parse_iw(IW) == [
+        AccessPoint("40:01:7a:00:00:01", -61, "café 5".encode(), 6, 2437, 0.12),
+        AccessPoint("40:01:7a:00:00:02", -70, b"", 36, 5180, None),
+    ]
+
+
+def test_an_ssid_of_any_bytes_is_restored() -> None:
+    assert unescape_ssid("a\\x00\\xffb") == b"a\x00\xffb"
+
+
+def fake_iw(tmp_path: Path, script: str) -> Iw:
+    program = tmp_path / "iw"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return Iw(str(program))
+
+
+async def test_where_a_scan_is_not_permitted_the_last_one_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "scan.txt").write_text(IW)
+    iw = fake_iw(
+        tmp_path,
+        f'case "$*" in dev) echo "\tInterface wlan0";; *dump) cat {tmp_path}/scan.txt;;'
+        ' *) echo "command failed: Operation not permitted (-1)" >&2; exit 255;; esac',
+    )
+    scan = await iw.scan(5.0)
+    assert len(scan.points) == 2
+    assert "a fresh scan needs root" in scan.notes[0]
+
+
+async def test_a_host_without_an_interface_says_so(tmp_path: Path) -> None:
+    with pytest.raises(WifiUnavailable, match="no Wi-Fi interface"):
+        await fake_iw(tmp_path, "exit 0").scan(5.0)
+
+
+async def test_a_host_without_iw_says_so(tmp_path: Path) -> None:
+    with pytest.raises(WifiUnavailable, match="cannot be started"):
+        await Iw(str(tmp_path / "nothing")).scan(5.0)
+
+
+async def test_an_iw_that_hangs_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(WifiUnavailable, match=r"did not end within 0\.05 s"):
+        await fake_iw(tmp_path, "exec sleep 60").scan(0.05)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61}]',
+        '{"accessPoints":[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61}]}',
+    ],
+)
+async def test_a_file_holds_the_scan_as_the_service_takes_it(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "scan.json"
+    path.write_text(text)
+    assert (await WifiFile(path).scan(1.0)).points == (AccessPoint("40:01:7a:00:00:01", -61),)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"macAddress":"x"}]', "hello", "[" * 100_000,
+                                  '[{"macAddress":"x","signalStrength":"-61"}]'])  # fmt: skip
+async def test_a_file_without_a_scan_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "scan.json"
+    path.write_text(text)
+    with pytest.raises(WifiUnavailable, match=r"scan\.json"):
+        await WifiFile(path).scan(1.0)
+
+
+def test_an_entry_of_the_windows_list_is_read() -> None:
+    entry = _BssEntry(rssi_dbm=-61, frequency_khz=2437000)
+    entry.bssid[:] = bytes.fromhex("40017a000001")
+    entry.ssid.length = 4
+    entry.ssid.octets[:4] = b"home"
+    assert access_point_of(entry) == AccessPoint("40:01:7a:00:00:01", -61, b"home", 6, 2437)
+
+
+class HiddenNetwork:
+    """A CWNetwork as macOS gives it without the location permission."""
+
+    def bssid(self) -> None:
+        return None
+
+
+def test_hidden_addresses_on_macos_are_told_as_the_reason() -> None:
+    assert access_points_of([]) == ()
+    with pytest.raises(WifiUnavailable, match="hears 1 networks but hides their addresses"):
+        access_points_of([HiddenNetwork()])

@@ -1,0 +1,112 @@
+"""A private D-Bus daemon with NetworkManager's mock on it, started and ended by the test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+_CONFIGURATION = """<busconfig>
+  <type>system</type><listen>unix:path={socket}</listen><auth>EXTERNAL</auth>
+  <policy context="default"><allow send_destination="*" eavesdrop="true"/>
+  <allow eavesdrop="true"/><allow own="*"/><allow user="*"/></policy></busconfig>"""
+_NAME = "org.freedesktop.NetworkManager"
+MOCK = "org.freedesktop.DBus.Mock"
+WIRELESS = f"{_NAME}.Device.Wireless"
+
+
+@dataclass(frozen=True, slots=True)
+class MockedNetworkManager:
+    """The mock: `address` is the bus; `call` reaches its methods."""
+
+    address: str
+
+    def call(self, path: str, method: str, *arguments: str) -> str:
+        """Call a method, "interface.name", with arguments as `gdbus` writes them."""
+        return _gdbus(self.address, _NAME, path, method, *arguments).stdout.strip()
+
+    def add_wifi_device(self) -> str:
+        """Add a Wi-Fi device that scans when asked to; return its path."""
+        answer = self.call("/org/freedesktop/NetworkManager", f"{MOCK}.AddWiFiDevice",
+                           "mock_wifi", "wlan0", "100")  # fmt: skip
+        path = answer.split("'")[1]
+        self.call(path, f"{MOCK}.AddProperty", WIRELESS, "LastScan", "<int64 1000>")
+        # The template's own RequestScan does nothing; this one makes the scan's end known.
+        self.scan_does(
+            path,
+            f"self.UpdateProperties('{WIRELESS}', "
+            f"{{'LastScan': dbus.Int64(self.Get('{WIRELESS}', 'LastScan') + 1)}})",
+        )
+        return path
+
+    def scan_does(self, path: str, code: str) -> None:
+        """Let RequestScan run Python code in the mock."""
+        self.call(path, f"{MOCK}.AddMethod", WIRELESS, "RequestScan", "a{sv}", "", code)
+
+    def add_access_point(self, device: str, name: str, ssid: str, mac: str, strength: int) -> None:
+        """Let the device hear an access point on channel 6."""
+        mode, frequency, rate, security = "2", "2437", "54000", "0"
+        self.call("/org/freedesktop/NetworkManager", f"{MOCK}.AddAccessPoint", device, name, ssid,
+                  mac, mode, frequency, rate, f"byte {strength}", security)  # fmt: skip
+
+
+@contextmanager
+def mocked_network_manager(folder: Path) -> Iterator[MockedNetworkManager]:
+    """Start the daemon and the mock; skip the test where the machine lacks them."""
+    mock = ["/usr/bin/python3", "-m", "dbusmock"]
+    missing = [name for name in ("dbus-daemon", "gdbus") if shutil.which(name) is None]
+    if missing or subprocess.run([*mock, "--help"], capture_output=True, check=False).returncode:
+        pytest.skip("needs a D-Bus and its mock: apt-get install dbus-daemon python3-dbusmock "
+                    "python3-gi libglib2.0-bin")  # fmt: skip
+    configuration = folder / "bus.conf"
+    configuration.write_text(_CONFIGURATION.format(socket=folder / "bus"))
+    address = f"unix:path={folder / 'bus'}"
+    with _running(
+        ["dbus-daemon", f"--config-file={configuration}", "--nofork", "--print-address"]
+    ) as daemon:
+        assert daemon.stdout is not None
+        assert daemon.stdout.readline().startswith(address)
+        environment = {**os.environ, "DBUS_SYSTEM_BUS_ADDRESS": address}
+        with _running([*mock, "--system", "--template", "networkmanager"], environment):
+            _wait_for_name(address)
+            yield MockedNetworkManager(address)
+
+
+@contextmanager
+def _running(
+    command: list[str], environment: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def _gdbus(
+    address: str, to: str, path: str, method: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["gdbus", "call", "--address", address, "--dest", to, "--object-path", path,
+         "--method", method, *arguments],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+
+def _wait_for_name(address: str) -> None:
+    for _ in range(600):
+        owner = _gdbus(address, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                       "org.freedesktop.DBus.NameHasOwner", _NAME)  # fmt: skip
+        if "true" in owner.stdout:
+            return
+        time.sleep(0.02)  # another process starts up; there is no event to wait for
+    raise AssertionError("the mock did not appear on the bus")
