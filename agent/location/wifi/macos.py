@@ -17,7 +17,7 @@ class CoreWlan:
     """The default Wi-Fi interface of the Mac."""
 
     async def scan(self, deadline_s: float) -> WifiScan:
-        """Scan, which takes about 7 s. Since macOS 14 the addresses need the location permission."""
+        """Scan, in about 7 s. Since macOS 14 the addresses need the location permission."""
         try:
             networks = await asyncio.wait_for(asyncio.to_thread(_networks), deadline_s)
         except TimeoutError as error:
@@ -26,7 +26,7 @@ class CoreWlan:
 
 
 def access_points_of(networks: list[Any]) -> tuple[AccessPoint, ...]:
-    """Return CWNetwork objects as access points. Raises WifiUnavailable when addresses are hidden."""
+    """Return CWNetwork objects as access points. Raises WifiUnavailable if they are hidden."""
     points = tuple(
         AccessPoint(
             bssid=str(network.bssid()),

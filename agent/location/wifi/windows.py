@@ -63,7 +63,7 @@ class WindowsWlan:
     """The native Wi-Fi API of Windows."""
 
     async def scan(self, deadline_s: float) -> WifiScan:
-        """List what the system hears. From Windows 11 24H2 on this needs the location permission."""
+        """List what the system hears; since Windows 11 24H2 with the location permission."""
         try:
             points = await asyncio.wait_for(asyncio.to_thread(_list_access_points), deadline_s)
         except TimeoutError as error:
