@@ -1,0 +1,1 @@
+"""FOTA: the pending job of the kit is pulled, its image proven, installed, and reported truly."""

@@ -1,0 +1,307 @@
+"""FOTA jobs: how an execution is read, which one is taken, which words are reported. No I/O.
+
+The device cloud's job model, clause D9.2; facts on the wire: the public OpenAPI document and the
+vendor's REST client. The agent reports IN_PROGRESS, never DOWNLOADING: an execution in DOWNLOADING
+is no longer handed out, so a crash would lose it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import AgentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_IMAGE_BYTES = 1 << 30
+"""No image of this family is near it; a larger declared size is a mistake or an attack."""
+DETAIL_LIMIT = 250
+"""Characters of a status detail: enough for two sentences."""
+
+
+class FirmwareType(Enum):
+    """What an image is for."""
+
+    APP = "APP"
+    BOOT = "BOOT"
+    MODEM = "MODEM"
+    MDM_FULL = "MDM_FULL"
+    SMP = "SMP"
+    CUSTOM = "CUSTOM"
+    SOFTDEVICE = "SOFTDEVICE"
+    BOOTLOADER = "BOOTLOADER"
+
+
+MODEM_TYPES = frozenset({FirmwareType.MODEM, FirmwareType.MDM_FULL})
+MCUBOOT_TYPES = frozenset({FirmwareType.APP, FirmwareType.BOOT, FirmwareType.SMP})
+
+
+class Status(Enum):
+    """The states of an execution at the device cloud."""
+
+    QUEUED = "QUEUED"
+    IN_PROGRESS = "IN_PROGRESS"
+    FAILED = "FAILED"
+    SUCCEEDED = "SUCCEEDED"
+    TIMED_OUT = "TIMED_OUT"
+    CANCELLED = "CANCELLED"
+    REJECTED = "REJECTED"
+    DOWNLOADING = "DOWNLOADING"
+
+    @property
+    def final(self) -> bool:
+        """Tell whether nothing follows."""
+        return not TRANSITIONS[self]
+
+
+_RESULTS = frozenset({Status.SUCCEEDED, Status.FAILED, Status.REJECTED, Status.TIMED_OUT})
+
+# What a device may report from each state. CANCELLED belongs to the cloud: we notice it.
+TRANSITIONS: Mapping[Status, frozenset[Status]] = {
+    Status.QUEUED: frozenset({Status.IN_PROGRESS, Status.REJECTED}),
+    Status.IN_PROGRESS: _RESULTS,
+    Status.DOWNLOADING: _RESULTS | {Status.IN_PROGRESS},
+    Status.FAILED: frozenset(),
+    Status.SUCCEEDED: frozenset(),
+    Status.TIMED_OUT: frozenset(),
+    Status.CANCELLED: frozenset(),
+    Status.REJECTED: frozenset(),
+}
+
+
+class IllegalTransition(AgentError):
+    """A defect of ours: a report that the job's state does not allow; it was not sent."""
+
+    kind = "fota-transition"
+
+
+class MalformedJob(AgentError):
+    """The job's document cannot be carried out; the message is the reason to report."""
+
+    kind = "fota-job"
+
+
+def check_transition(before: Status, after: Status) -> None:
+    """Raise IllegalTransition unless `after` may follow; a repeated final state may."""
+    if after is not before and after not in TRANSITIONS[before]:
+        raise IllegalTransition(f"a job that is {before.value} cannot become {after.value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What the device cloud holds for one device: a job, its state and the document as sent."""
+
+    job_id: str
+    device_id: str
+    status: Status
+    document: Mapping[str, Any]
+    execution_id: str = ""
+    status_detail: str = ""
+    created_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job document that was read whole. `host` and `paths` are still the sender's words."""
+
+    job_id: str
+    kind: FirmwareType
+    host: str
+    paths: tuple[str, ...]
+    """One path; two for a BOOT job with a build for each slot."""
+    size_bytes: int
+    version: str = ""
+    bundle_id: str = ""
+    sha256: str = ""
+    """Digest of the file, hex, where the job names one."""
+    signature: bytes = b""
+    """Signature over the file, where the job names one."""
+
+
+def read_execution(body: Any) -> Execution:
+    """Read the answer of FetchCurrentPendingFOTAJobExecution, decoded from JSON.
+
+    The document is left as it is: `read_job` reads it, so that a malformed one can be REJECTED by
+    its id. Raises MalformedJob without an id or a known state: then there is nothing to report to.
+    """
+    if not isinstance(body, dict):
+        raise MalformedJob(f"the device cloud's job is a JSON {type(body).__name__}, not an object")
+    job_id = body.get("jobId")
+    if not isinstance(job_id, str) or not re.fullmatch(r"[A-Za-z0-9_.:-]{1,128}", job_id):
+        raise MalformedJob("the device cloud's job has no usable jobId")
+    status = body.get("status", Status.QUEUED.value)
+    try:
+        state = Status(status)
+    except ValueError:
+        raise MalformedJob(f"job {job_id} is in an unknown state: {str(status)[:40]!r}") from None
+    document = body.get("jobDocument")
+    return Execution(
+        job_id=job_id,
+        device_id=_text(body, "deviceId"),
+        status=state,
+        document=document if isinstance(document, dict) else {},
+        execution_id=_text(body, "executionId"),
+        status_detail=_text(body, "statusDetail"),
+        created_at=_text(body, "createdAt"),
+    )
+
+
+def read_job(execution: Execution) -> Job:
+    """Read the document. Raises MalformedJob, whose message says which field is wrong and how."""
+    document = execution.document
+    kind = document.get("firmwareType")
+    try:
+        firmware_type = FirmwareType(kind)
+    except ValueError:
+        raise MalformedJob(f"the firmware type {_shown(kind)} is not known here") from None
+    host, path = document.get("host"), document.get("path")
+    if not isinstance(host, str) or not host.strip():
+        raise MalformedJob("the job names no host to download from")
+    if not isinstance(path, str) or not path.strip():
+        raise MalformedJob("the job names no path to download from")
+    paths = tuple(path.strip().split(" "))
+    if "" in paths or len(paths) > (2 if firmware_type is FirmwareType.BOOT else 1):
+        raise MalformedJob(f"the path of a {firmware_type.value} job names {len(paths)} files")
+    return Job(
+        job_id=execution.job_id,
+        kind=firmware_type,
+        host=host.strip(),
+        paths=paths,
+        size_bytes=_size(document.get("fileSize")),
+        version=_optional(document, "version"),
+        bundle_id=_optional(document, "bundleId"),
+        sha256=_digest(document),
+        signature=_signature(document),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KitFacts:
+    """What of the kit, its installer and the profile decides whether a job is taken."""
+
+    installer: str
+    types: frozenset[FirmwareType]
+    """What the installer can put on this kit."""
+    gate_refusal: str = ""
+    """Why the modem's firmware is too old for a modem image (clause D1.4), "" where it is not."""
+    modem_revision: str = ""
+
+
+def reject_reason(job: Job, kit: KitFacts) -> str:
+    """Return why this kit cannot take the job, "" where it can. Nothing was downloaded yet."""
+    if job.kind in MODEM_TYPES and kit.gate_refusal:
+        return kit.gate_refusal
+    if job.kind not in kit.types:
+        able = ", ".join(sorted(kind.value for kind in kit.types)) or "nothing"
+        return f"the installer {kit.installer} cannot install {job.kind.value} here, only {able}"
+    return ""
+
+
+class Move(Enum):
+    """What to do about what the cloud offers and what the journal remembers."""
+
+    IDLE = "no job"
+    TAKE = "a new job"
+    RESUME = "our own job, unfinished"
+    REPORT_AGAIN = "our own job, done: its result did not arrive"
+    DROP = "our unfinished job is gone from the cloud: it was cancelled"
+    FINISH = "our job is gone or replaced, yet its install had begun"
+    LEAVE = "another device's or program's work"
+
+
+class Remembered(Enum):
+    """What the journal holds."""
+
+    NOTHING = "no job is open"
+    BEFORE_INSTALL = "a job whose install has not begun"
+    INSTALLING = "a job whose install has begun"
+
+
+_OFFERED = {Status.QUEUED, Status.IN_PROGRESS}
+
+
+def next_move(
+    offered: Execution | None, *, open_job: str, remembered: Remembered, finished: bool
+) -> Move:
+    """Choose the move: the whole table of what may be offered and what may be remembered.
+
+    `open_job` is the journal's unfinished job id, `finished` whether it holds a result of the
+    offered one. What began to be installed is always followed to its end: a kit left in between
+    is worse than a job that nobody asks about any more.
+    """
+    same = offered is not None and offered.job_id == open_job
+    if remembered is Remembered.INSTALLING and not same:
+        return Move.FINISH
+    if remembered is Remembered.BEFORE_INSTALL and not same:
+        return Move.DROP
+    if offered is None:
+        return Move.IDLE
+    if offered.status not in _OFFERED:
+        # A state that our own fetch never returns: handed out by mistake, or another's work.
+        return Move.DROP if same and offered.status is Status.CANCELLED else Move.LEAVE
+    if finished:
+        return Move.REPORT_AGAIN
+    return Move.RESUME if same else Move.TAKE
+
+
+def detail_text(text: str) -> str:
+    """Return a status detail: one line, printable, of bounded length."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"
+
+
+def _text(body: Mapping[str, Any], name: str) -> str:
+    value = body.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _optional(document: Mapping[str, Any], name: str) -> str:
+    value = document.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > 256 or not value.isprintable():
+        raise MalformedJob(f"the job's {name} is {_shown(value)}, not a short text")
+    return value.strip()
+
+
+def _size(value: object) -> int:
+    # JSON has one number type: 1024.0 is 1024, true is not 1.
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise MalformedJob(f"the job's fileSize is {_shown(value)}, not a number of bytes")
+    if not 0 < value <= MAX_IMAGE_BYTES:
+        raise MalformedJob(f"the job's fileSize of {value} bytes is no size of an image")
+    return value
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    value = document.get("sha256", document.get("digest"))
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise MalformedJob(f"the job's digest is {_shown(value)}, not a text")
+    digest = value.strip().lower().removeprefix("sha256:")
+    if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        raise MalformedJob("the job's digest is no SHA-256 in hex")
+    return digest
+
+
+def _signature(document: Mapping[str, Any]) -> bytes:
+    value = document.get("signature")
+    if value is None:
+        return b""
+    try:
+        return base64.b64decode(value, validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        raise MalformedJob("the job's signature is not base64") from None
+
+
+def _shown(value: object) -> str:
+    return "missing" if value is None else repr(value)[:40]

@@ -1,0 +1,219 @@
+"""What was done for the open job, on disk before it is done: so that a kill loses nothing.
+
+One JSON file, replaced as a whole: written beside, synced, renamed, the folder synced. Mode 0600
+in a 0700 folder from the first moment. The file names the open job and its step, and the last
+results, so that a job that is offered again is not installed again.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agent.errors import AgentError
+from agent.fota.jobs import Remembered, Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 1
+RESULTS_KEPT = 200
+MAX_INSTALL_STARTS = 10
+"""Starts of the agent within one install: beyond it the kit or the host restarts in a loop."""
+
+
+class Step(Enum):
+    """How far the open job has come; each is written before what it names begins."""
+
+    TAKEN = "taken"
+    STARTED = "started"
+    DOWNLOADED = "downloaded"
+    PROVEN = "proven"
+    INSTALLING = "installing"
+    INSTALLED = "installed"
+    CONFIRMING = "confirming"
+    DECIDED = "decided"
+
+
+_ORDER = list(Step)
+_IN_INSTALL = {Step.INSTALLING, Step.INSTALLED, Step.CONFIRMING}
+
+
+class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
+    """The job in work. `document` is as the cloud sent it."""
+
+    job_id: str
+    device_id: str
+    document: dict[str, Any]
+    step: Step = Step.TAKEN
+    reported: Status = Status.QUEUED
+    """The state that the cloud last acknowledged, or handed out."""
+    etags: tuple[str, ...] = ()
+    """Of each file, as the server named it when its first byte came."""
+    sha256: tuple[str, ...] = ()
+    """Of each file, hex, once it is whole."""
+    proof: str = ""
+    running_before: str = ""
+    hash_before: str = ""
+    install_starts: int = 0
+    result: Status | None = None
+    detail: str = ""
+
+    @property
+    def remembered(self) -> Remembered:
+        """Tell on which side of the install the job is."""
+        if self.step in _IN_INSTALL:
+            return Remembered.INSTALLING
+        return Remembered.BEFORE_INSTALL
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job ended. `delivered` is whether the cloud acknowledged it."""
+
+    job_id: str
+    status: Status
+    detail: str
+    at: str
+    """ISO 8601, UTC."""
+    proof: str = ""
+    delivered: bool = False
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    format: int = FORMAT
+    open_job: OpenJob | None = None
+    results: list[Result] = []
+
+
+class JournalDamaged(AgentError):
+    """The journal cannot be read; it is kept beside, and nothing is installed on its word."""
+
+    kind = "fota-journal"
+
+
+class Journal:
+    """The journal of one kit, in a folder of its own. One process at a time owns it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._path = folder / "journal.json"
+        make_private_folder(folder)
+        self._file = self._load()
+
+    @property
+    def open_job(self) -> OpenJob | None:
+        """The job in work, None between jobs."""
+        return self._file.open_job
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """The last results, the oldest first."""
+        return tuple(self._file.results)
+
+    def result_of(self, job_id: str) -> Result | None:
+        """Return how a job ended, None for one that is not remembered."""
+        return next((one for one in reversed(self._file.results) if one.job_id == job_id), None)
+
+    def image_path(self, index: int = 0) -> Path:
+        """Return where file `index` of the open job lies; one name for all jobs, so no litter."""
+        return self.folder / f"image-{index}.bin"
+
+    def begin(self, job: OpenJob) -> OpenJob:
+        """Open a job: nothing of an earlier one may be left."""
+        self.drop_files()
+        return self._store(job)
+
+    def update(self, **changes: Any) -> OpenJob:
+        """Change fields of the open job and return it; durable when this returns."""
+        if self.open_job is None:
+            raise JournalDamaged("there is no open job to write to")
+        return self._store(msgspec.structs.replace(self.open_job, **changes))
+
+    def close(self, result: Result | None) -> None:
+        """Put the open job away with its result; None for one that was cancelled by the cloud."""
+        results = self._file.results
+        if result is not None:
+            results = [one for one in results if one.job_id != result.job_id] + [result]
+        self._save(_File(open_job=None, results=results[-RESULTS_KEPT:]))
+        self.drop_files()
+
+    def delivered(self, job_id: str) -> None:
+        """Note that the cloud acknowledged the result of a job that is put away."""
+        results = [
+            msgspec.structs.replace(one, delivered=True) if one.job_id == job_id else one
+            for one in self._file.results
+        ]
+        self._save(_File(open_job=self.open_job, results=results))
+
+    def drop_files(self) -> None:
+        """Remove the images of the job that is done."""
+        for path in self.folder.glob("image-*.bin"):
+            path.unlink(missing_ok=True)
+
+    def _store(self, job: OpenJob) -> OpenJob:
+        self._save(_File(open_job=job, results=self._file.results))
+        return job
+
+    def _load(self) -> _File:
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return _File()
+        try:
+            file = msgspec.json.decode(data, type=_File)
+        except (msgspec.DecodeError, ValueError) as error:
+            aside = self._path.with_suffix(".damaged")
+            self._path.replace(aside)
+            raise JournalDamaged(
+                f"the FOTA journal cannot be read: {error}",
+                hint=f"it was kept as {aside}; the next start begins a new one",
+            ) from error
+        if file.format != FORMAT:
+            raise JournalDamaged(
+                f"the FOTA journal {self._path} has format {file.format}, not {FORMAT}",
+                hint="it was written by another version of cellagent",
+            )
+        return file
+
+    def _save(self, file: _File) -> None:
+        write_durably(self._path, msgspec.json.encode(file))
+        self._file = file
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make the folder and its missing parents with mode 0700 from the first moment."""
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Replace the file as a whole; when this returns it is on the disk, mode 0600."""
+    beside = path.with_suffix(".new")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(handle, view) :]
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    beside.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the folder's names durable. Windows opens no folder: nothing is done there."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import pytest
+from hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.fota.addresses import (
+    SourceRefused,
+    Sources,
+    address_refusal,
+    check_addresses,
+    checked_target,
+    is_loopback_url,
+    job_target,
+)
+
+PUBLIC = Sources(hosts=("firmware.example.com", "bundles.example.com:8443"))
+STAND_IN = Sources(hosts=(), stand_in=True)
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "url"),
+    [
+        ("firmware.example.com", "t/APP*1*v1/a.bin", "/t/APP*1*v1/a.bin"),
+        ("https://firmware.example.com/", "/t/a.bin", "/t/a.bin"),
+        ("FIRMWARE.example.com", "t/a%20b.bin", "/t/a%20b.bin"),
+        ("firmware.example.com:443", "t/ä.bin", "/t/%C3%A4.bin"),
+    ],
+)
+def test_host_and_path_make_one_url(host: str, path: str, url: str) -> None:
+    assert job_target(host, path, PUBLIC).url == f"https://firmware.example.com{url}"
+
+
+def test_a_port_must_be_listed_with_its_host() -> None:
+    assert checked_target("https://bundles.example.com:8443/a", PUBLIC).port == 8443
+    with pytest.raises(SourceRefused):
+        checked_target("https://bundles.example.com/a", PUBLIC)
+
+
+def test_the_stand_in_may_serve_plain_http_on_loopback_and_nothing_else() -> None:
+    target = job_target("http://127.0.0.1:8080", "a.bin", STAND_IN)
+    assert target.at("127.0.0.1") == "http://127.0.0.1:8080/a.bin"
+    assert job_target("http://[::1]:80", "a", STAND_IN).authority == "[::1]"
+    for host in ("http://192.168.1.1", "https://firmware.example.com", "http://169.254.169.254"):
+        with pytest.raises(SourceRefused):
+            job_target(host, "a.bin", STAND_IN)
+
+
+def test_there_are_200_hostile_urls() -> None:
+    assert len(HOSTILE_JOBS) + len(HOSTILE_REDIRECTS) + len(HOSTILE_ADDRESSES) >= 200
+
+
+@pytest.mark.parametrize(("host", "path"), HOSTILE_JOBS)
+def test_a_hostile_job_is_refused(host: str, path: str) -> None:
+    with pytest.raises(SourceRefused):
+        job_target(host, path, PUBLIC)
+
+
+@pytest.mark.parametrize("url", HOSTILE_REDIRECTS)
+def test_a_hostile_redirect_is_refused(url: str) -> None:
+    with pytest.raises(SourceRefused):
+        checked_target(url, PUBLIC)
+
+
+@pytest.mark.parametrize("address", HOSTILE_ADDRESSES)
+def test_an_address_inside_is_refused_whatever_name_led_to_it(address: str) -> None:
+    target = checked_target("https://firmware.example.com/a", PUBLIC)
+    with pytest.raises(SourceRefused):
+        check_addresses(target, ["93.184.215.14", address], PUBLIC)
+    with pytest.raises(SourceRefused):
+        check_addresses(target, [address], PUBLIC)
+
+
+def test_a_public_address_is_taken() -> None:
+    target = checked_target("https://firmware.example.com/a", PUBLIC)
+    assert check_addresses(target, ["93.184.215.14", "2600::1"], PUBLIC) == "93.184.215.14"
+    with pytest.raises(SourceRefused):
+        check_addresses(target, [], PUBLIC)
+    with pytest.raises(SourceRefused):
+        check_addresses(target, ["93.184.215.14"], STAND_IN)
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_whatever_passes_goes_to_a_listed_host_by_https(host: str, path: str) -> None:
+    try:
+        target = job_target(host, path, PUBLIC)
+    except SourceRefused:
+        return
+    assert target.scheme == "https"
+    assert target.authority in PUBLIC.hosts
+
+
+@given(st.ip_addresses(v=4))
+def test_an_ipv4_address_is_judged_the_same_in_every_ipv6_wrapping(address: object) -> None:
+    number = int(address)  # type: ignore[call-overload]
+    plain = address_refusal(str(address), stand_in=False)
+    mapped = address_refusal(f"::ffff:{address}", stand_in=False)
+    nat64 = address_refusal(f"64:ff9b::{number >> 16:x}:{number & 0xFFFF:x}", stand_in=False)
+    sixtofour = address_refusal(f"2002:{number >> 16:x}:{number & 0xFFFF:x}::1", stand_in=False)
+    assert plain == mapped == nat64 == sixtofour
+
+
+@pytest.mark.parametrize(
+    ("url", "loopback"),
+    [
+        ("http://127.0.0.1:80", True),
+        ("http://localhost:8", True),
+        ("http://[::1]", True),
+        ("https://api.example.com", False),
+        ("", False),
+        ("http://[", False),
+        ("http://127.0.0.1.example.com", False),
+    ],
+)
+def test_the_stand_in_is_known_by_its_url(url: str, loopback: bool) -> None:
+    assert is_loopback_url(url) is loopback

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.fota import jobs
+from agent.fota.jobs import (
+    Execution,
+    FirmwareType,
+    IllegalTransition,
+    KitFacts,
+    MalformedJob,
+    Move,
+    Remembered,
+    Status,
+)
+
+DOCUMENT = {
+    "firmwareType": "APP",
+    "host": "firmware.example.com",
+    "path": "team/APP*1e29dfa3*v2.0.1/app_update.bin",
+    "fileSize": 385068,
+    "version": "v2.0.1",
+    "bundleId": "APP*1e29dfa3*v2.0.1",
+}
+BODY = {
+    "tenantId": "a0673464-e4e1-4b87-bffd-6941a012067b",
+    "deviceId": "nrf-358299840010349",
+    "jobId": "9d7ecb19-7a4b-4d7e-9a3f-9a2a3d0b1c55",
+    "executionId": "5b1ef7cc-0c5e-4e0e-8f5f-2f1d5a7f0b02",
+    "status": "QUEUED",
+    "statusDetail": "",
+    "createdAt": "2025-01-02T03:04:05.678Z",
+    "lastUpdatedAt": "2025-01-02T03:04:05.678Z",
+    "jobDocument": DOCUMENT,
+}
+
+
+def execution(**document: Any) -> Execution:
+    return jobs.read_execution({**BODY, "jobDocument": {**DOCUMENT, **document}})
+
+
+def offered(job_id: str = "a", status: Status = Status.QUEUED) -> Execution:
+    return Execution(job_id=job_id, device_id="d", status=status, document={})
+
+
+@pytest.mark.contract("D9.2", "C6")
+def test_a_job_is_read_whole() -> None:
+    job = jobs.read_job(jobs.read_execution(BODY))
+    assert job.kind is FirmwareType.APP
+    assert job.paths == ("team/APP*1e29dfa3*v2.0.1/app_update.bin",)
+    assert (job.size_bytes, job.version) == (385068, "v2.0.1")
+
+
+def test_only_what_the_vendor_client_needs_is_needed() -> None:
+    bare = {
+        "jobId": "j1",
+        "jobDocument": {"host": "h", "path": "p", "firmwareType": "MODEM", "fileSize": 7.0},
+    }
+    job = jobs.read_job(jobs.read_execution(bare))
+    assert (job.size_bytes, job.version, job.bundle_id) == (7, "", "")
+
+
+def test_a_boot_job_may_bring_a_build_for_each_slot() -> None:
+    job = jobs.read_job(execution(firmwareType="BOOT", path="t/s0.bin t/s1.bin"))
+    assert job.paths == ("t/s0.bin", "t/s1.bin")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"firmwareType": "TOASTER"}, "'TOASTER' is not known"),
+        ({"firmwareType": None}, "missing"),
+        ({"firmwareType": ["APP"]}, "not known"),
+        ({"host": None}, "no host"),
+        ({"host": 5}, "no host"),
+        ({"path": "  "}, "no path"),
+        ({"path": "a b"}, "names 2 files"),
+        ({"path": "a  b", "firmwareType": "BOOT"}, "names 3 files"),
+        ({"path": "a b c", "firmwareType": "BOOT"}, "names 3 files"),
+        ({"fileSize": None}, "missing"),
+        ({"fileSize": "385068"}, "not a number"),
+        ({"fileSize": True}, "not a number"),
+        ({"fileSize": 0}, "no size"),
+        ({"fileSize": -1}, "no size"),
+        ({"fileSize": 1 << 40}, "no size"),
+        ({"fileSize": 1.5}, "not a number"),
+        ({"version": {"a": 1}}, "version"),
+        ({"version": "1\n2"}, "version"),
+        ({"sha256": "abc"}, "no SHA-256"),
+        ({"sha256": 7}, "not a text"),
+        ({"signature": "***"}, "base64"),
+        ({"signature": 7}, "base64"),
+    ],
+)
+def test_a_malformed_document_is_refused_with_a_reason(change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(MalformedJob, match=reason):
+        jobs.read_job(execution(**change))
+
+
+@pytest.mark.parametrize("body", [None, [], ["error"], "x", {}, {"jobId": ""}, {"jobId": "a\nb"}])
+def test_an_answer_without_an_id_is_no_job(body: Any) -> None:
+    with pytest.raises(MalformedJob):
+        jobs.read_execution(body)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*DOCUMENT, "sha256", "signature"]), JSON))
+def test_any_document_is_a_job_or_a_reason(document: dict[str, Any]) -> None:
+    try:
+        job = jobs.read_job(execution(**document))
+    except MalformedJob:
+        return
+    assert job.size_bytes > 0
+    assert job.paths
+
+
+def kit(**changes: Any) -> KitFacts:
+    return KitFacts(**{"installer": "mcuboot", "types": frozenset({FirmwareType.APP}), **changes})
+
+
+@pytest.mark.contract("D1.4")
+def test_a_modem_image_is_rejected_on_a_modem_that_is_too_old() -> None:
+    job = jobs.read_job(execution(firmwareType="MODEM"))
+    old = kit(
+        gate_refusal="modem firmware 1.2.7 cannot be updated over the air",
+        types=frozenset(FirmwareType),
+    )
+    assert "1.2.7" in jobs.reject_reason(job, old)
+    app = jobs.read_job(execution())
+    assert jobs.reject_reason(app, old) == ""
+
+
+def test_a_type_that_the_installer_cannot_put_on_the_kit_is_rejected() -> None:
+    job = jobs.read_job(execution(firmwareType="SOFTDEVICE"))
+    assert "mcuboot cannot install SOFTDEVICE" in jobs.reject_reason(job, kit())
+    assert jobs.reject_reason(jobs.read_job(execution()), kit()) == ""
+
+
+def test_only_legal_transitions_pass() -> None:
+    legal = {
+        (before, after)
+        for before, after in itertools.product(Status, Status)
+        if _passes(before, after)
+    }
+    progress = {(Status.QUEUED, Status.IN_PROGRESS), (Status.QUEUED, Status.REJECTED)}
+    results = (Status.SUCCEEDED, Status.FAILED, Status.REJECTED, Status.TIMED_OUT)
+    assert progress < legal
+    assert {(Status.IN_PROGRESS, result) for result in results} < legal
+    assert (Status.QUEUED, Status.SUCCEEDED) not in legal
+    for final in (status for status in Status if status.final):
+        assert [after for before, after in legal if before is final] == [final]
+    assert not [one for one in legal if one[1] is Status.DOWNLOADING and one[0] is not one[1]]
+
+
+def _passes(before: Status, after: Status) -> bool:
+    try:
+        jobs.check_transition(before, after)
+    except IllegalTransition:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("offer", "open_job", "remembered", "finished", "move"),
+    [
+        (None, "", Remembered.NOTHING, False, Move.IDLE),
+        (offered(), "", Remembered.NOTHING, False, Move.TAKE),
+        (offered(status=Status.IN_PROGRESS), "", Remembered.NOTHING, False, Move.TAKE),
+        (offered(status=Status.DOWNLOADING), "", Remembered.NOTHING, False, Move.LEAVE),
+        (offered(status=Status.SUCCEEDED), "", Remembered.NOTHING, False, Move.LEAVE),
+        (offered(), "", Remembered.NOTHING, True, Move.REPORT_AGAIN),
+        (offered(status=Status.IN_PROGRESS), "a", Remembered.BEFORE_INSTALL, False, Move.RESUME),
+        (offered(status=Status.IN_PROGRESS), "a", Remembered.INSTALLING, False, Move.RESUME),
+        (offered(status=Status.CANCELLED), "a", Remembered.BEFORE_INSTALL, False, Move.DROP),
+        (offered("b"), "a", Remembered.BEFORE_INSTALL, False, Move.DROP),
+        (offered("b"), "a", Remembered.INSTALLING, False, Move.FINISH),
+        (None, "a", Remembered.BEFORE_INSTALL, False, Move.DROP),
+        (None, "a", Remembered.INSTALLING, False, Move.FINISH),
+    ],
+)
+def test_the_move_follows_from_the_offer_and_the_journal(
+    offer: Execution | None, open_job: str, remembered: Remembered, finished: bool, move: Move
+) -> None:
+    chosen = jobs.next_move(offer, open_job=open_job, remembered=remembered, finished=finished)
+    assert chosen is move
+
+
+@given(st.text(max_size=2000))
+def test_a_detail_is_one_short_printable_line(text: str) -> None:
+    detail = jobs.detail_text(text)
+    assert len(detail) <= jobs.DETAIL_LIMIT
+    assert detail.isprintable()

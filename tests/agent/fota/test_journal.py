@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from agent.fota.jobs import Remembered, Status
+from agent.fota.journal import Journal, JournalDamaged, OpenJob, Result, Step
+
+
+def open_job(job_id: str = "j1") -> OpenJob:
+    return OpenJob(job_id=job_id, device_id="d", document={"path": "a"})
+
+
+def test_a_step_is_there_after_a_restart(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "fota")
+    journal.begin(open_job())
+    journal.update(step=Step.INSTALLING, install_starts=1, reported=Status.IN_PROGRESS)
+    again = Journal(tmp_path / "fota").open_job
+    assert again is not None
+    assert (again.step, again.install_starts) == (Step.INSTALLING, 1)
+    assert again.remembered is Remembered.INSTALLING
+    assert again.document == {"path": "a"}
+
+
+def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        journal = Journal(tmp_path / "state" / "fota")
+        journal.begin(open_job())
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes == {"state": 0o700, "fota": 0o700, "journal.json": 0o600}
+
+
+def test_results_are_kept_to_a_bound_and_found_by_id(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    for number in range(210):
+        journal.begin(open_job(f"j{number}"))
+        journal.close(
+            Result(job_id=f"j{number}", status=Status.SUCCEEDED, detail="runs", at="2026")
+        )
+    assert len(journal.results) == 200
+    assert journal.result_of("j0") is None
+    journal.delivered("j209")
+    found = Journal(tmp_path).result_of("j209")
+    assert found is not None
+    assert found.delivered
+    assert journal.open_job is None
+
+
+def test_images_go_with_their_job(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.begin(open_job())
+    journal.image_path(1).write_bytes(b"x")
+    journal.close(None)
+    assert not list(tmp_path.glob("image-*"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"format":1,"surprise":2}', b"\xff\xfe"])
+def test_a_damaged_journal_is_set_aside_and_said(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "journal.json").write_bytes(damage)
+    with pytest.raises(JournalDamaged) as caught:
+        Journal(tmp_path)
+    assert "journal.damaged" in caught.value.hint
+    assert (tmp_path / "journal.damaged").read_bytes() == damage
+    assert Journal(tmp_path).open_job is None
+
+
+def test_a_journal_of_another_version_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "journal.json").write_bytes(b'{"format":9}')
+    with pytest.raises(JournalDamaged, match="format 9"):
+        Journal(tmp_path)
+    assert (tmp_path / "journal.json").exists()
+
+
+def test_a_step_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (calls.append("sync"), fsync(handle)))
+    monkeypatch.setattr(
+        Path, "replace", lambda self, to: (calls.append("rename"), replace(self, to))[1]
+    )
+    Journal(tmp_path).begin(open_job())
+    assert calls == ["sync", "rename", "sync"]

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from signed_images import public_pem, sign_file, signed_image, signing_key
+
+from agent.errors import UsageError
+from agent.fota.image import read_image
+from agent.fota.jobs import FirmwareType, Job
+from agent.fota.signature import load_public_key
+from agent.fota.verification import (
+    Level,
+    NotProven,
+    Proof,
+    Trust,
+    check_downgrade,
+    check_level,
+    parse_level,
+    prove,
+    required_level,
+)
+
+NOBODY = Trust()
+
+
+def job_for(path: Path, kind: FirmwareType = FirmwareType.APP, version: str = "v2.0.1") -> Job:
+    return Job("j", kind, "h", ("p",), path.stat().st_size, version)
+
+
+def sha(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def trust_in(path: Path, key: object) -> Trust:
+    pem = path / "public.pem"
+    pem.write_bytes(public_pem(key))
+    return Trust(key=load_public_key(pem))
+
+
+def proof_of(path: Path, job: Job, trust: Trust = NOBODY) -> Proof:
+    proof = prove(path, job, sha(path), trust)
+    check_level(proof, job.kind, trust)
+    return proof
+
+
+def test_an_application_with_its_own_hash_is_intact_and_no_more(tmp_path: Path) -> None:
+    path = signed_image(tmp_path)
+    proof = proof_of(path, job_for(path))
+    assert proof.level is Level.INTACT
+    assert proof.version == "2.0.1+0"
+    assert "verified" not in proof.sentence()
+    assert "not proven: who made it" in proof.sentence()
+
+
+def test_a_digest_in_the_job_verifies(tmp_path: Path) -> None:
+    path = signed_image(tmp_path)
+    job = replace(job_for(path), sha256=sha(path))
+    assert proof_of(path, job).level is Level.VERIFIED
+    with pytest.raises(NotProven, match="not the one that the job names"):
+        prove(path, replace(job, sha256="0" * 64), sha(path), NOBODY)
+
+
+@pytest.mark.parametrize("kind", ["ecdsa", "ed25519", "rsa"])
+def test_a_signature_in_the_image_by_the_operators_key_verifies(tmp_path: Path, kind: str) -> None:
+    key = signing_key(kind)
+    path = signed_image(tmp_path, key=key)
+    proof = proof_of(path, job_for(path), trust_in(tmp_path, key))
+    assert proof.level is Level.VERIFIED
+    assert "signature in the image" in proof.sentence()
+
+
+def test_a_pure_signature_verifies(tmp_path: Path) -> None:
+    key = signing_key("ed25519")
+    path = signed_image(tmp_path, key=key, pure=True)
+    assert proof_of(path, job_for(path), trust_in(tmp_path, key)).level is Level.VERIFIED
+
+
+def test_another_key_or_none_refuses_once_a_key_is_named(tmp_path: Path) -> None:
+    trust = trust_in(tmp_path, signing_key("ecdsa"))
+    for key in (signing_key("ecdsa", 1), signing_key("ed25519"), None):
+        path = signed_image(tmp_path, key=key)
+        # Whoever writes the job writes its digest as well: it does not stand in for the key.
+        job = replace(job_for(path), sha256=sha(path))
+        with pytest.raises(NotProven, match="none vouches"):
+            prove(path, job, sha(path), trust)
+
+
+def test_a_signature_in_the_job_counts_by_the_operators_key_only(tmp_path: Path) -> None:
+    key, other = signing_key("ecdsa"), signing_key("ecdsa", 1)
+    path = tmp_path / "custom.bin"
+    path.write_bytes(b"anything")
+    job = job_for(path, FirmwareType.CUSTOM)
+    good = replace(job, signature=sign_file(key, b"anything"))
+    bad = replace(job, signature=sign_file(other, b"anything"))
+    assert proof_of(path, good, trust_in(tmp_path, key)).level is Level.VERIFIED
+    with pytest.raises(NotProven, match="not by the profile's key"):
+        proof_of(path, bad, trust_in(tmp_path, key))
+    with pytest.raises(NotProven, match="CUSTOM must be verified"):
+        proof_of(path, good, NOBODY)
+
+
+def test_a_digest_of_the_operator_vouches_for_its_file_only(tmp_path: Path) -> None:
+    path = signed_image(tmp_path)
+    assert proof_of(path, job_for(path), Trust(digests=(sha(path),))).level is Level.VERIFIED
+    with pytest.raises(NotProven, match="none vouches"):
+        proof_of(path, job_for(path), Trust(digests=("0" * 64,)))
+
+
+def test_a_modem_image_may_be_size_checked_and_the_sentence_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "delta.bin"
+    path.write_bytes(b"\x12" * 100)
+    proof = proof_of(path, job_for(path, FirmwareType.MODEM, "mfw_nrf9160_1.3.6"))
+    assert proof.level is Level.SIZE_CHECKED
+    assert proof.sentence().startswith("size-checked: size of 100 bytes; not proven: ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "reason"),
+    [
+        (FirmwareType.MODEM, "v2.0.1", "not one for MODEM"),
+        (FirmwareType.APP, "v2.0.2", "says version 2.0.1"),
+        (FirmwareType.BOOT, "nightly", "says version 2.0.1"),
+    ],
+)
+def test_type_and_version_are_read_from_the_image(
+    tmp_path: Path, kind: FirmwareType, version: str, reason: str
+) -> None:
+    path = signed_image(tmp_path)
+    with pytest.raises(NotProven, match=reason):
+        prove(path, job_for(path, kind, version), sha(path), NOBODY)
+
+
+def test_a_file_that_is_no_image_is_no_application(tmp_path: Path) -> None:
+    path = tmp_path / "html.bin"
+    path.write_bytes(b"<html>not found</html>" * 50)
+    with pytest.raises(NotProven, match="no whole image"):
+        prove(path, job_for(path), sha(path), NOBODY)
+
+
+@pytest.mark.parametrize("kind", list(FirmwareType))
+@pytest.mark.parametrize("require", [None, *Level])
+def test_require_only_raises(kind: FirmwareType, require: Level | None) -> None:
+    default = required_level(kind, NOBODY)
+    assert required_level(kind, Trust(require=require)) == max(default, require or default)
+
+
+def test_the_word_of_the_profile_is_checked() -> None:
+    assert [parse_level(word) for word in ("", "size-checked", "intact", "verified")] == [
+        None, Level.SIZE_CHECKED, Level.INTACT, Level.VERIFIED,
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="'signed'"):
+        parse_level("signed")
+
+
+def test_a_downgrade_needs_leave(tmp_path: Path) -> None:
+    path = signed_image(tmp_path)
+    job = job_for(path)
+    check_downgrade(job, "2.0.1+0", "2.0.1", NOBODY)
+    check_downgrade(job, "2.0.1+0", "", NOBODY)
+    with pytest.raises(NotProven, match=r"older than the running 2\.1\.0"):
+        check_downgrade(job, "2.0.1+0", "2.1.0", NOBODY)
+    check_downgrade(job, "2.0.1+0", "2.1.0", Trust(allow_downgrade=True))
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", b"-----BEGIN PUBLIC KEY-----\nAA==\n-----END"])
+def test_a_key_file_that_holds_no_key_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "key.pem"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"key\.pem"):
+        load_public_key(path)
+    with pytest.raises(UsageError, match=r"missing\.pem"):
+        load_public_key(tmp_path / "missing.pem")
+
+
+def test_a_flipped_bit_in_what_digest_signature_or_hash_covers_is_never_accepted(
+    tmp_path: Path,
+) -> None:
+    key = signing_key("ecdsa")
+    path = signed_image(tmp_path, key=key, protected=True, body=bytes(range(256)) * 2)
+    whole, image = path.read_bytes(), read_image(path)
+    job = job_for(path)
+    by_digest = Trust(digests=(sha(path),))
+    by_key = trust_in(tmp_path, key)
+    draw = random.Random(7)
+    accepted = []
+    for _ in range(300):
+        for covered, trust in ((len(whole), by_digest), (image.hashed_bytes, by_key),
+                               (image.hashed_bytes, NOBODY)):  # fmt: skip
+            broken = bytearray(whole)
+            at = draw.randrange(covered)
+            broken[at] ^= 1 << draw.randrange(8)
+            path.write_bytes(broken)
+            try:
+                proof_of(path, job, trust)
+            except NotProven:
+                continue
+            accepted.append((at, trust))
+    assert not accepted
