@@ -1,0 +1,1 @@
+"""What the virtual modem answers, one file a family of the AT manual."""

@@ -1,0 +1,125 @@
+"""The credential store: %CMNG, with the rules of the manual."""
+
+from __future__ import annotations
+
+import hashlib
+
+from at.virtual import keys
+from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.request import BadRequest, Form, Request
+from at.virtual.state import Credential
+
+WRITE, LIST, READ, DELETE = range(4)
+ROOT_CA, CLIENT_CERTIFICATE, PRIVATE_KEY, PSK, PSK_IDENTITY, PUBLIC_KEY, IDENTITY = range(7)
+ENDORSEMENT_KEY, NORDIC_ROOT, NORDIC_PUBLIC = 8, 10, 11
+UNREADABLE = {PRIVATE_KEY, PSK, ENDORSEMENT_KEY}
+
+LAST_TAG = 2_147_483_647
+IDENTITY_TAG = 4_294_967_294
+_MODEM_TAGS = ((4_294_967_292, NORDIC_PUBLIC), (4_294_967_293, NORDIC_ROOT))
+
+NOT_FOUND, NO_ACCESS, FULL, ACTIVE, EXISTS, POWER_WARNING = 513, 514, 515, 518, 519, 528
+_CAPACITY = 64  # credentials; the real limit is the flash's and is not published
+
+
+def slot(tag: int, kind: int) -> str:
+    """Return the key of a place in the store."""
+    return f"{tag},{kind}"
+
+
+def refuses_writing(kit: Kit) -> int | None:
+    """Return the error that keeps the store from being changed now, if there is one."""
+    if kit.active:
+        return ACTIVE
+    if "power-warning" in kit.faults:
+        return POWER_WARNING
+    return None
+
+
+def digest(content: str) -> str:
+    """Return the digest by which the modem names content: of the bytes exactly as written."""
+    return hashlib.sha256(content.encode("latin-1")).hexdigest().upper()
+
+
+def manage(kit: Kit, request: Request) -> Answer:
+    """%CMNG."""
+    if request.form is not Form.SET:
+        raise BadRequest
+    operation = request.number(0, WRITE, DELETE)
+    if operation == LIST:
+        return _list(kit, request)
+    tag = request.number(1, 0, IDENTITY_TAG)
+    kind = request.number(2, 0, NORDIC_PUBLIC)
+    if operation == READ:
+        return _read(kit, tag, kind)
+    tag = request.number(1, 0, LAST_TAG)
+    code = refuses_writing(kit)
+    if code is None and "cmng-refused" in kit.faults:
+        code = int(kit.faults.number("cmng-refused"))
+    if code is not None:
+        return fail(code)
+    if operation == DELETE:
+        return _delete(kit, tag, kind)
+    return _write(kit, tag, kind, request.text(3))
+
+
+def _write(kit: Kit, tag: int, kind: int, content: str) -> Answer:
+    if kind > PUBLIC_KEY or not content:
+        raise BadRequest
+    store = kit.saved.credentials
+    present = store.get(slot(tag, kind))
+    if present is not None and present.private_key is not None:
+        return fail(EXISTS)
+    if "memory-full" in kit.faults or (present is None and len(store) >= _CAPACITY):
+        return fail(FULL)
+    store[slot(tag, kind)] = Credential(digest(content), content=content)
+    kit.saved.writes += 1
+    return ok(takes_s=kit.delay(0.05))
+
+
+def _delete(kit: Kit, tag: int, kind: int) -> Answer:
+    if kit.saved.credentials.pop(slot(tag, kind), None) is None:
+        return fail(NOT_FOUND)
+    kit.saved.writes += 1
+    return ok(takes_s=kit.delay(0.03))
+
+
+def _read(kit: Kit, tag: int, kind: int) -> Answer:
+    if (tag, kind) == (IDENTITY_TAG, IDENTITY):
+        content: str | None = keys.public_pem(keys.identity_key(kit))
+    else:
+        present = kit.saved.credentials.get(slot(tag, kind))
+        if present is None:
+            return fail(NOT_FOUND)
+        content = None if kind in UNREADABLE else present.content
+    if content is None:
+        return fail(NO_ACCESS)
+    return ok(f'%CMNG: {tag},{kind},"{digest(content)}","{content}"')
+
+
+def _list(kit: Kit, request: Request) -> Answer:
+    wanted_tag = request.number(1, 0, IDENTITY_TAG) if request.given(1) else None
+    wanted_kind = request.number(2, 0, NORDIC_PUBLIC) if request.given(2) else None
+    lines = []
+    for tag, kind, sha in [*_written(kit), *_modem_own(kit)]:
+        if wanted_tag in {None, tag} and wanted_kind in {None, kind}:
+            lines.append(f'%CMNG: {tag},{kind},"{sha}"')
+    return ok(*lines)
+
+
+def _written(kit: Kit) -> list[tuple[int, int, str]]:
+    found = []
+    for key, credential in kit.saved.credentials.items():
+        tag, kind = key.split(",")
+        found.append((int(tag), int(kind), credential.sha256))
+    return sorted(found)
+
+
+def _modem_own(kit: Kit) -> list[tuple[int, int, str]]:
+    """Return what the maker put there: listed, never written or deleted from outside."""
+    own = [(tag, kind, digest(f"maker's credential {kind}")) for tag, kind in _MODEM_TAGS]
+    identity = digest(keys.public_pem(keys.identity_key(kit)))
+    return [*own, (IDENTITY_TAG, IDENTITY, identity)]
+
+
+COMMANDS = {"%CMNG": manage}

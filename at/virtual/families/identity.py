@@ -1,0 +1,92 @@
+"""Who the modem is: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %DEVICEUUID %XMODEMUUID."""
+
+from __future__ import annotations
+
+from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.options import firmware_uuid
+from at.virtual.request import BadRequest, Form, Request
+
+
+def attention(_kit: Kit, _request: Request) -> Answer:
+    """AT alone."""
+    return ok()
+
+
+def error_format(kit: Kit, request: Request) -> Answer:
+    """+CMEE: whether errors come with their number. 2 (texts) is not known here."""
+    if request.form is Form.READ:
+        return ok(f"+CMEE: {kit.session.cmee}")
+    if request.form is Form.TEST:
+        return ok("+CMEE: (0,1)")
+    kit.session.cmee = request.number(0, 0, 1)
+    return ok()
+
+
+def manufacturer(_kit: Kit, request: Request) -> Answer:
+    """+CGMI."""
+    return _only_run(request, "Nordic Semiconductor ASA")
+
+
+def model(kit: Kit, request: Request) -> Answer:
+    """+CGMM."""
+    return _only_run(request, kit.model.name)
+
+
+def revision(kit: Kit, request: Request) -> Answer:
+    """+CGMR."""
+    return _only_run(request, kit.firmware)
+
+
+def short_version(kit: Kit, request: Request) -> Answer:
+    """%SHORTSWVER."""
+    return _only_run(request, f"%SHORTSWVER: {kit.firmware.removeprefix('mfw_')}")
+
+
+def hardware_version(kit: Kit, request: Request) -> Answer:
+    """%HWVERSION."""
+    return _only_run(request, f"%HWVERSION: {kit.model.hardware}")
+
+
+def serial_number(kit: Kit, request: Request) -> Answer:
+    """+CGSN: 0 the serial number, 1 the IMEI, 2 the IMEISV, 3 the software version number."""
+    if request.form is Form.TEST:
+        return ok("+CGSN: (0-3)")
+    if request.form is Form.READ:
+        return fail()
+    imei = kit.saved.imei
+    kind = request.number(0, 0, 3, default=0) if request.form is Form.SET else 0
+    if kind == 0:
+        return ok(imei)
+    return ok(f'+CGSN: "{(imei, imei[:14] + "25", "25")[kind - 1]}"')
+
+
+def modem_uuid(kit: Kit, request: Request) -> Answer:
+    """%XMODEMUUID: the build id of the firmware, not of the device."""
+    return _only_run(request, f"%XMODEMUUID: {firmware_uuid(kit.firmware)}")
+
+
+def device_uuid(kit: Kit, request: Request) -> Answer:
+    """%DEVICEUUID: known from the nRF91x1 on."""
+    if kit.model.family == "nrf9160":
+        return fail(0)
+    return _only_run(request, f"%DEVICEUUID: {kit.saved.uuid}")
+
+
+def _only_run(request: Request, line: str) -> Answer:
+    if request.form is not Form.RUN:
+        raise BadRequest
+    return ok(line)
+
+
+COMMANDS = {
+    "": attention,
+    "+CMEE": error_format,
+    "+CGMI": manufacturer,
+    "+CGMM": model,
+    "+CGMR": revision,
+    "%SHORTSWVER": short_version,
+    "%HWVERSION": hardware_version,
+    "+CGSN": serial_number,
+    "%XMODEMUUID": modem_uuid,
+    "%DEVICEUUID": device_uuid,
+}

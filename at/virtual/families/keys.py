@@ -1,0 +1,160 @@
+"""Keys made on the modem and what they sign: %KEYGEN, %JWT, %ATTESTTOKEN."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+
+import at.virtual.keys as keyring
+from at.virtual import tokens
+from at.virtual.families.credentials import (
+    ENDORSEMENT_KEY,
+    EXISTS,
+    LAST_TAG,
+    NO_ACCESS,
+    NOT_FOUND,
+    PRIVATE_KEY,
+    refuses_writing,
+    slot,
+)
+from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.options import firmware_uuid
+from at.virtual.request import BadRequest, Form, Request
+from at.virtual.state import Credential
+
+WRONG_PARAMETERS = 50
+NOT_SUPPORTED = 0
+LONGEST_LIFE_S = 2**31 - 1
+PUBLIC_KEY_MESSAGE, REQUEST_MESSAGE, IDENTITY_MESSAGE = 8, 9, 1
+_FIRST_WITH_KEYS = (1, 3, 0)
+
+
+def generate(kit: Kit, request: Request) -> Answer:
+    """%KEYGEN: make a key in a tag; answer its request or public key, signed by the identity."""
+    if not kit.at_least(*_FIRST_WITH_KEYS):
+        return fail(NOT_SUPPORTED)
+    if request.form is not Form.SET or len(request.parameters) > 5:
+        raise BadRequest
+    tag = request.number(0, 0, LAST_TAG)
+    kind = request.number(1, PRIVATE_KEY, ENDORSEMENT_KEY)
+    content = request.number(2, 0, 1)
+    if kind not in {PRIVATE_KEY, ENDORSEMENT_KEY} or (kind == ENDORSEMENT_KEY and content != 1):
+        raise BadRequest
+    attributes = request.text(3, default="")
+    code = refuses_writing(kit)
+    if "keygen-failed" in kit.faults:
+        code = int(kit.faults.number("keygen-failed"))
+    if code is not None:
+        return fail(code)
+    store = kit.saved.credentials
+    present = store.get(slot(tag, kind))
+    if present is not None and kind == PRIVATE_KEY:
+        return fail(EXISTS)
+    pem = present.private_key if present and present.private_key else keyring.new_key()
+    key = keyring.load_key(pem)
+    assert key is not None
+    if content == 0:
+        body = keyring.signing_request(key, attributes, kit.saved.uuid)
+    else:
+        body = keyring.public_der(key)
+    store[slot(tag, kind)] = Credential(
+        hashlib.sha256(keyring.public_der(key)).hexdigest().upper(), private_key=pem
+    )
+    kit.saved.writes += 1
+    return ok(f'%KEYGEN: "{_attested(kit, tag, content, body)}"', takes_s=kit.delay(2.0))
+
+
+def _attested(kit: Kit, tag: int, content: int, body: bytes) -> str:
+    import cbor2
+
+    payload = tokens.self_described(
+        [
+            REQUEST_MESSAGE if content == 0 else PUBLIC_KEY_MESSAGE,
+            uuid.UUID(kit.saved.uuid).bytes,
+            cbor2.dumps(tag),
+            hashlib.sha256(body).digest(),
+            keyring.nonce(),
+        ]
+    )
+    # The nRF9160 signs the body beside the payload; the newer chips sign the payload alone.
+    external = body if kit.model.family == "nrf9160" else b""
+    return tokens.dotted(body, tokens.sign1(keyring.identity_key(kit), payload, external))
+
+
+def web_token(kit: Kit, request: Request) -> Answer:
+    """%JWT. Without a time the token comes all the same, without `iat` and `exp`."""
+    if not kit.at_least(*_FIRST_WITH_KEYS):
+        return fail(NOT_SUPPORTED)
+    if request.form not in {Form.SET, Form.RUN}:
+        raise BadRequest
+    if len(request.parameters) > 6:
+        return fail(WRONG_PARAMETERS)
+    if "jwt-failed" in kit.faults:
+        return fail(int(kit.faults.number("jwt-failed")))
+    request.number(0, 0, 0, default=0, code=WRONG_PARAMETERS)
+    life_s = request.number(1, 0, LONGEST_LIFE_S, default=0, code=WRONG_PARAMETERS)
+    subject = request.text(2, default="", code=WRONG_PARAMETERS)
+    audience = request.text(3, default="", code=WRONG_PARAMETERS)
+    key = keyring.identity_key(kit)
+    if request.given(4) or request.given(5):
+        tag = request.number(4, 0, LAST_TAG, code=WRONG_PARAMETERS)
+        kind = request.number(5, PRIVATE_KEY, ENDORSEMENT_KEY, code=WRONG_PARAMETERS)
+        if kind not in {PRIVATE_KEY, ENDORSEMENT_KEY}:
+            return fail(WRONG_PARAMETERS)
+        present = kit.saved.credentials.get(slot(tag, kind))
+        if present is None:
+            return fail(NOT_FOUND)
+        found = keyring.load_key(present.private_key or present.content or "")
+        if found is None:
+            return fail(NO_ACCESS)
+        key = found
+    chip = kit.model.chip
+    claims: dict[str, str | int] = {
+        "iss": f"{chip}.{kit.saved.uuid}",
+        "jti": f"{chip}.{firmware_uuid(kit.firmware)}.{secrets.token_hex(16)}",
+    }
+    now = kit.time()
+    if life_s and now is not None:
+        claims |= {"iat": int(now), "exp": int(now) + life_s}
+    if subject:
+        claims["sub"] = _utf8(subject)
+    if audience:
+        claims["aud"] = _utf8(audience)
+    return ok(f'%JWT: "{tokens.web_token(key, claims)}"', takes_s=kit.delay(0.15))
+
+
+def _utf8(text: str) -> str:
+    """Return what the line's bytes say: on the line text is latin-1, byte for byte."""
+    return text.encode("latin-1").decode("utf-8", "replace")
+
+
+def attestation(kit: Kit, request: Request) -> Answer:
+    """%ATTESTTOKEN: who the device is, signed by its identity key over a nonce or challenge."""
+    if not kit.at_least(*_FIRST_WITH_KEYS):
+        return fail(NOT_SUPPORTED)
+    if request.form not in {Form.SET, Form.RUN} or len(request.parameters) > 1:
+        raise BadRequest
+    fresh = keyring.nonce()
+    if request.form is Form.SET:
+        challenge = request.text(0)
+        try:
+            fresh = bytes.fromhex(challenge)
+        except ValueError as error:
+            raise BadRequest from error
+        if len(challenge) != 32 or len(fresh) != 16:
+            raise BadRequest
+    body = tokens.self_described(
+        [
+            IDENTITY_MESSAGE,
+            uuid.UUID(kit.saved.uuid).bytes,
+            kit.model.attestation_type,
+            uuid.UUID(firmware_uuid(kit.firmware)).bytes,
+            fresh,
+        ]
+    )
+    cose = tokens.sign1(keyring.identity_key(kit), None, body, detached=True)
+    return ok(f'%ATTESTTOKEN: "{tokens.dotted(body, cose)}"', takes_s=kit.delay(0.15))
+
+
+COMMANDS = {"%KEYGEN": generate, "%JWT": web_token, "%ATTESTTOKEN": attestation}

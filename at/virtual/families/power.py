@@ -1,0 +1,205 @@
+"""Power and registration: +CFUN, and the notices +CEREG, +CSCON, %XTIME, %CESQ that follow.
+
+The times are those of a recorded nRF9160: OK after 34 ms, searching after 1.2 s, registered after
+3.9 s; idle again ten seconds after the last traffic.
+"""
+
+from __future__ import annotations
+
+from at.virtual.families import clock
+from at.virtual.kit import Answer, Kit, Subscriptions, ok
+from at.virtual.request import BadRequest, Form, Request
+
+MODES = (0, 1, 4, 20, 21, 30, 31, 40, 41, 44)
+HOME, SEARCHING, NO_SIM = 1, 2, 90
+ACTIVE_TIME, PERIODIC_UPDATE = "00100001", "00000110"
+LTE_M, NB_IOT = 7, 9
+
+
+def functional_mode(kit: Kit, request: Request) -> Answer:
+    """+CFUN."""
+    if request.form is Form.READ:
+        return ok(f"+CFUN: {kit.session.fun}")
+    if request.form is Form.TEST:
+        return ok(f"+CFUN: ({','.join(map(str, MODES))})")
+    mode = request.number(0, 0, 44)
+    if len(request.parameters) != 1 or mode not in {*MODES, 2}:
+        raise BadRequest
+    takes_s = kit.delay(0.034)
+    if mode in {1, 21}:
+        _switch_on(kit, mode)
+    elif mode in {0, 4, 20, 44}:
+        if kit.registered:
+            takes_s = kit.delay(1.3)
+        _switch_off(kit, mode)
+    elif mode in {40, 41}:
+        kit.session.sim_up = mode == 41 and "no-sim" not in kit.faults
+    elif mode == 2:
+        kit.session.fun = mode
+    return ok(takes_s=takes_s)
+
+
+def _switch_on(kit: Kit, mode: int) -> None:
+    session = kit.session
+    if kit.active:
+        session.fun = mode
+        return
+    session.fun = mode
+
+    def step(seconds: float, action: object) -> None:
+        def unless_switched_off() -> None:
+            if kit.session is session and kit.active:
+                action(kit)  # type: ignore[operator]
+
+        kit.later(kit.delay(seconds), unless_switched_off)
+
+    if "no-sim" in kit.faults:
+        step(0.4, _no_sim)
+        return
+    step(0.3, _sim_ready)
+    step(1.2, _searching)
+    if "not-registered" not in kit.faults and kit.heard():
+        step(3.4, _connected)
+        step(3.7, _network_time)
+        step(3.9, _registered)
+        step(13.9, _idle)
+
+
+def _switch_off(kit: Kit, mode: int) -> None:
+    session = kit.session
+    session.fun = mode
+    _idle(kit)
+    if session.registration:
+        session.registration = 0
+        _notify_registration(kit)
+    if mode in {0, 4}:
+        session.sim_up = False
+    if session.measurement is not None:
+        kit.cancel(session.measurement_timer)
+        session.measurement = None
+    if mode == 0:
+        session.subscriptions = Subscriptions()
+
+
+def _sim_ready(kit: Kit) -> None:
+    kit.session.sim_up = True
+    if kit.session.subscriptions.xsim:
+        kit.notify("%XSIM: 1")
+
+
+def _no_sim(kit: Kit) -> None:
+    if kit.session.subscriptions.xsim:
+        kit.notify("%XSIM: 0")
+    kit.session.registration = NO_SIM
+    _notify_registration(kit)
+
+
+def _searching(kit: Kit) -> None:
+    stat = SEARCHING
+    if "not-registered" in kit.faults:
+        stat = int(kit.faults.number("not-registered"))
+    kit.session.registration = stat
+    if stat == 3:
+        kit.session.reject = (0, 15)
+    _notify_registration(kit)
+
+
+def _connected(kit: Kit) -> None:
+    kit.session.connected = True
+    if kit.session.subscriptions.cscon:
+        kit.notify("+CSCON: " + _connection(kit))
+
+
+def _idle(kit: Kit) -> None:
+    if not kit.session.connected:
+        return
+    kit.session.connected = False
+    if kit.session.subscriptions.cscon:
+        kit.notify("+CSCON: " + _connection(kit))
+
+
+def _network_time(kit: Kit) -> None:
+    if "no-time" not in kit.faults:
+        clock.network_time(kit)
+
+
+def _registered(kit: Kit) -> None:
+    subscriptions = kit.session.subscriptions
+    kit.session.registration = HOME
+    kit.session.contexts.setdefault(0, ("IP", "iot.example"))
+    if subscriptions.mdmev:
+        kit.notify("%MDMEV: SEARCH STATUS 2")
+    if subscriptions.cgerep:
+        kit.notify("+CGEV: ME PDN ACT 0")
+    _notify_registration(kit)
+    if subscriptions.cesq:
+        notify_signal(kit)
+
+
+def notify_signal(kit: Kit) -> None:
+    """Print %CESQ with the level of the serving cell."""
+    serving = kit.heard()[0]
+    rsrp, rsrq = serving.rsrp_index, serving.rsrq_index
+    bands = sum(rsrp > edge for edge in (20, 40, 60, 80)), sum(rsrq > e for e in (7, 14, 21, 28))
+    kit.notify(f"%CESQ: {rsrp},{bands[0]},{rsrq},{bands[1]}")
+
+
+def _notify_registration(kit: Kit) -> None:
+    level = kit.session.subscriptions.cereg
+    if level:
+        kit.notify("+CEREG: " + _registration(kit, level))
+
+
+def _registration(kit: Kit, level: int) -> str:
+    """Return the fields of +CEREG after <n>, as much of them as the level has."""
+    session = kit.session
+    fields = [str(session.registration)]
+    heard = kit.heard() if session.registration in {HOME, SEARCHING, 5} else []
+    if level >= 2 and heard:
+        cell = heard[0].cell
+        fields += [f'"{cell.tac:04X}"', f'"{cell.eci:08X}"', str(access_technology(kit))]
+    elif level >= 2 and session.reject:
+        fields += ["", "", ""]
+    if level in {3, 5} and session.reject and session.registration == 3:
+        fields += [str(part) for part in session.reject]
+    if level >= 4 and kit.registered:
+        fields += ["", "", f'"{ACTIVE_TIME}"', f'"{PERIODIC_UPDATE}"']
+    return ",".join(fields)
+
+
+def _connection(kit: Kit) -> str:
+    level = kit.session.subscriptions.cscon
+    if not kit.session.connected:
+        return "0"
+    return ("1", "1", "1,7", "1,7,4")[level]
+
+
+def access_technology(kit: Kit) -> int:
+    """Return 7 for LTE-M, 9 for NB-IoT, by the system mode."""
+    lte_m, nb_iot, _, preference = kit.saved.system_mode
+    return NB_IOT if nb_iot and (not lte_m or preference == 2) else LTE_M
+
+
+def registration(kit: Kit, request: Request) -> Answer:
+    """+CEREG."""
+    subscriptions = kit.session.subscriptions
+    if request.form is Form.READ:
+        return ok(f"+CEREG: {subscriptions.cereg},{_registration(kit, subscriptions.cereg)}")
+    if request.form is Form.TEST:
+        return ok("+CEREG: (0-5)")
+    subscriptions.cereg = request.number(0, 0, 5)
+    return ok()
+
+
+def connection(kit: Kit, request: Request) -> Answer:
+    """+CSCON."""
+    subscriptions = kit.session.subscriptions
+    if request.form is Form.READ:
+        return ok(f"+CSCON: {subscriptions.cscon},{_connection(kit)}")
+    if request.form is Form.TEST:
+        return ok("+CSCON: (0-3)")
+    subscriptions.cscon = request.number(0, 0, 3)
+    return ok()
+
+
+COMMANDS = {"+CFUN": functional_mode, "+CEREG": registration, "+CSCON": connection}

@@ -1,0 +1,169 @@
+"""P-256 keys of the virtual modem: made, kept as PEM, and what is signed with them.
+
+`cryptography` is imported when a key is first needed: a modem without keys starts without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import TYPE_CHECKING
+
+from at.virtual.kit import Kit
+from at.virtual.request import BadRequest
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.x509 import Name
+
+# AlgorithmIdentifier of ecdsa-with-SHA256 with the explicit NULL that the modem puts there,
+# although RFC 5758 section 3.2 leaves it out.
+_ECDSA_WITH_NULL = bytes.fromhex("300c06082a8648ce3d0403020500")
+
+_SUBJECT_NAMES = {
+    "CN": "2.5.4.3",
+    "C": "2.5.4.6",
+    "L": "2.5.4.7",
+    "ST": "2.5.4.8",
+    "O": "2.5.4.10",
+    "OU": "2.5.4.11",
+    "SN": "2.5.4.4",
+    "SERIALNUMBER": "2.5.4.5",
+    "EMAILADDRESS": "1.2.840.113549.1.9.1",
+}
+
+
+def new_key() -> str:
+    """Return the PEM of a new private key."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return (
+        ec.generate_private_key(ec.SECP256R1())
+        .private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        .decode("ascii")
+    )
+
+
+def load_key(pem: str) -> EllipticCurvePrivateKey | None:
+    """Return the P-256 key of a PEM text, None if it holds none."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    try:
+        key = serialization.load_pem_private_key(pem.encode("latin-1"), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
+        return key
+    return None
+
+
+def identity_key(kit: Kit) -> EllipticCurvePrivateKey:
+    """Return the device identity key, which a real kit has from its maker."""
+    if not kit.saved.identity_key:
+        kit.saved.identity_key = new_key()
+    key = load_key(kit.saved.identity_key)
+    assert key is not None
+    return key
+
+
+def public_der(key: EllipticCurvePrivateKey) -> bytes:
+    """Return the SubjectPublicKeyInfo in DER."""
+    from cryptography.hazmat.primitives import serialization
+
+    return key.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+
+
+def public_pem(key: EllipticCurvePrivateKey) -> str:
+    """Return the SubjectPublicKeyInfo in PEM."""
+    from cryptography.hazmat.primitives import serialization
+
+    pem = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return pem.decode("ascii")
+
+
+def key_id(key: EllipticCurvePrivateKey) -> str:
+    """Return the `kid` of a key: SHA-256 of its SubjectPublicKeyInfo in lower-case hex."""
+    return hashlib.sha256(public_der(key)).hexdigest()
+
+
+def sign_raw(key: EllipticCurvePrivateKey, message: bytes) -> bytes:
+    """Return the ES256 signature, r and s in 32 bytes each (RFC 7518 section 3.4)."""
+    from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+    r, s = decode_dss_signature(_sign(key, message))
+    return r.to_bytes(32, "big") + s.to_bytes(32, "big")
+
+
+def _sign(key: EllipticCurvePrivateKey, message: bytes) -> bytes:
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return key.sign(message, ec.ECDSA(hashes.SHA256()))
+
+
+def signing_request(key: EllipticCurvePrivateKey, attributes: str, common_name: str) -> bytes:
+    """Return a PKCS#10 request in DER (RFC 2986), with the modem's NULL in its algorithm.
+
+    The signature is over the request's own bytes, so the NULL leaves it valid.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=True,
+        key_encipherment=True,
+        key_agreement=True,
+        data_encipherment=False,
+        key_cert_sign=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    builder = x509.CertificateSigningRequestBuilder().subject_name(_name(attributes, common_name))
+    request = builder.add_extension(usage, critical=True).sign(key, hashes.SHA256())
+    body = request.tbs_certrequest_bytes
+    signature = _sign(key, body)
+    return _tlv(0x30, body + _ECDSA_WITH_NULL + _tlv(0x03, b"\0" + signature))
+
+
+def _name(attributes: str, common_name: str) -> Name:
+    from cryptography import x509
+
+    if not attributes:
+        attributes = f"CN={common_name}"
+    parts = []
+    for piece in attributes.split(","):
+        key, sign, value = piece.partition("=")
+        oid = _SUBJECT_NAMES.get(key.strip().upper())
+        if oid is None or not sign or not value:
+            raise BadRequest
+        try:
+            parts.append(x509.NameAttribute(x509.ObjectIdentifier(oid), value))
+        except ValueError as error:  # such as a country that has not two letters
+            raise BadRequest from error
+    return x509.Name(parts)
+
+
+def _tlv(tag: int, value: bytes) -> bytes:
+    size = len(value)
+    if size < 0x80:
+        return bytes([tag, size]) + value
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([tag, 0x80 | len(length)]) + length + value
+
+
+def nonce() -> bytes:
+    """Return 16 random bytes."""
+    return secrets.token_bytes(16)

@@ -1,0 +1,256 @@
+r"""The virtual modem's end of the line: bytes in, bytes out, at their times. It waits for nothing.
+
+modem = VirtualModem(Options(), now=0.0, unix_time=1_700_000_000.0)
+modem.receive(b"AT+CGMR\r", now=0.1)
+modem.data_to_send()            # b"mfw_nrf91x1_2.0.4\r\nOK\r\n"
+modem.next_at                   # call advance(now) then; None: nothing is under way
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from at.virtual.kit import Answer, DataMode, Kit, fail, ok
+from at.virtual.line import LineReader, Typed
+from at.virtual.mischief import Mischief
+from at.virtual.options import TERMINATORS, Options
+from at.virtual.request import BadRequest, Request, read_request
+from at.virtual.state import Saved
+from at.virtual.table import COMMANDS
+
+PROMPT = b"uart:~$ "
+BOOT_S = 2.0
+
+
+class Port(Enum):
+    """The serial ports of the kit."""
+
+    AT = "at"
+    CONSOLE = "console"
+
+
+class VirtualModem:
+    """One kit behind its serial ports. `kit` is its state; `kit.position` where it truly is."""
+
+    def __init__(
+        self,
+        options: Options | None = None,
+        *,
+        now: float,
+        unix_time: float,
+        saved: Saved | None = None,
+        console_apart: bool = False,
+    ) -> None:
+        self.kit = Kit(options or Options(), now=now, unix_time=unix_time, saved=saved)
+        self.console_apart = console_apart
+        self.commands = 0
+        self._mischief = Mischief(self.kit)
+        self._out = {Port.AT: bytearray(), Port.CONSOLE: bytearray()}
+        self._inbox = bytearray()
+        self._busy = False
+        self._booting = False
+        self._data: DataMode | None = None
+        given = self.kit.options
+        self._dialect = given.dialect
+        self._reader = LineReader(given.dialect, TERMINATORS[given.terminator])
+        self._mischief.begin(self)
+
+    @property
+    def next_at(self) -> float | None:
+        """When `advance` is to be called next, on the clock of `now`; None if nothing waits."""
+        return self.kit.next_at
+
+    def data_to_send(self, port: Port = Port.AT) -> bytes:
+        """Take the bytes that the kit printed on a port and that are due."""
+        data = bytes(self._out[port])
+        self._out[port].clear()
+        return data
+
+    def advance(self, now: float) -> None:
+        """Let the time pass."""
+        while self.kit.run_next(now):
+            self._settle()
+        self.kit.now = max(self.kit.now, now)
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Take bytes that were typed at the AT port."""
+        self.advance(now)
+        if self._booting or (self._busy and self._dialect == "at-host"):
+            return  # its receiver is off while a command runs: what is sent then is lost
+        self._inbox += data
+        self._pump()
+
+    def _pump(self) -> None:
+        while self._inbox and not self._busy:
+            if self._data is not None:
+                if not self._take_data(self._data):
+                    return
+                continue
+            echoes = self.kit.session.echo or "echo" in self.kit.faults
+            before = bytes(self._inbox) if echoes or self._dialect == "shell" else b""
+            typed = self._reader.take(self._inbox)
+            if before:
+                self.print_raw(self._echoed(before[: len(before) - len(self._inbox)]))
+            if typed is not None:
+                self._run(typed)
+                # What is due at once comes before the next command, however bytes were cut.
+                self.advance(self.kit.now)
+
+    def _echoed(self, typed: bytes) -> bytes:
+        return typed.replace(b"\r", b"\r\n") if self._dialect == "shell" else typed
+
+    def _run(self, typed: Typed) -> None:
+        self.commands += 1
+        answer = self._answer(typed)
+        if answer is None:
+            return
+        takes_s = self._mischief.time_taken(answer.takes_s, self.commands)
+        if takes_s <= 0:
+            self._finish(answer)
+            return
+        if self._dialect == "at-host":
+            self._inbox.clear()
+            self._flush_notices()
+        self._busy = True
+        self.kit.later(takes_s, lambda: self._finish_late(answer))
+
+    def _answer(self, typed: Typed) -> Answer | None:
+        if self._mischief.swallows(self.commands):
+            return None
+        text = typed.text
+        if text is None:
+            return fail()
+        if self._dialect == "shell":
+            stripped = text.strip()
+            if not stripped:
+                self.print_raw(PROMPT)
+                return None
+            verb, _, rest = stripped.partition(" ")
+            if verb != "at" or not rest:
+                self.print_raw(f"{verb}: command not found\r\n".encode("latin-1") + PROMPT)
+                return None
+            text = rest.strip().strip("'").replace("\n", "\n")
+        if self._dialect == "serial-modem" and text[2:].upper() in {"E0", "E1"}:
+            self.kit.session.echo = text.endswith("1")
+            return ok()
+        try:
+            request = read_request(text)
+            return self._dispatch(request)
+        except BadRequest as wrong:
+            return fail(wrong.code)
+
+    def _dispatch(self, request: Request) -> Answer:
+        handler = COMMANDS.get(request.name)
+        if handler is None or (request.name[:1] == "#" and self._dialect != "serial-modem"):
+            return fail()
+        return handler(self.kit, request)
+
+    def _finish_late(self, answer: Answer) -> None:
+        self._busy = False
+        self._finish(answer)
+        self._pump()
+
+    def _finish(self, answer: Answer) -> None:
+        if self._dialect != "serial-modem":
+            self._flush_notices()
+        text = self._mischief.before_answer(self.commands) + self._shaped(answer)
+        if self._mischief.resets(self.commands):
+            self.print_raw(text[: len(text) // 2])
+            self.restart()
+            return
+        self.print_raw(text)
+        self._data = answer.data
+        self._settle()
+
+    def _shaped(self, answer: Answer) -> bytes:
+        """Return an answer as this firmware prints it."""
+        if not answer.failed:
+            final = "OK"
+        elif answer.code is None or not self.kit.session.cmee:
+            final = "ERROR"
+        else:
+            final = f"+CME ERROR: {answer.code}"
+        noise = self._mischief.noise
+        lines = [line.encode("latin-1", "replace") for line in answer.lines]
+        body = b"".join(noise() + line + b"\r\n" for line in lines)
+        end = noise() + final.encode() + b"\r\n"
+        if self._dialect == "serial-modem":
+            return (b"\r\n" + body if body else b"") + b"\r\n" + end
+        return body + end + noise() + (PROMPT if self._dialect == "shell" else b"")
+
+    def _settle(self) -> None:
+        """Print what arose, and restart if somebody wants it."""
+        if not (self._busy and self._dialect == "serial-modem"):
+            self._flush_notices()
+        self._flush_console()
+        if self.kit.restart_wanted is not None:
+            self.restart()
+
+    def _flush_notices(self) -> None:
+        for line in self.kit.notices:
+            self.print_raw(self.notice(line))
+        self.kit.notices.clear()
+
+    def notice(self, line: str) -> bytes:
+        """Return a notice as this firmware prints it."""
+        lead = b"\r\n" if self._dialect == "serial-modem" else b""
+        return lead + line.encode("latin-1", "replace") + b"\r\n"
+
+    def _flush_console(self) -> None:
+        text = "".join(line + "\r\n" for line in self.kit.console).encode("utf-8")
+        self.kit.console.clear()
+        if self.console_apart:
+            self._out[Port.CONSOLE] += text
+        elif self._dialect != "serial-modem":  # whose logs go to its second UART
+            self._out[Port.AT] += text
+
+    def print_raw(self, data: bytes) -> None:
+        """Put bytes on the line, with what the faults make of them."""
+        self._out[Port.AT] += self._mischief.on_the_line(data)
+
+    def type_ahead(self, data: bytes) -> None:
+        """Put bytes into the line as if somebody had typed them before."""
+        self._reader.stuff(data)
+
+    def enter_data_mode(self, data: DataMode) -> None:
+        """Take raw bytes from now on."""
+        self._data = data
+
+    def _take_data(self, mode: DataMode) -> bool:
+        """Move bytes of the inbox to the data mode; return False while only +++ may begin."""
+        if mode.left is not None:
+            piece = bytes(self._inbox[: mode.left])
+            mode.left -= len(piece)
+            ended = mode.left == 0
+            del self._inbox[: len(piece)]
+        else:
+            end = self._inbox.find(b"+++")
+            ended = end >= 0
+            # The last bytes may be the beginning of the mark.
+            size = end if ended else len(self._inbox.rstrip(b"+"))
+            piece = bytes(self._inbox[:size])
+            del self._inbox[: size + (3 if ended else 0)]
+        mode.taken += piece
+        if ended:
+            self._data = None
+            mode.done(bytes(mode.taken))
+            self._settle()
+            self.advance(self.kit.now)
+        return ended or bool(piece)
+
+    def restart(self) -> None:
+        """Restart the kit: everything but what is in flash is forgotten."""
+        self.kit.restart()
+        self._reader.forget()
+        self._inbox.clear()
+        self._data = None
+        boot_s = self.kit.delay(BOOT_S)
+        self._busy = self._booting = boot_s > 0
+        self.kit.later(boot_s, self._booted)
+
+    def _booted(self) -> None:
+        self._busy = self._booting = False
+        if self._dialect == "serial-modem":
+            self.print_raw(b"Ready\r\n")
+        elif self._dialect == "shell":
+            self.print_raw(PROMPT)

@@ -1,0 +1,123 @@
+"""What kind of kit the virtual modem is: model, firmware, identity, dialect, faults, pace."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from dataclasses import dataclass, replace
+
+from at.errors import AtError
+
+DIALECTS = ("at-host", "serial-modem", "shell")
+TERMINATORS = {"cr": b"\r", "lf": b"\n", "crlf": b"\r\n", "null": b"\0"}
+
+# IMEIs whose TAC begins with 00 are set aside for tests: no device that was sold has one.
+TEST_TAC = "00101834"
+_VERSION = re.compile(r"(?:^|[-_])(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?=$|[-_])")
+
+
+class OptionError(AtError):
+    """The virtual modem cannot be what was asked for."""
+
+    kind = "usage"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One chip of the family. `family` is its name in firmware versions."""
+
+    chip: str
+    family: str
+    name: str
+    hardware: str
+    firmware: str
+    attestation_type: int
+
+
+MODELS = {
+    "nrf9160": Model(
+        "nRF9160", "nrf9160", "nRF9160-SICA", "nRF9160 SICA B1A", "mfw_nrf9160_1.3.7", 3
+    ),
+    "nrf9161": Model(
+        "nRF9161", "nrf91x1", "nRF9161-LACA", "nRF9161 LACA A0A", "mfw_nrf91x1_2.0.4", 4
+    ),
+    "nrf9151": Model(
+        "nRF9151", "nrf91x1", "nRF9151-LACA", "nRF9151 LACA A1A", "mfw_nrf91x1_2.0.4", 6
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the virtual modem is. "" stands for the model's own, or for a value made from it."""
+
+    model: str = ""
+    firmware: str = ""
+    imei: str = ""
+    uuid: str = ""
+    dialect: str = ""
+    terminator: str = "cr"
+    faults: tuple[str, ...] = ()
+    """Each as NAME or NAME=ARG (`at.virtual.faults`)."""
+    instant: bool = False
+    """No delays: what a real modem does in seconds happens at once, in the same order."""
+    seed: int = 0
+    """Of the faults' dice. Keys and nonces are random whatever it is."""
+
+    def completed(self) -> Options:
+        """Return the options with every value in place. Raises OptionError."""
+        name = self.model or "nrf9161"
+        if name not in MODELS:
+            raise OptionError(f"no such model: {name!r}", hint=f"choose one of {', '.join(MODELS)}")
+        dialect = self.dialect or DIALECTS[0]
+        if dialect not in DIALECTS:
+            raise OptionError(
+                f"no such dialect: {dialect!r}", hint=f"choose one of {', '.join(DIALECTS)}"
+            )
+        if self.terminator not in TERMINATORS:
+            raise OptionError(
+                f"no such terminator: {self.terminator!r}",
+                hint=f"choose one of {', '.join(TERMINATORS)}",
+            )
+        model = MODELS[name]
+        firmware = self.firmware or model.firmware
+        if firmware[:1].isdigit():
+            firmware = f"mfw_{model.family}_{firmware}"
+        imei = self.imei or TEST_TAC + "000001"
+        if not (imei.isascii() and imei.isdigit() and len(imei) in {14, 15}):
+            raise OptionError(f"not an IMEI: {imei!r}", hint="give 14 digits, or 15 with the check")
+        if len(imei) == 14:
+            imei += check_digit(imei)
+        device = self.uuid or device_uuid(imei)
+        try:
+            device = str(uuid.UUID(device))
+        except ValueError as error:
+            raise OptionError(f"not a UUID: {device!r}") from error
+        return replace(self, model=name, dialect=dialect, firmware=firmware, imei=imei, uuid=device)
+
+
+def check_digit(digits: str) -> str:
+    """Return the Luhn digit that makes an IMEI of 14 digits whole (3GPP TS 23.003 annex B)."""
+    total = 0
+    for place, digit in enumerate(digits):
+        doubled = int(digit) * (1 + place % 2)
+        total += doubled // 10 + doubled % 10
+    return str(-total % 10)
+
+
+def device_uuid(imei: str) -> str:
+    """Return the device's UUID, made from its IMEI. Like the real ones it begins with letters."""
+    digest = hashlib.sha256(f"virtual modem {imei}".encode()).digest()
+    return str(uuid.UUID(bytes=b"VIRT" + digest[:12]))
+
+
+def firmware_uuid(firmware: str) -> str:
+    """Return the build id of a modem firmware, made from its name."""
+    return str(uuid.UUID(bytes=hashlib.sha256(firmware.encode()).digest()[:16]))
+
+
+def firmware_version(firmware: str) -> tuple[int, int, int]:
+    """Return the version in a firmware's name as numbers, (0, 0, 0) where there is none."""
+    found = _VERSION.findall(firmware)
+    return tuple(map(int, found[0])) if len(found) == 1 else (0, 0, 0)  # type: ignore[return-value]

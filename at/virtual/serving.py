@@ -1,0 +1,106 @@
+"""Runs a virtual modem on the event loop: its state is on disk before an answer goes out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from at.virtual import state
+from at.virtual.modem import Port, VirtualModem
+from at.virtual.options import OptionError, Options
+
+
+def make_modem(
+    options: Options, statefile: str | Path | None = None, *, console_apart: bool = False
+) -> VirtualModem:
+    """Return a modem switched on now, with the state of its file. Raises PortError, OptionError."""
+    saved = state.load(Path(statefile)) if statefile else None
+    if saved is not None:
+        for name in ("model", "imei", "uuid"):
+            asked, kept = getattr(options.completed(), name), getattr(saved, name)
+            if getattr(options, name) and asked != kept:
+                raise OptionError(
+                    f"{statefile} is the state of another kit: its {name} is {kept}, not {asked}",
+                    hint="give each kit a state file of its own",
+                )
+        asked_firmware = replace(options, model=saved.model).completed().firmware
+        if options.firmware:
+            saved.firmware = asked_firmware
+        options = replace(
+            options,
+            model=saved.model,
+            imei=saved.imei,
+            uuid=saved.uuid,
+            firmware=saved.firmware,
+            dialect=options.dialect or saved.dialect,
+        )
+    options = options.completed()
+    return VirtualModem(
+        options,
+        now=time.monotonic(),
+        unix_time=time.time(),
+        saved=saved or state.Saved.fresh(options),
+        console_apart=console_apart,
+    )
+
+
+class Runner:
+    """Moves bytes between a modem and whoever is on its ports, when they are due."""
+
+    def __init__(self, modem: VirtualModem, statefile: str | Path | None = None) -> None:
+        self.modem = modem
+        self._path = Path(statefile) if statefile else None
+        self._stored = b""
+        self._senders: dict[Port, Callable[[bytes], None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def attach(self, port: Port, send: Callable[[bytes], None]) -> None:
+        """Give the bytes that the kit prints on `port` to `send`."""
+        self._senders[port] = send
+
+    def start(self) -> None:
+        """Begin; the state file exists from now on."""
+        self.flush()
+
+    def receive(self, data: bytes) -> None:
+        """Give the modem bytes that were typed at its AT port."""
+        now = time.monotonic()
+        self.modem.receive(data, now)
+        self.flush()
+
+    def flush(self) -> None:
+        """Store what changed, print what is due, come back when more is due."""
+        if self._path is not None:
+            encoded = self.modem.kit.saved.encode()
+            if encoded != self._stored:
+                state.store(self._path, self.modem.kit.saved)
+                self._stored = encoded
+        for port in Port:
+            data = self.modem.data_to_send(port)
+            send = self._senders.get(port)
+            if data and send is not None:
+                send(data)
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self.modem.next_at
+        if due is not None:
+            self._timer = self._loop.call_later(max(0.0, due - time.monotonic()), self._tick)
+
+    def _tick(self) -> None:
+        self.modem.advance(time.monotonic())
+        self.flush()
+
+    def stop(self) -> None:
+        """Stop; nothing more is printed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._senders.clear()

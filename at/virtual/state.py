@@ -1,0 +1,113 @@
+"""What survives a power cut: identity, credentials, settings, firmware slots. JSON, 0600."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from at.errors import PortError
+from at.virtual.options import MODELS, Options
+
+FORMAT = 1
+
+
+@dataclass(slots=True)
+class Credential:
+    """What a slot of the credential store holds.
+
+    `content` is text that was written, `private_key` the PEM of a key that the modem made.
+    """
+
+    sha256: str
+    content: str | None = None
+    private_key: str | None = None
+
+
+@dataclass(slots=True)
+class Saved:
+    """The state in the kit's flash."""
+
+    model: str
+    firmware: str
+    imei: str
+    uuid: str
+    dialect: str
+    identity_key: str = ""
+    """PEM of the device identity key; made when it is first needed."""
+    credentials: dict[str, Credential] = field(default_factory=dict)
+    """By "tag,type"."""
+    system_mode: tuple[int, int, int, int] = (1, 0, 1, 0)
+    app_version: str = "1.0.0"
+    pending_image: str = ""
+    """Version of an application image that is started at the next restart."""
+    pending_modem: str = ""
+    """Revision of a modem firmware that is started at the next restart."""
+    image_sha256: str = ""
+    """SHA-256 of the application image that runs, "" for the one it came with."""
+    writes: int = 0
+    """Writes to the credential store since the kit was made: flash wears."""
+
+    @classmethod
+    def fresh(cls, options: Options) -> Saved:
+        """Return the state of a kit that was never used."""
+        return cls(
+            model=options.model,
+            firmware=options.firmware,
+            imei=options.imei,
+            uuid=options.uuid,
+            dialect=options.dialect,
+        )
+
+    def encode(self) -> bytes:
+        """Return the state as it stands in its file."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Saved:
+        """Return the state of a file. Raises ValueError, KeyError, TypeError."""
+        fields: dict[str, Any] = json.loads(data)
+        if fields.pop("format") != FORMAT or fields["model"] not in MODELS:
+            raise ValueError("of another format")
+        credentials = {key: Credential(**value) for key, value in fields["credentials"].items()}
+        mode = tuple(fields["system_mode"])
+        return cls(**{**fields, "credentials": credentials, "system_mode": mode})
+
+
+def load(path: Path) -> Saved | None:
+    """Read a state file; None if there is none yet. Raises PortError if it is no such file."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PortError(f"the state of the virtual modem, {path}: {error.strerror}") from error
+    try:
+        return Saved.decode(data)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PortError(
+            f"{path} is not the state of a virtual modem",
+            hint="give another file, or move this one away to begin with a fresh kit",
+        ) from error
+
+
+def store(path: Path, saved: Saved) -> None:
+    """Write a state file so that a kill or a power cut leaves the old state or the new one."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # mkstemp makes the file 0600 from the first moment, whatever the umask.
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(saved.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise PortError(f"the state of the virtual modem, {path}: {error.strerror}") from error

@@ -1,0 +1,77 @@
+"""The virtual modem in memory, behind the driver's own seam."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from at.errors import LinkLost
+from at.virtual.modem import Port, VirtualModem
+from at.virtual.options import Options
+from at.virtual.serving import Runner, make_modem
+
+if TYPE_CHECKING:
+    from at.transport.base import Receiver
+
+
+class VirtualTransport:
+    """A transport (`at.transport.base.Transport`) with a virtual modem at its far end.
+
+    `options` are the fields of `at.virtual.options.Options`; `instant=True` leaves out the delays
+    of a real modem. The modem is there after `open`, and stays on over close and open again.
+    """
+
+    def __init__(self, statefile: str | None = None, **options: Any) -> None:
+        self._statefile = statefile
+        self._options = Options(**options)
+        self._modem: VirtualModem | None = None
+        self._runner: Runner | None = None
+        self._receiver: Receiver | None = None
+
+    @property
+    def name(self) -> str:
+        """`virtual:` and the state file, if there is one."""
+        return f"virtual:{self._statefile or ''}"
+
+    @property
+    def modem(self) -> VirtualModem:
+        """The modem at the far end: its true position, its state, its faults."""
+        if self._modem is None:
+            self._modem = make_modem(self._options, self._statefile)
+        return self._modem
+
+    async def open(self, receiver: Receiver) -> None:
+        """Switch the modem on, or come back to it. Raises PortError, OptionError."""
+        self._receiver = receiver
+        self._runner = Runner(self.modem, self._statefile)
+        self._runner.attach(Port.AT, self._deliver)
+        self._runner.start()
+
+    def write(self, data: bytes) -> None:
+        """Type bytes at the AT port. Raises LinkLost once closed."""
+        if self._runner is None:
+            raise LinkLost(f"{self.name} is closed")
+        self._runner.receive(data)
+
+    async def drain(self) -> None:
+        """Return at once: the modem takes what it is given."""
+        if self._runner is None:
+            raise LinkLost(f"{self.name} is closed")
+
+    async def close(self) -> None:
+        """Let go of the modem. Closing twice is harmless."""
+        runner, self._runner = self._runner, None
+        receiver, self._receiver = self._receiver, None
+        if runner is not None:
+            runner.stop()
+        if receiver is not None:
+            receiver.connection_lost(None)
+
+    def _deliver(self, data: bytes) -> None:
+        # Never from within write(): a real port does not answer while it is being written to.
+        asyncio.get_running_loop().call_soon(self._pass_on, data)
+
+    def _pass_on(self, data: bytes) -> None:
+        receiver = self._receiver
+        if receiver is not None:
+            receiver.data_received(data)

@@ -1,0 +1,156 @@
+"""The made-up radio world around the virtual modem: cells, access points, a path to move along."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_METRES_PER_DEGREE = 111_195.0  # on a sphere of 6371 km
+_SPEED_OF_LIGHT = 299_792_458.0
+_SAMPLES_PER_SECOND = 30_720_000  # 1/Ts of LTE, 3GPP TS 36.211 clause 4
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Degrees of latitude and longitude."""
+
+    lat: float
+    lon: float
+
+    def distance_m(self, other: Position) -> float:
+        """Return the distance in metres; flat, which is true enough within a town."""
+        north = (other.lat - self.lat) * _METRES_PER_DEGREE
+        middle = math.radians((self.lat + other.lat) / 2)
+        east = (other.lon - self.lon) * _METRES_PER_DEGREE * math.cos(middle)
+        return math.hypot(north, east)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An LTE cell of the world."""
+
+    plmn: str
+    tac: int
+    eci: int
+    pci: int
+    earfcn: int
+    band: int
+    position: Position
+    reference_dbm: float
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPoint:
+    """A Wi-Fi access point of the world."""
+
+    bssid: str
+    ssid: str
+    channel: int
+    position: Position
+    reference_dbm: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeardCell:
+    """A cell as the modem hears it: levels, and what it derives from the distance."""
+
+    cell: Cell
+    rsrp_dbm: int
+    distance_m: float
+
+    @property
+    def rsrp_index(self) -> int:
+        """The level as the modem reports it: index 0 is not used (TS 36.133 clause 9.1.4)."""
+        level = max(-156, min(-44, self.rsrp_dbm))
+        return level + 141 if level >= -140 else level + 140
+
+    @property
+    def rsrq_db(self) -> float:
+        """A quality that falls with the level, from -5 dB on; half decibels."""
+        return max(-19.5, min(-5.0, -5.0 - max(0, -70 - self.rsrp_dbm) * 0.25 // 0.5 * 0.5))
+
+    @property
+    def rsrq_index(self) -> int:
+        """The quality as the modem reports it (TS 36.133 clause 9.1.7)."""
+        return int(self.rsrq_db * 2) + 40
+
+    @property
+    def snr_index(self) -> int:
+        """Signal to noise as %XMONITOR reports it: decibels plus 24."""
+        return max(0, min(49, 24 + (self.rsrp_dbm + 120) // 2))
+
+    @property
+    def timing_advance(self) -> int:
+        """The way there and back in Ts, in the network's steps of 16."""
+        samples = 2 * self.distance_m / _SPEED_OF_LIGHT * _SAMPLES_PER_SECOND
+        return min(20512, round(samples / 16) * 16)
+
+
+@dataclass(frozen=True, slots=True)
+class HeardAccessPoint:
+    """An access point as a scan hears it."""
+
+    access_point: AccessPoint
+    rssi_dbm: int
+
+
+class World:
+    """Cells, access points and the path. Levels fall with the distance by the file's formula."""
+
+    def __init__(self, description: dict[str, Any]) -> None:
+        self._exponent = description["exponent"]
+        self._floor_dbm = description["floor_dbm"]
+        self._period_s = float(description["path_period_s"])
+        self._path = [Position(*point) for point in description["path"]]
+        self._cells = [_placed(Cell, entry) for entry in description["cells"]]
+        self._access_points = [_placed(AccessPoint, e) for e in description["access_points"]]
+
+    def position(self, seconds: float) -> Position:
+        """Return where the kit is that many seconds after it was switched on.
+
+        It stands at each point of the path for one period, and turns back at the end.
+        """
+        last = len(self._path) - 1
+        step = int(max(0.0, seconds) // self._period_s) % (2 * last)
+        return self._path[step if step <= last else 2 * last - step]
+
+    def cells(self, where: Position) -> list[HeardCell]:
+        """Return the cells heard there, the strongest first."""
+        heard = []
+        for cell in self._cells:
+            distance = where.distance_m(cell.position)
+            level = self._level("cell", cell.reference_dbm, distance)
+            if level is not None:
+                heard.append(HeardCell(cell, level, distance))
+        return sorted(heard, key=lambda found: -found.rsrp_dbm)
+
+    def access_points(self, where: Position) -> list[HeardAccessPoint]:
+        """Return the access points heard there, the strongest first."""
+        heard = []
+        for access_point in self._access_points:
+            distance = where.distance_m(access_point.position)
+            level = self._level("wifi", access_point.reference_dbm, distance)
+            if level is not None:
+                heard.append(HeardAccessPoint(access_point, level))
+        return sorted(heard, key=lambda found: -found.rssi_dbm)
+
+    def _level(self, kind: str, reference_dbm: float, distance_m: float) -> int | None:
+        loss = 10 * self._exponent[kind] * math.log10(max(distance_m, 1.0))
+        level = round(reference_dbm - loss)
+        return level if level >= self._floor_dbm[kind] else None
+
+
+def _placed(kind: type[Any], entry: dict[str, Any]) -> Any:
+    fields = {name: value for name, value in entry.items() if name not in {"lat", "lon"}}
+    return kind(position=Position(entry["lat"], entry["lon"]), **fields)
+
+
+@cache
+def load_world() -> World:
+    """Return the world of the file beside this module."""
+    path = Path(__file__).with_name("radio_world.json")
+    return World(json.loads(path.read_text("utf-8")))
