@@ -1,0 +1,180 @@
+"""Core dumps at the command line: found in a console or a file, written, told to a person."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.console.dump_lines import CapturedDump
+from agent.console.zephyr_coredump import (
+    MAGIC,
+    Dump,
+    parse_dump,
+    reason_name,
+    registers,
+    target_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from agent.console.reader import ConsoleItem
+
+
+def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
+    """Yield the dumps of console text; a file that is itself a Zephyr dump is the only one."""
+    from agent.console.reader import ConsoleReader
+
+    def dumps(items: list[ConsoleItem]) -> Iterator[CapturedDump]:
+        return (item for item in items if isinstance(item, CapturedDump))
+
+    reader = ConsoleReader()
+    source = iter(pieces)
+    head = b""
+    while len(head) < 4 and (piece := next(source, b"")):
+        head += piece
+    if head.startswith(MAGIC) and head[3:4] == b"\0":  # no console text holds a NUL there
+        data = bytearray(head)
+        for piece in source:
+            data += piece
+        yield CapturedDump(data, parse_dump(data))
+        return
+    yield from dumps(reader.receive(head))
+    for piece in source:
+        yield from dumps(reader.receive(piece))
+    yield from dumps(reader.finish())
+
+
+class DumpFiles:
+    """Names and writes the files of the dumps: OUT, OUT.1 ... and OUT.incomplete, 0600."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.usable = 0
+        self.others = 0
+
+    @property
+    def advice(self) -> str:
+        """What to try when no dump was usable."""
+        if self.others:
+            return f"{self.others} cannot be used; what was heard is in {self.out}.incomplete"
+        return "the kit prints one with CONFIG_DEBUG_COREDUMP, or on `coredump print`"
+
+    def write(self, captured: CapturedDump) -> Path | None:
+        """Write one dump; return where it is, None when it has no bytes."""
+        if captured.dump.usable:
+            number, base = self.usable, str(self.out)
+            self.usable += 1
+        else:
+            number, base = self.others, f"{self.out}.incomplete"
+            self.others += 1
+        if not captured.data:
+            return None
+        path = Path(f"{base}.{number}" if number else base)
+        # Memory of a device holds what it was told in confidence: private from the first moment.
+        if path.is_file():
+            path.unlink()  # its mode may be another
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+            file.write(captured.data)
+        return path
+
+
+def describe_dump(captured: CapturedDump, elf: Path | None = None) -> dict[str, Any]:
+    """Return what a program wants to know about a dump."""
+    dump = captured.dump
+    shown: dict[str, Any] = {
+        "status": dump.status.value,
+        "bytes": dump.size,
+        "blocks": [block.id for block in dump.blocks],
+        "unknown_tail": dump.unknown_tail,
+    }
+    if dump.detail:
+        shown["detail"] = dump.detail
+    if dump.header is None:
+        return shown
+    shown |= {
+        "version": dump.header.version,
+        "target": target_name(dump.header),
+        "reason": reason_name(dump.header),
+        "reason_code": dump.header.reason,
+        "registers": {name: f"0x{value:08x}" for name, value in _registers(captured).items()},
+        "memory": _memory_map(dump),
+    }
+    if elf is not None:
+        from agent.observability.symbols import ElfSymbols
+
+        symbols = ElfSymbols(elf)
+        found = _registers(captured)
+        # A Zephyr dump does not say which build it comes from: the ELF file cannot be checked.
+        shown["elf_build_id"] = symbols.build_id
+        shown["frames"] = [
+            {"register": name, **asdict(symbols.locate(found[name]))}
+            for name in ("pc", "lr")
+            if name in found
+        ]
+    return shown
+
+
+def tell_dump(shown: dict[str, Any]) -> str:
+    """Return a dump as lines for a person."""
+    lines = [f"core dump: {shown['status']}, {shown['bytes']} bytes"]
+    if "detail" in shown:
+        lines.append(f"  {shown['detail']}")
+    if "target" in shown:
+        lines += [f"  target   {shown['target']}", f"  reason   {shown['reason']}"]
+    for frame in shown.get("frames", ()):
+        where = f"{frame['file']}:{frame['line']}" if frame["file"] else "no source line"
+        lines.append(f"  {frame['register']:8} {frame['function'] or '?'} ({where})")
+    pairs = [f"{name} {value}" for name, value in shown.get("registers", {}).items()]
+    lines += [
+        "  " + "  ".join(f"{pair:16}" for pair in pairs[at : at + 4]).rstrip()
+        for at in range(0, len(pairs), 4)
+    ]
+    lines += [
+        f"  memory   {region['start']}..{region['end']}  {region['bytes']} bytes"
+        for region in shown.get("memory", ())
+    ]
+    if "file" in shown:
+        lines.append(f"  file     {shown['file']}")
+    return "\n".join(lines)
+
+
+def device_coredump_summary(payload: bytes) -> dict[str, Any]:
+    """Return what a device coredump of a chunk message says. Raises ValueError."""
+    from agent.observability.device_coredump import parse_device_coredump
+
+    core = parse_device_coredump(payload)
+    return {
+        "bytes": core.size,
+        "machine": core.machine,
+        "reason": core.reason,
+        **core.identity,
+        "build_id": core.build_id,
+        "truncated": core.truncated,
+        "memory": [
+            {
+                "start": f"0x{region.address:08x}",
+                "end": f"0x{region.address + region.size:08x}",
+                "bytes": region.size,
+            }
+            for region in core.memory
+        ],
+    }
+
+
+def _registers(captured: CapturedDump) -> dict[str, int]:
+    return registers(captured.dump, captured.data)
+
+
+def _memory_map(dump: Dump) -> list[dict[str, Any]]:
+    return [
+        {
+            "start": f"0x{block.address:08x}",
+            "end": f"0x{block.address + block.size:08x}",
+            "bytes": block.size,
+        }
+        for block in dump.blocks
+        if block.address is not None
+    ]

@@ -1,0 +1,70 @@
+"""Log lines as Zephyr prints them: time, level, module, text. Pure.
+
+[00:00:10.123,456] <inf> module: text      the log subsystem, with or without time
+E: text                                    its minimal mode, MCUboot
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+FORMATTER_LIMIT = 127
+"""Characters after which the device's formatter cuts a line (facts, 4)."""
+
+LEVELS = {"err": "error", "wrn": "warning", "inf": "info", "dbg": "debug"}
+_LETTERS = {"E": "error", "W": "warning", "I": "info", "D": "debug"}
+
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])")
+"""Colours, cursor moves of the shell's prompt, titles."""
+
+_STANDARD = re.compile(
+    r"(?P<prefix>.*?)(?:\[(?P<time>[^\[\]]{1,40})\] )?<(?P<level>err|wrn|inf|dbg)> "
+    r"(?:(?P<module>[\w./@-]{1,64}): ?)?(?P<text>.*)",
+    re.DOTALL,
+)
+_MINIMAL = re.compile(r"(?P<level>[EWID]): (?P<text>.*)", re.DOTALL)
+_DROPPED = re.compile(r"--- (\d+) messages? dropped ---")
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line that the kit printed, without colours. `level` is None where the line names none."""
+
+    text: str
+    level: str | None = None
+    module: str | None = None
+    time: str | None = None
+    line: str = ""
+    """The whole line, without colours, as the kit printed it."""
+    cut: bool = False
+    """It is as long as the formatter allows: its end may be missing."""
+
+
+def strip_ansi(line: str) -> str:
+    """Return `line` without terminal sequences."""
+    return ANSI.sub("", line) if "\x1b" in line else line
+
+
+def parse_line(raw: bytes) -> LogLine:
+    """Read one line, without its end, in whatever form it comes."""
+    line = strip_ansi(raw.decode("utf-8", "backslashreplace"))
+    cut = len(line) >= FORMATTER_LIMIT
+    if "<" in line and (match := _STANDARD.fullmatch(line)) and _is_prefix(match["prefix"]):
+        return LogLine(
+            match["text"], LEVELS[match["level"]], match["module"], match["time"], line, cut
+        )
+    if match := _MINIMAL.fullmatch(line):
+        return LogLine(match["text"], _LETTERS[match["level"]], line=line, cut=cut)
+    return LogLine(line, line=line, cut=cut)
+
+
+def dropped_messages(line: str) -> int:
+    """Return how many log messages the kit says it dropped here; 0 for any other line."""
+    match = _DROPPED.search(line)
+    return int(match[1]) if match else 0
+
+
+def _is_prefix(text: str) -> bool:
+    """Tell a shell's prompt, behind which a log line may begin, from a sentence that quotes one."""
+    return not text or text.endswith(("$ ", "> ", "# "))

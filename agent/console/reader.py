@@ -1,0 +1,176 @@
+"""Everything that a kit prints, from any cut of the bytes. Knows no port and no clock.
+
+    reader = ConsoleReader()
+    for item in reader.receive(data): ...
+    for item in reader.finish(): ...
+
+Damage is an item like any other: it is counted and shown, and never stops the reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.console.chunk_lines import MARK as CHUNK_MARK
+from agent.console.chunk_lines import ChunkLine, DamagedChunk, lift_chunks
+from agent.console.dump_lines import MARK as DUMP_MARK
+from agent.console.dump_lines import CapturedDump, DamagedDumpLine, DumpCollector
+from agent.console.faults import FaultText, Reboot, read_fault
+from agent.console.log_line import LogLine, dropped_messages, parse_line
+
+MAX_LINE = 65536
+"""Bytes of one line: the line of a chunk of 48 KiB. A longer one is shown and passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlong:
+    """A line over the limit: `size` bytes are not read, `text` is how it begins."""
+
+    text: bytes
+    size: int
+
+
+ConsoleItem = (
+    LogLine
+    | FaultText
+    | Reboot
+    | ChunkLine
+    | DamagedChunk
+    | CapturedDump
+    | DamagedDumpLine
+    | Overlong
+)
+
+
+@dataclass(slots=True)
+class ConsoleCounts:
+    """What was heard so far."""
+
+    lines: int = 0
+    chunks: int = 0
+    damaged_chunks: int = 0
+    dumps: int = 0
+    damaged_dump_lines: int = 0
+    faults: int = 0
+    reboots: int = 0
+    dropped_by_kit: int = 0
+    """Log messages that the kit says it dropped."""
+    overlong: int = 0
+
+
+class LineClassifier:
+    """Tells whole lines apart; for a port whose lines someone else has already divided."""
+
+    def __init__(self) -> None:
+        self.counts = ConsoleCounts()
+        self._dumps = DumpCollector()
+
+    @property
+    def dump_bytes(self) -> int:
+        """Bytes so far of the dump that is being printed; 0 when none is."""
+        return self._dumps.size
+
+    def take(self, line: bytes) -> list[ConsoleItem]:
+        """Return what a line without its end holds, in order."""
+        self.counts.lines += 1
+        if DUMP_MARK in line:
+            return self._dump(line)
+        if CHUNK_MARK in line:
+            return self._chunks(line)
+        return self._text(line)
+
+    def finish(self) -> list[ConsoleItem]:
+        """End what is in progress."""
+        return self._count_dumps(self._dumps.finish())
+
+    def _dump(self, line: bytes) -> list[ConsoleItem]:
+        return self._count_dumps(self._dumps.take(line))
+
+    def _count_dumps(self, found: list[CapturedDump | DamagedDumpLine]) -> list[ConsoleItem]:
+        for item in found:
+            if isinstance(item, CapturedDump):
+                self.counts.dumps += 1
+            else:
+                self.counts.damaged_dump_lines += 1
+        return list(found)
+
+    def _chunks(self, line: bytes) -> list[ConsoleItem]:
+        found, around = lift_chunks(line)
+        good = sum(isinstance(item, ChunkLine) for item in found)
+        self.counts.chunks += good
+        self.counts.damaged_chunks += len(found) - good
+        # The log prefix of a chunk is no news; a line that got mixed up with one is.
+        rest = parse_line(around)
+        return [*found, rest] if rest.text.strip() else list(found)
+
+    def _text(self, line: bytes) -> list[ConsoleItem]:
+        log = parse_line(line)
+        if dropped := dropped_messages(log.line):
+            self.counts.dropped_by_kit += dropped
+            self._dumps.note_dropped(dropped)
+        fault = read_fault(log.text)
+        if fault is None:
+            return [log]
+        if isinstance(fault, FaultText):
+            self.counts.faults += 1
+        else:
+            self.counts.reboots += 1
+        return [log, fault]
+
+
+class ConsoleReader:
+    """Divides bytes into lines, ended by CR, LF or both, and tells them apart."""
+
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self.max_line = max_line
+        self._classifier = LineClassifier()
+        self._pending = bytearray()
+        self._skipped = 0
+
+    @property
+    def counts(self) -> ConsoleCounts:
+        """What was heard so far."""
+        return self._classifier.counts
+
+    @property
+    def dump_bytes(self) -> int:
+        """Bytes so far of the dump that is being printed; 0 when none is."""
+        return self._classifier.dump_bytes
+
+    def receive(self, data: bytes) -> list[ConsoleItem]:
+        """Take bytes as they arrive; return what they completed."""
+        *lines, tail = data.replace(b"\r", b"\n").split(b"\n")
+        items: list[ConsoleItem] = []
+        for line in lines:
+            items += self._line(line)
+        self._pending += tail
+        if len(self._pending) > self.max_line:
+            self._overflow()
+        return items
+
+    def finish(self) -> list[ConsoleItem]:
+        """End the last line and what is in progress."""
+        return [*self._line(b""), *self._classifier.finish()]
+
+    def _line(self, line: bytes) -> list[ConsoleItem]:
+        if self._pending:
+            line = bytes(self._pending) + line
+            self._pending.clear()
+        if self._skipped or len(line) > self.max_line:
+            return self._overlong(line)
+        return self._classifier.take(line) if line else []
+
+    def _overflow(self) -> None:
+        self._skipped += len(self._pending) - _HEAD
+        del self._pending[_HEAD:]
+
+    def _overlong(self, line: bytes) -> list[ConsoleItem]:
+        size = self._skipped + len(line)
+        self._skipped = 0
+        self.counts.overlong += 1
+        if CHUNK_MARK in line:
+            self.counts.damaged_chunks += 1
+        return [Overlong(line[:_HEAD], size)]
+
+
+_HEAD = 256  # bytes of an overlong line that are shown

@@ -1,0 +1,270 @@
+"""Zephyr core dumps: the binary format, read for what it is. Pure; never guesses over damage.
+
+    "ZE" | u16 version | u16 target | u8 log2(pointer bits) | u8 flag | u32 reason
+    A  u16 version | u16 length | registers
+    T  u16 version | u16 length | kernel's thread metadata            header version 2
+    M  u16 version | pointer start | pointer end | memory
+    F  u16 version | u16 length | u32 cpu | pointer thread | registers
+    C  u16 version | u32 CRC-32 of all before it                      last
+
+Little endian, packed. A block of another capital letter ends the reading (its length is unknown)
+and is kept; anything else where a block should begin is damage.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from enum import Enum
+
+MAGIC = b"ZE"
+NEWEST_VERSION = 2
+
+_HEADER = struct.Struct("<2sHHBBI")
+_TRAILER_ANNOUNCED = 0x01
+_TRAILER = struct.Struct("<cHI")
+_BLOCK_VERSIONS = {"A": None, "T": 1, "M": 1, "F": 1, "C": 1}
+
+TARGETS = {
+    0: "unknown",
+    1: "x86",
+    2: "x86_64",
+    3: "ARM Cortex-M",
+    4: "RISC-V",
+    5: "Xtensa",
+    6: "ARM64",
+}
+_ARM_CORTEX_M = 3
+
+REASONS = {
+    0: "CPU exception",
+    1: "spurious interrupt",
+    2: "stack overflow detected",
+    3: "kernel oops",
+    4: "kernel panic",
+}
+_ARM_REASONS = {
+    16: "memory fault",
+    17: "memory fault: stacking error",
+    18: "memory fault: unstacking error",
+    19: "memory fault: data access violation",
+    20: "memory fault: instruction access violation",
+    21: "memory fault: floating point lazy state",
+    22: "bus fault",
+    23: "bus fault: stacking error",
+    24: "bus fault: unstacking error",
+    25: "bus fault: precise data access",
+    26: "bus fault: imprecise data access",
+    27: "bus fault: instruction access",
+    28: "bus fault: floating point lazy state",
+    29: "usage fault",
+    30: "usage fault: division by zero",
+    31: "usage fault: unaligned access",
+    32: "usage fault: stack overflow",
+    33: "usage fault: no coprocessor",
+    34: "usage fault: illegal exception return",
+    35: "usage fault: illegal EPSR",
+    36: "usage fault: undefined instruction",
+    37: "secure fault",
+}
+
+
+class Status(Enum):
+    """What a dump is. Only a whole one is COMPLETE, and only that is usable."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    ERROR = "error"
+    DAMAGED = "damaged"
+    CRC_MISMATCH = "crc_mismatch"
+    CRC_MISSING = "crc_missing"
+    UNSUPPORTED = "unsupported"
+    EMPTY = "empty"
+    NOT_A_DUMP = "not_a_dump"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block: where its body stands in the dump, in bytes."""
+
+    id: str
+    version: int
+    start: int
+    size: int
+    address: int | None = None
+    """Where the memory of an M block was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The file header."""
+
+    version: int
+    target: int
+    pointer_bits: int
+    flag: int
+    reason: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """A dump as far as it can be read. `detail` says why it is not complete."""
+
+    status: Status
+    size: int
+    header: Header | None = None
+    blocks: tuple[Block, ...] = ()
+    unknown_tail: bool = False
+    detail: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Tell whether the dump is whole."""
+        return self.status is Status.COMPLETE
+
+
+def parse_dump(data: bytes | bytearray) -> Dump:
+    """Read the bytes of one dump. Raises nothing: damage is a status."""
+    size = len(data)
+    if not data:
+        return Dump(Status.EMPTY, 0, detail="nothing stands between begin and end")
+    if not data.startswith(MAGIC[:size]):
+        return Dump(Status.NOT_A_DUMP, size, detail="it does not begin with a dump's header")
+    if size < _HEADER.size:
+        return Dump(Status.INCOMPLETE, size, detail="it ends inside the header")
+    _, version, target, pointer_log2, flag, reason = _HEADER.unpack_from(data)
+    header = Header(version, target, 1 << min(pointer_log2, 31), flag, reason)
+    if version > NEWEST_VERSION:
+        detail = f"header version {version}; {NEWEST_VERSION} is the newest known"
+        return Dump(Status.UNSUPPORTED, size, header, detail=detail)
+    if pointer_log2 not in (5, 6):
+        detail = f"pointers of 2^{pointer_log2} bits"
+        return Dump(Status.DAMAGED, size, header, detail=detail)
+    return _Reader(data, header).read()
+
+
+class _Reader:
+    """Walks the blocks of one dump."""
+
+    def __init__(self, data: bytes | bytearray, header: Header) -> None:
+        self.data = data
+        self.header = header
+        self.blocks: list[Block] = []
+        self.pointer = header.pointer_bits // 8
+
+    def read(self) -> Dump:
+        at = _HEADER.size
+        while at < len(self.data):
+            name = chr(self.data[at])
+            if not "A" <= name <= "Z":
+                return self._end(
+                    Status.DAMAGED, f"0x{self.data[at]:02x} at byte {at} begins no block"
+                )
+            if name not in _BLOCK_VERSIONS:
+                return self._unknown_tail(name, at)
+            ended = self._block(name, at)
+            if isinstance(ended, Dump):
+                return ended
+            at = ended
+        if self.header.flag & _TRAILER_ANNOUNCED:
+            return self._end(Status.CRC_MISSING, "the CRC that the header announces is not there")
+        return self._end(Status.COMPLETE)
+
+    def _block(self, name: str, at: int) -> Dump | int:
+        """Read the block at `at`; return where it ends, or the dump if the reading ends here."""
+        shape = {
+            "M": f"<cH{2 * self.pointer}x",
+            "C": "<cHI",
+            "F": f"<cHHI{self.pointer}x",
+        }.get(name, "<cHH")
+        size = struct.calcsize(shape)
+        if at + size > len(self.data):
+            return self._end(Status.INCOMPLETE, f"it ends inside the header of block {name}")
+        _, version, *rest = struct.unpack_from(shape, self.data, at)
+        known = _BLOCK_VERSIONS[name]
+        if known is not None and version != known:
+            return self._end(Status.UNSUPPORTED, f"block {name} of version {version} at byte {at}")
+        if name == "C":
+            self.blocks.append(Block("C", version, at + size, 0))
+            return self._trailer(at, rest[0])
+        address = None
+        if name == "M":
+            address, end = self._pointers(at + 3)
+            if end < address:
+                detail = f"memory from 0x{address:x} to 0x{end:x} at byte {at}"
+                return self._end(Status.DAMAGED, detail)
+            length = end - address
+        else:
+            length = rest[0]
+        start = at + size
+        have = min(length, len(self.data) - start)
+        self.blocks.append(Block(name, version, start, have, address))
+        if have < length:
+            detail = f"block {name} holds {have} of {length} bytes"
+            return self._end(Status.INCOMPLETE, detail)
+        return start + length
+
+    def _pointers(self, at: int) -> tuple[int, int]:
+        first = int.from_bytes(self.data[at : at + self.pointer], "little")
+        return first, int.from_bytes(self.data[at + self.pointer : at + 2 * self.pointer], "little")
+
+    def _trailer(self, at: int, crc: int) -> Dump:
+        rest = len(self.data) - at - _TRAILER.size
+        if zlib.crc32(memoryview(self.data)[:at]) != crc:
+            return self._end(Status.CRC_MISMATCH, f"CRC-32 0x{crc:08x} does not agree")
+        if rest:
+            return self._end(Status.DAMAGED, f"{rest} bytes follow the CRC")
+        return self._end(Status.COMPLETE)
+
+    def _unknown_tail(self, name: str, at: int) -> Dump:
+        """End the reading: what follows is kept unread, but an announced CRC still ends it."""
+        detail = f"block {name} at byte {at} is of no known kind"
+        if self.header.flag & _TRAILER_ANNOUNCED:
+            end = len(self.data) - _TRAILER.size
+            if end <= at or self.data[end : end + 3] != b"C\x01\x00":
+                return self._end(Status.CRC_MISSING, detail, unknown_tail=True)
+            crc = int.from_bytes(self.data[end + 3 :], "little")
+            if zlib.crc32(memoryview(self.data)[:end]) != crc:
+                return self._end(Status.CRC_MISMATCH, detail, unknown_tail=True)
+        return self._end(Status.COMPLETE, detail, unknown_tail=True)
+
+    def _end(self, status: Status, detail: str = "", *, unknown_tail: bool = False) -> Dump:
+        if status is Status.COMPLETE and not self.blocks and not unknown_tail:
+            status, detail = Status.INCOMPLETE, "no block follows the header"
+        return Dump(status, len(self.data), self.header, tuple(self.blocks), unknown_tail, detail)
+
+
+def target_name(header: Header) -> str:
+    """Return the processor family as a person knows it."""
+    return TARGETS.get(header.target, f"target {header.target}")
+
+
+def reason_name(header: Header) -> str:
+    """Return why the kernel stopped, as a person would say it."""
+    name = REASONS.get(header.reason)
+    if name is None and header.target == _ARM_CORTEX_M:
+        name = _ARM_REASONS.get(min(header.reason, 37))
+    return name or f"reason {header.reason}"
+
+
+def is_arm(header: Header) -> bool:
+    """Tell whether the registers are those of an ARM Cortex-M, as `registers` reads them."""
+    return header.target == _ARM_CORTEX_M
+
+
+_ARM_REGISTERS = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr", "sp")
+_ARM_CALLEE_SAVED = ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11")
+
+
+def registers(dump: Dump, data: bytes | bytearray) -> dict[str, int]:
+    """Return the registers of an ARM Cortex-M dump by name, in the order of the dump; else {}.
+
+    Block A of version 1 holds nine, 2 adds r4 to r11, 3 adds where the callee-saved ones stand.
+    """
+    block = next((block for block in dump.blocks if block.id == "A"), None)
+    if block is None or dump.header is None or not is_arm(dump.header):
+        return {}
+    names = _ARM_REGISTERS + (_ARM_CALLEE_SAVED if block.version >= 2 else ())
+    count = min(len(names), block.size // 4)
+    return dict(zip(names, struct.unpack_from(f"<{count}I", data, block.start), strict=False))

@@ -1,0 +1,1 @@
+"""The observability service and the wire formats of what devices push to it."""

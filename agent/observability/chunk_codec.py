@@ -1,0 +1,275 @@
+"""Chunks, version 2: a message cut to a device's transport, and put together again. Pure.
+
+    single  08 | message                | crc
+    first   48 | varint(message length) | data
+    middle  C0 | varint(offset)         | data
+    last    80 | varint(offset)         | data, may be none | crc | padding, ignored
+
+The CRC is CRC-16/XMODEM over the whole message, little endian. In the old form (configuration
+bits 0 in the first chunk) it stands right behind the first header byte instead.
+"""
+
+from __future__ import annotations
+
+import binascii
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MIN_MTU = 9
+"""Bytes: header, the longest varint, one byte of data, CRC. A device gives none below it."""
+MAX_MESSAGE = 16 * 1024 * 1024
+"""Bytes of one message: a longer one is a damaged length."""
+EXPIRY_S = 24 * 3600.0
+"""Seconds after which a message whose rest never came is given up."""
+
+_CONTINUATION = 0x80
+_MORE = 0x40
+_CRC_AT_END = 0x08
+_CONFIGURATION = 0x38
+_CHANNEL = 0x07
+_CRC_SIZE = 2
+_VARINT_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A whole message whose CRC agrees."""
+
+    device: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """Chunks of `device` that do not add up to a message."""
+
+    device: str
+    reason: str
+
+
+class _BadChunk(Exception):
+    """The chunk breaks the format; nothing of it is used."""
+
+
+def crc16(data: bytes, start: int = 0) -> int:
+    """CRC-16/XMODEM: polynomial 0x1021, start 0, not reflected. "123456789" gives 0x31C3."""
+    return binascii.crc_hqx(data, start)
+
+
+def encode_varint(value: int) -> bytes:
+    """Return base-128, low group first, bit 7 set on all bytes but the last."""
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def decode_varint(data: bytes, start: int = 0) -> tuple[int, int]:
+    """Return the number at `start` and where it ends. Raises ValueError when it is none."""
+    value = 0
+    for count, byte in enumerate(data[start : start + _VARINT_MAX]):
+        value |= (byte & 0x7F) << (7 * count)
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, start + count + 1
+    raise ValueError("a number in the header does not end, or is longer than 32 bits")
+
+
+def encode(message: bytes, mtu: int) -> Iterator[bytes]:
+    """Cut `message` into chunks of at most `mtu` bytes, as the device SDK does.
+
+    Raises ValueError when `mtu` is below MIN_MTU.
+    """
+    if mtu < MIN_MTU:
+        raise ValueError(f"a chunk holds at least {MIN_MTU} bytes, not {mtu}")
+    return _encode(message, mtu)
+
+
+def _encode(message: bytes, mtu: int) -> Iterator[bytes]:
+    trailer = crc16(message).to_bytes(_CRC_SIZE, "little")
+    if 1 + len(message) + _CRC_SIZE <= mtu:
+        yield bytes([_CRC_AT_END]) + message + trailer
+        return
+    head = bytes([_CRC_AT_END | _MORE]) + encode_varint(len(message))
+    offset = mtu - len(head)
+    yield head + message[:offset]
+    while True:
+        number = encode_varint(offset)
+        data = message[offset : offset + mtu - 1 - len(number)]
+        offset += len(data)
+        # The CRC is never divided: where it does not fit, one more chunk carries it alone.
+        if 1 + len(number) + len(data) + _CRC_SIZE > mtu:
+            yield bytes([_CONTINUATION | _MORE]) + number + data
+            continue
+        yield bytes([_CONTINUATION]) + number + data + trailer
+        return
+
+
+@dataclass(slots=True)
+class _Stream:
+    """The message of one device that is being put together."""
+
+    data: bytearray = field(default_factory=bytearray)
+    total: int = 0
+    crc: int | None = None
+    open: bool = False
+    adrift: bool = False
+    """Chunks are passed over, already reported, until a first one comes."""
+    last: bytes = b""
+    """The chunk that ended the message before: sent again, it is a duplicate, not damage."""
+    touched: float = 0.0
+
+
+class Reassembler:
+    """Puts messages together again, each device on its own; knows no clock.
+
+    `receive` takes chunks in the order of the device. A chunk that was already received is a
+    duplicate and adds nothing; a gap makes the message damaged until the next first chunk.
+    """
+
+    def __init__(self, max_message: int = MAX_MESSAGE) -> None:
+        self.max_message = max_message
+        self._streams: dict[str, _Stream] = {}
+
+    def receive(self, chunk: bytes, device: str = "", now: float = 0.0) -> list[Message | Damaged]:
+        """Take the next chunk of `device` at `now` (seconds); return what it completed or broke."""
+        found: list[Message | Damaged] = []
+        stream = self._streams.setdefault(device, _Stream())
+        stream.touched = now
+        try:
+            message = self._take(chunk, device, stream, found)
+        except (_BadChunk, ValueError) as exc:
+            found.append(Damaged(device, str(exc)))
+        else:
+            if message is not None:
+                found.append(Message(device, message))
+        return found
+
+    def finish(self) -> list[Message | Damaged]:
+        """Give up every message whose rest has not come."""
+        return [
+            damage
+            for device, stream in self._streams.items()
+            if (damage := _give_up(device, stream, "no more chunks came")) is not None
+        ]
+
+    def expire(self, now: float) -> list[Message | Damaged]:
+        """Give up the messages that got nothing for EXPIRY_S."""
+        stale = [name for name, each in self._streams.items() if now - each.touched >= EXPIRY_S]
+        return [
+            damage
+            for name in stale
+            if (damage := _give_up(name, self._streams.pop(name), "it expired")) is not None
+        ]
+
+    def _take(
+        self, chunk: bytes, device: str, stream: _Stream, found: list[Message | Damaged]
+    ) -> bytes | None:
+        if not chunk:
+            raise _BadChunk("an empty chunk")
+        header = chunk[0]
+        if header & _CHANNEL:
+            raise _BadChunk(f"channel {header & _CHANNEL} in header byte 0x{header:02x}")
+        if header & _CONTINUATION:
+            if header & _CONFIGURATION:
+                raise _BadChunk(f"reserved bits are set in header byte 0x{header:02x}")
+            return _continue(chunk, stream)
+        if header & _CONFIGURATION not in (0, _CRC_AT_END):
+            raise _BadChunk(f"unknown configuration in header byte 0x{header:02x}")
+        damage = _give_up(device, stream, "it was started again")
+        if damage is not None:
+            found.append(damage)
+        return self._start(chunk, stream)
+
+    def _start(self, chunk: bytes, stream: _Stream) -> bytes | None:
+        header, at, crc = chunk[0], 1, None
+        stream.adrift = True  # unless this chunk proves to be a good first one
+        if not header & _CRC_AT_END:
+            crc = int.from_bytes(_exactly(chunk, at, _CRC_SIZE), "little")
+            at += _CRC_SIZE
+        if not header & _MORE:
+            end = len(chunk) if crc is not None else len(chunk) - _CRC_SIZE
+            if end < at:
+                raise _BadChunk(f"{len(chunk)} bytes are too short for a chunk with its CRC")
+            message = chunk[at:end]
+            _check(message, crc if crc is not None else int.from_bytes(chunk[end:], "little"))
+            stream.adrift = False
+            return message
+        total, at = decode_varint(chunk, at)
+        if total > self.max_message:
+            raise _BadChunk(f"a message of {total} bytes is announced, over {self.max_message}")
+        if len(chunk) - at > total:
+            raise _BadChunk(f"{len(chunk) - at} bytes of a message of {total}")
+        stream.data = bytearray(memoryview(chunk)[at:])
+        stream.total, stream.crc = total, crc
+        stream.open, stream.adrift, stream.last = True, False, b""
+        return None
+
+
+def _continue(chunk: bytes, stream: _Stream) -> bytes | None:
+    offset, at = decode_varint(chunk, 1)
+    if stream.adrift or (chunk == stream.last and not stream.open):
+        return None
+    if not stream.open:
+        stream.adrift = True
+        raise _BadChunk(f"a continuation at {offset} without the first chunk")
+    more = bool(chunk[0] & _MORE)
+    have = len(stream.data)
+    data = memoryview(chunk)[at:]
+    if offset < have and offset + len(data) <= have and stream.data[offset:].startswith(data):
+        return None  # sent twice
+    if offset != have:
+        _drop(stream)
+        raise _BadChunk(
+            f"a gap: {have} of {stream.total} bytes were received, then offset {offset}"
+        )
+    rest = stream.total - have
+    if more and len(data) > rest:
+        _drop(stream)
+        raise _BadChunk(f"{len(data)} bytes where {rest} of {stream.total} are missing")
+    if more:
+        stream.data += data
+        return None
+    crc_size = _CRC_SIZE if stream.crc is None else 0
+    if len(data) < rest + crc_size:
+        _drop(stream)
+        raise _BadChunk(f"the last chunk holds {len(data)} bytes, not {rest} and the CRC")
+    stream.data += data[:rest]
+    crc = stream.crc
+    if crc is None:
+        crc = int.from_bytes(data[rest : rest + _CRC_SIZE], "little")
+    message = bytes(stream.data)
+    stream.data, stream.open, stream.last = bytearray(), False, chunk
+    _check(message, crc)
+    return message
+
+
+def _drop(stream: _Stream) -> None:
+    stream.data, stream.open, stream.adrift = bytearray(), False, True
+
+
+def _give_up(device: str, stream: _Stream, why: str) -> Damaged | None:
+    if not stream.open:
+        return None
+    have = len(stream.data)
+    stream.data, stream.open = bytearray(), False
+    return Damaged(device, f"{have} of {stream.total} bytes were received, then {why}")
+
+
+def _exactly(chunk: bytes, at: int, count: int) -> bytes:
+    if len(chunk) < at + count:
+        raise _BadChunk(f"{len(chunk)} bytes are too short for a chunk")
+    return chunk[at : at + count]
+
+
+def _check(message: bytes, crc: int) -> None:
+    if (found := crc16(message)) != crc:
+        raise _BadChunk(
+            f"CRC 0x{crc:04x} does not agree with the {len(message)} bytes received (0x{found:04x})"
+        )

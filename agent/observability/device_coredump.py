@@ -1,0 +1,126 @@
+"""Core dumps of the device SDK for microcontrollers: the `CORE` format, version 2. Pure.
+
+"CORE" | u32 version | u32 total size             little endian throughout
+blocks: u8 type | 3 reserved | u32 address | u32 length | bytes
+"DUMP" | u32 flags | 2 reserved u32               bit 0: memory was left out for want of room
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAGIC = b"CORE"
+VERSION = 2
+
+_HEADER = struct.Struct("<4sII")
+_BLOCK = struct.Struct("<B3xII")
+_FOOTER = struct.Struct("<4sI8x")
+_END = b"DUMP"
+_TRUNCATED = 0x01
+
+MACHINES = {3: "x86", 40: "ARM", 94: "Xtensa", 183: "AArch64", 243: "RISC-V"}
+
+_REGISTERS, _MEMORY, _SERIAL, _OLD_VERSION, _HARDWARE, _REASON = 0, 1, 2, 3, 4, 5
+_MACHINE, _SOFTWARE, _SOFTWARE_TYPE, _BUILD_ID = 7, 10, 11, 12
+_TEXT = {
+    _SERIAL: "device_serial",
+    _OLD_VERSION: "firmware_version",
+    _HARDWARE: "hardware_version",
+    _SOFTWARE: "software_version",
+    _SOFTWARE_TYPE: "software_type",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRegion:
+    """Memory that the dump holds: `start` is the place of its bytes in the dump."""
+
+    address: int
+    size: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCoredump:
+    """What a dump says about itself; `identity` holds the names of the JSON interface."""
+
+    size: int
+    machine: str
+    reason: int | None
+    identity: dict[str, str]
+    build_id: str | None
+    registers_size: int | None
+    memory: tuple[MemoryRegion, ...]
+    truncated: bool
+    """The device had no room for all of its memory."""
+
+
+def parse_device_coredump(data: bytes) -> DeviceCoredump:
+    """Read a dump. Raises ValueError when it is none, cut short or damaged."""
+    flags = _check_frame(data)
+    blocks = list(_blocks(data, len(data) - _FOOTER.size))
+    bodies = {kind: body for kind, _, _, body in blocks if kind != _MEMORY}
+    machine = _number(bodies.get(_MACHINE))
+    return DeviceCoredump(
+        size=len(data),
+        machine=_machine_name(machine),
+        reason=_number(bodies.get(_REASON)),
+        identity={
+            name: bodies[kind].decode("utf-8", "backslashreplace")
+            for kind, name in _TEXT.items()
+            if kind in bodies
+        },
+        build_id=bodies[_BUILD_ID].hex() if _BUILD_ID in bodies else None,
+        registers_size=len(bodies[_REGISTERS]) if _REGISTERS in bodies else None,
+        memory=tuple(
+            MemoryRegion(address, len(body), start)
+            for kind, address, start, body in blocks
+            if kind == _MEMORY
+        ),
+        truncated=bool(flags & _TRUNCATED),
+    )
+
+
+def _check_frame(data: bytes) -> int:
+    """Check header and footer; return the footer's flags."""
+    if not data.startswith(MAGIC):
+        raise ValueError("it does not begin with CORE")
+    if len(data) < _HEADER.size + _FOOTER.size:
+        raise ValueError(f"{len(data)} bytes are too short for a core dump")
+    _, version, total = _HEADER.unpack_from(data)
+    if version != VERSION:
+        raise ValueError(f"version {version} of the format; {VERSION} is known")
+    if total != len(data):
+        raise ValueError(f"the header says {total} bytes, {len(data)} are there")
+    magic, flags = _FOOTER.unpack_from(data, total - _FOOTER.size)
+    if magic != _END:
+        raise ValueError("the footer is missing")
+    return int(flags)
+
+
+def _blocks(data: bytes, end: int) -> Iterator[tuple[int, int, int, bytes]]:
+    """Yield type, address, where the body starts, and the body."""
+    at = _HEADER.size
+    while at < end:
+        if at + _BLOCK.size > end:
+            raise ValueError(f"{end - at} bytes at {at} are no block")
+        kind, address, length = _BLOCK.unpack_from(data, at)
+        at += _BLOCK.size
+        if at + length > end:
+            raise ValueError(f"block {kind} at byte {at} is {length} bytes long, past the footer")
+        yield kind, address, at, data[at : at + length]
+        at += length
+
+
+def _number(body: bytes | None) -> int | None:
+    return int.from_bytes(body, "little") if body is not None and len(body) == 4 else None
+
+
+def _machine_name(number: int | None) -> str:
+    # The high half is a subtype.
+    return "unknown" if number is None else MACHINES.get(number & 0xFFFF, f"machine {number}")

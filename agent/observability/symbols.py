@@ -1,0 +1,125 @@
+"""Names for addresses, from a firmware's ELF file (extra `coredump`: pyelftools)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import AgentError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_THUMB_BIT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where an address lies; None for what the file does not say."""
+
+    address: int
+    function: str | None
+    offset: int | None
+    """Bytes from the function's beginning."""
+    file: str | None
+    line: int | None
+
+
+class ElfSymbols:
+    """The functions, source lines and build id of one ELF file.
+
+    Raises UsageError without pyelftools, AgentError when the file is no ELF or is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from elftools.common.exceptions import ELFError
+            from elftools.elf.elffile import ELFFile
+        except ImportError as exc:
+            raise UsageError(
+                "symbols need pyelftools, which is not installed",
+                hint="pip install 'cellagent[coredump]'",
+            ) from exc
+        self.path = path
+        # What a damaged file makes pyelftools raise is not one tree of errors.
+        self._damage = (
+            ELFError,
+            ValueError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            AssertionError,
+        )
+        with path.open("rb") as file:
+            try:
+                elf = ELFFile(file)
+                self.machine: str = elf["e_machine"]
+                self.build_id = _build_id(elf)
+                self._functions = _functions(elf)
+                self._lines = _lines(elf)
+            except self._damage as exc:
+                raise AgentError(f"{path} is no ELF file, or is damaged: {exc}") from exc
+
+    def locate(self, address: int) -> Location:
+        """Return where `address` lies. The Thumb bit of an ARM address is no part of it."""
+        if self.machine == "EM_ARM":
+            address &= ~_THUMB_BIT
+        name, offset = None, None
+        for start, size, function in self._functions:
+            if start <= address < start + max(size, 1):
+                name, offset = function, address - start
+                break
+        file, line = None, None
+        for start, end, found_file, found_line in self._lines:
+            if start <= address < end:
+                file, line = found_file, found_line
+                break
+        return Location(address, name, offset, file, line)
+
+
+def _build_id(elf: Any) -> str | None:
+    section = elf.get_section_by_name(".note.gnu.build-id")
+    sections = [section] if section is not None else list(elf.iter_sections(type="SHT_NOTE"))
+    for notes in sections:
+        for note in notes.iter_notes():
+            if note["n_type"] == "NT_GNU_BUILD_ID":
+                return str(note["n_desc"])
+    return None
+
+
+def _functions(elf: Any) -> list[tuple[int, int, str]]:
+    table = elf.get_section_by_name(".symtab")
+    if table is None:
+        return []
+    thumb = ~_THUMB_BIT if elf["e_machine"] == "EM_ARM" else ~0
+    return [
+        (symbol["st_value"] & thumb, symbol["st_size"], symbol.name)
+        for symbol in table.iter_symbols()
+        if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_shndx"] != "SHN_UNDEF"
+    ]
+
+
+def _lines(elf: Any) -> list[tuple[int, int, str, int]]:
+    """Return (first address, end, file, line) of every row of the line tables."""
+    rows: list[tuple[int, int, str, int]] = []
+    if not elf.has_dwarf_info():
+        return rows
+    dwarf = elf.get_dwarf_info()
+    for unit in dwarf.iter_CUs():
+        program = dwarf.line_program_for_CU(unit)
+        if program is None:
+            continue
+        files = program["file_entry"]
+        first = 0 if program["version"] >= 5 else 1
+        before = None
+        for entry in program.get_entries():
+            state = entry.state
+            if state is None:
+                continue
+            if before is not None and before.address < state.address:
+                index = before.file - first
+                if 0 <= index < len(files):
+                    name = files[index].name.decode("utf-8", "backslashreplace")
+                    rows.append((before.address, state.address, name, before.line))
+            before = None if state.end_sequence else state
+    return rows

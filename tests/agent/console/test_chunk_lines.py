@@ -1,0 +1,73 @@
+"""Chunk export lines in whatever company they come."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.console.chunk_lines import ChunkLine, DamagedChunk, lift_chunks
+
+
+def exported(chunk: bytes) -> bytes:
+    return b"MC:" + base64.b64encode(chunk) + b":"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"MC:CAAA:",
+        b"[00:00:10.123,456] <inf> mflt: MC:CAAA:",
+        b"\x1b[0m[00:00:10.123,456] <inf> mflt: MC:CAAA:\x1b[0m",
+        b"uart:~$ MC:CAAA: ",
+        b"ML:AAAA:MC:CAAA:",
+        b"MC:MC:CAAA:tail",
+        b"MC:C$A:MC:CAAA:",
+    ],
+)
+def test_a_chunk_is_found_wherever_it_stands(line):
+    found, _ = lift_chunks(line)
+    assert ChunkLine(b"\x08\0\0") in found
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"MC::", "an empty chunk"),
+        (b"MC:CAA:", "3 characters are no whole base64"),
+        (b"MC:CAAA", "the line ends inside the chunk"),
+        (b"MC:CA_A:", "no base64 character: b'_'"),
+        (b"MC:[\\]^:", "no base64 character: b'['"),
+        (b"MC:CA==:", "1 bytes are no chunk"),
+        (b"MC:CAA=A:", "no base64 character: b'A'"),
+        (b"MC:C===:", "no base64 character: b'='"),
+    ],
+)
+def test_a_damaged_export_is_reported_once_as_what_it_is(text, reason):
+    found, around = lift_chunks(b"before " + text)
+    assert found == [DamagedChunk(text, reason)]
+    assert around == b"before "
+
+
+def test_several_on_a_line_keep_their_order():
+    chunks = [b"one", b"two!", b"three"]
+    found, around = lift_chunks(b" and ".join(map(exported, chunks)))
+    assert found == [ChunkLine(chunk) for chunk in chunks]
+    assert around == b" and  and "
+
+
+@given(st.lists(st.binary(min_size=3, max_size=90), max_size=5), st.data())
+def test_every_chunk_comes_back_exactly(chunks, data):
+    noise = st.binary(max_size=20).filter(lambda text: b"M" not in text)
+    line = b"".join(data.draw(noise) + exported(chunk) for chunk in chunks) + data.draw(noise)
+    found, _ = lift_chunks(line)
+    assert [item.chunk for item in found if isinstance(item, ChunkLine)] == chunks
+
+
+@given(st.binary(max_size=60) | st.text("MC:A=+ ", max_size=40).map(str.encode))
+def test_no_line_stops_the_search_and_nothing_is_counted_twice(line):
+    found, around = lift_chunks(line)
+    assert len(found) <= line.count(b"MC:")
+    assert len(around) <= len(line)
