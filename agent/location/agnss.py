@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from agent.call import Call, Request, Response, Scheme
-from agent.errors import AgentError, UsageError
-from agent.location.calls import Project, location_path, location_schemes
+from agent.errors import BadAnswer, UsageError
+from agent.location.calls import Project, location_advice, location_path, location_schemes
 
 DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
 TYPES_THAT_NEED_A_CELL = frozenset({8})
@@ -18,12 +18,6 @@ LARGEST_BYTES = 1024 * 1024
 """More than this is no assistance data."""
 
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
-
-
-class BadAssistanceAnswer(AgentError):
-    """The service answered something else than the assistance data that was asked for."""
-
-    kind = "bad-assistance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +78,8 @@ class Wanted:
 class MeasureAgnss(Call[int | None]):
     """HEAD: how many bytes the data has; None where the service does not tell."""
 
+    service: ClassVar[str] = "location"
+
     project: Project | None
     wanted: Wanted
 
@@ -107,6 +103,10 @@ class MeasureAgnss(Call[int | None]):
             return None
         return _bounded(int(text))
 
+    def advice(self, status: int, code: int | None) -> str:
+        """Return what to check (D8.4)."""
+        return location_advice(self.project, status, code)
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -121,7 +121,8 @@ class Piece:
 class FetchAgnss(Call[Piece]):
     """POST: the data from byte `start` on, at most `size` bytes of it."""
 
-    accepts: ClassVar[frozenset[int]] = frozenset({206})
+    service: ClassVar[str] = "location"
+    max_bytes: ClassVar[int] = LARGEST_BYTES
 
     project: Project | None
     wanted: Wanted
@@ -148,7 +149,7 @@ class FetchAgnss(Call[Piece]):
     def parse(self, response: Response) -> Piece:
         """Return the piece; a service that knows no ranges sends the whole with status 200."""
         if "json" in response.headers.get("content-type", ""):
-            raise BadAssistanceAnswer(
+            raise BadAnswer(
                 "the service answered JSON where assistance data was asked for: "
                 + response.content[:200].decode("utf-8", "replace")
             )
@@ -157,19 +158,21 @@ class FetchAgnss(Call[Piece]):
             return Piece(0, response.content, len(response.content))
         match = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", "").strip())
         if match is None:
-            raise BadAssistanceAnswer("the service answered 206 without a legal Content-Range")
+            raise BadAnswer("the service answered 206 without a legal Content-Range")
         first, last, total = (int(number) for number in match.groups())
         if first != self.start or last - first + 1 != len(response.content) or last >= total:
-            raise BadAssistanceAnswer(
+            raise BadAnswer(
                 f"asked for bytes from {self.start}, was told bytes {first}-{last}/{total} "
                 f"and got {len(response.content)}"
             )
         return Piece(first, response.content, _bounded(total))
 
+    def advice(self, status: int, code: int | None) -> str:
+        """Return what to check (D8.4)."""
+        return location_advice(self.project, status, code)
+
 
 def _bounded(size: int) -> int:
     if size > LARGEST_BYTES:
-        raise BadAssistanceAnswer(
-            f"{size} bytes are announced; assistance data has at most {LARGEST_BYTES}"
-        )
+        raise BadAnswer(f"{size} bytes are announced; assistance data has at most {LARGEST_BYTES}")
     return size

@@ -11,6 +11,7 @@ from agent.call import Call, Request, Response, Scheme
 from agent.errors import UsageError
 from agent.location.position import Position, parse_position
 
+_NOTHING_FOUND, _NO_RESOURCE = 40499, 40420
 LEGACY_WARNING = (
     "the location path without organization and project is deprecated: use "
     "/v1/organizations/<organization>/projects/<project>/location/ with an organization auth token"
@@ -50,6 +51,26 @@ def location_schemes(project: Project | None) -> tuple[Scheme, ...]:
     )
 
 
+def location_advice(project: Project | None, status: int, code: int | None) -> str:
+    """Return what a refusal of a location call can mean, and what to check (D8.4)."""
+    if status == 401 and project is not None:
+        return (
+            "check that the organization auth token is whole and of this organization, and the "
+            f'slugs "{project.organization}" and "{project.project}"'
+        )
+    if status == 401:
+        return "check that the token is whole and not expired; its trial may have ended"
+    if status == 403:
+        return "switch location services on for this project, at the service"
+    if status != 404:
+        return ""
+    if code in (_NOTHING_FOUND, _NO_RESOURCE):
+        return "no position is known for what was heard: scan again, or allow coarse results"
+    if project is None:
+        return f"no position was found, or the legacy path is gone: {LEGACY_WARNING}"
+    return "no position was found, or the path is wrong: check hosts.device_cloud and the slugs"
+
+
 @dataclass(frozen=True, slots=True)
 class LocationCall(Call[Position | None]):
     """What the three calls share: where they go, and how the answer is to be given.
@@ -60,6 +81,8 @@ class LocationCall(Call[Position | None]):
     names the device when a proxy calls.
     """
 
+    service: ClassVar[str] = "location"
+    max_bytes: ClassVar[int] = 256 * 1024
     endpoint: ClassVar[str] = ""
 
     project: Project | None
@@ -98,7 +121,15 @@ class LocationCall(Call[Position | None]):
         """Return the position; None when none was asked for."""
         if self.do_reply is False and not response.content.strip():
             return None
-        return parse_position(response.content)
+        return parse_position(response)
+
+    def serves(self) -> str:
+        """Return the device that a proxy calls for."""
+        return self.device_id
+
+    def advice(self, status: int, code: int | None) -> str:
+        """Return what to check: the causes that this status can have here (D8.4)."""
+        return location_advice(self.project, status, code)
 
 
 @dataclass(frozen=True, slots=True)

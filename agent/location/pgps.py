@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import msgspec
 
 from agent.call import Call, Request, Response, Scheme
-from agent.errors import UsageError
-from agent.location.agnss import BadAssistanceAnswer
-from agent.location.calls import Project, location_path, location_schemes
+from agent.errors import BadAnswer, UsageError
+from agent.location.calls import Project, location_advice, location_path, location_schemes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,19 @@ class PredictionRequest:
 
 @dataclass(frozen=True, slots=True)
 class PredictionLink:
-    """Where the file is: host, without a scheme, and path, without a leading slash."""
+    """Where the file is: `host`, with or without a scheme, and `path` below it."""
 
+    host: str
+    path: str
+
+    @property
+    def url(self) -> str:
+        """Return the URL; https unless the host names another scheme (the stand-in's does)."""
+        origin = self.host if "://" in self.host else f"https://{self.host}"
+        return f"{origin.rstrip('/')}/{self.path.lstrip('/')}"
+
+
+class _Link(msgspec.Struct):
     host: str
     path: str
 
@@ -47,6 +57,8 @@ class PredictionLink:
 @dataclass(frozen=True, slots=True)
 class RequestPgps(Call[PredictionLink]):
     """GET: where the predictions can be downloaded, with no credential."""
+
+    service: ClassVar[str] = "location"
 
     project: Project | None
     wanted: PredictionRequest
@@ -69,11 +81,11 @@ class RequestPgps(Call[PredictionLink]):
 
     def parse(self, response: Response) -> PredictionLink:
         """Return the link; a scheme before the host, and a slash before the path, are dropped."""
-        try:
-            answer: Any = msgspec.json.decode(response.content)
-            host, path = answer["host"], answer["path"]
-        except (msgspec.DecodeError, RecursionError, KeyError, TypeError) as error:
-            raise BadAssistanceAnswer("the P-GPS answer names no host and path") from error
-        if not isinstance(host, str) or not isinstance(path, str) or not host or not path:
-            raise BadAssistanceAnswer("host and path of the P-GPS answer must be text")
-        return PredictionLink(host, path.lstrip("/"))
+        link = response.decode(_Link)
+        if not link.host or not link.path:
+            raise BadAnswer("the P-GPS answer names no host and path")
+        return PredictionLink(link.host, link.path)
+
+    def advice(self, status: int, code: int | None) -> str:
+        """Return what to check (D8.4)."""
+        return location_advice(self.project, status, code)

@@ -6,17 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
-from agent.errors import AgentError
+from agent.call import Response
+from agent.errors import BadAnswer
 
 _EARTH_RADIUS_M = 6_371_008.8
-
-
-class BadPosition(AgentError):
-    """The answer of a location call is not a position."""
-
-    kind = "bad-position"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +34,14 @@ class Position:
         return 2 * _EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(half)))
 
 
-def parse_position(body: bytes) -> Position:
-    """Return the position in a JSON answer. Raises BadPosition, naming what is wrong with it."""
-    try:
-        answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadPosition(f"the location service answered no JSON: {error}") from error
+def parse_position(response: Response) -> Position:
+    """Return the position in an answer. Raises BadAnswer, naming what is wrong with it."""
+    answer = response.json()
     if not isinstance(answer, dict):
-        raise BadPosition("the location service answered JSON, but no object")
+        raise BadAnswer("the location service answered JSON, but no object")
     fulfilled_with = answer.get("fulfilledWith")
     if fulfilled_with is not None and not isinstance(fulfilled_with, str):
-        raise BadPosition("fulfilledWith of the answer is no text")
+        raise BadAnswer("fulfilledWith of the answer is no text")
     uncertainty = answer.get("uncertainty")
     return Position(
         lat=_number(answer, "lat", -90.0, 90.0),
@@ -64,7 +54,7 @@ def parse_position(body: bytes) -> Position:
 def _number(answer: dict[str, Any], name: str, low: float, high: float) -> float:
     value = answer.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadPosition(f"{name} of the answer is missing or no number")
+        raise BadAnswer(f"{name} of the answer is missing or no number")
     if not math.isfinite(value) or not low <= value <= high:
-        raise BadPosition(f"{name} of the answer is outside {low:g}..{high:g}")
+        raise BadAnswer(f"{name} of the answer is outside {low:g}..{high:g}")
     return float(value)

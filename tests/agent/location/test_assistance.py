@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.call import Response
-from agent.errors import UsageError
+from agent.errors import BadAnswer, UsageError
 from agent.location.agnss import (
-    BadAssistanceAnswer,
     FetchAgnss,
     MeasureAgnss,
     ServingCell,
@@ -22,7 +21,7 @@ from agent.location.agnss_elements import ELEMENTS
 from agent.location.agnss_file import DamagedAssistance, parse_agnss
 from agent.location.calls import Project
 from agent.location.gps_time import gps_day_and_second, utc_of
-from agent.location.pgps import PredictionLink, PredictionRequest, RequestPgps
+from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.location.pgps_file import parse_pgps
 
 PROJECT = Project("acme", "trackers")
@@ -158,9 +157,9 @@ def test_a_piece_must_be_the_one_that_was_asked_for() -> None:
     whole = call.parse(Response(200, {}, b"0123456789"))
     assert (whole.start, whole.total) == (0, 10)
     for told in ("", "bytes 0-3/10", "bytes 4-8/10", "bytes 4-7/*", "bytes 4-7/99999999"):
-        with pytest.raises(BadAssistanceAnswer):
+        with pytest.raises(BadAnswer):
             call.parse(Response(206, {"content-range": told}, b"abcd"))
-    with pytest.raises(BadAssistanceAnswer, match="JSON"):
+    with pytest.raises(BadAnswer, match="JSON"):
         call.parse(Response(200, {"content-type": "application/json"}, b'{"code":40400}'))
 
 
@@ -173,12 +172,14 @@ def test_predictions_are_asked_for_and_linked_to_another_host(host: str) -> None
         ("startGpsTimeOfDaySeconds", "0"),
     ]  # fmt: skip
     answer = f'{{"host":"{host}","path":"/public/a.bin"}}'.encode()
-    assert call.parse(Response(200, {}, answer)) == PredictionLink(host, "public/a.bin")
+    assert call.parse(Response(200, {}, answer)) == PredictionLink(
+        "pgps.example.org", "public/a.bin"
+    )
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"host":1,"path":"x"}', b'{"host":""}', b"null"])
 def test_an_answer_without_a_link_is_refused(body: bytes) -> None:
-    with pytest.raises(BadAssistanceAnswer):
+    with pytest.raises(BadAnswer):
         RequestPgps(PROJECT, PredictionRequest()).parse(Response(200, {}, body))
 
 

@@ -4,41 +4,43 @@ from __future__ import annotations
 
 import pytest
 
-from agent.location.position import BadPosition, Position, parse_position
+from agent.call import Response
+from agent.errors import BadAnswer
+from agent.location.position import Position, parse_position
 
 
 @pytest.mark.contract("D8.1")
 def test_a_position_is_read_with_its_uncertainty() -> None:
     body = b'{"lat":63.4219,"lon":10.4371,"uncertainty":24.4,"fulfilledWith":"WIFI","new":1}'
-    assert parse_position(body) == Position(63.4219, 10.4371, 24.4, "WIFI")
+    assert parse_position(Response(200, {}, body)) == Position(63.4219, 10.4371, 24.4, "WIFI")
 
 
 def test_a_position_without_uncertainty_is_a_position() -> None:
-    assert parse_position(b'{"lat":1,"lon":-2}') == Position(1.0, -2.0)
+    assert parse_position(Response(200, {}, b'{"lat":1,"lon":-2}')) == Position(1.0, -2.0)
 
 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"", "no JSON"),
-        (b"<html>", "no JSON"),
-        (b"\xff\xfe", "no JSON"),
+        (b"", "expected JSON"),
+        (b"<html>", "expected JSON"),
+        (b"\xff\xfe", "expected JSON"),
         (b"[1]", "no object"),
         (b"{}", "lat"),
         (b'{"lat":91,"lon":0}', "lat of the answer is outside -90..90"),
         (b'{"lat":0,"lon":180.1}', "lon of the answer is outside"),
         (b'{"lat":"63","lon":0}', "lat of the answer is missing or no number"),
         (b'{"lat":true,"lon":0}', "lat of the answer is missing or no number"),
-        (b'{"lat":NaN,"lon":0}', "no JSON"),
-        (b'{"lat":1e999,"lon":0}', "no JSON|outside"),
+        (b'{"lat":NaN,"lon":0}', "expected JSON"),
+        (b'{"lat":1e999,"lon":0}', "another shape|outside"),
         (b'{"lat":1,"lon":0,"uncertainty":-1}', "uncertainty"),
         (b'{"lat":1,"lon":0,"fulfilledWith":7}', "fulfilledWith"),
-        (b"[" * 100_000, "no JSON"),
+        (b"[" * 100_000, "expected JSON"),
     ],
 )
 def test_what_is_no_position_is_refused_by_name(body: bytes, words: str) -> None:
-    with pytest.raises(BadPosition, match=words):
-        parse_position(body)
+    with pytest.raises(BadAnswer, match=words):
+        parse_position(Response(200, {}, body))
 
 
 def test_a_degree_of_latitude_is_111_km() -> None:
