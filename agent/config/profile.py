@@ -6,7 +6,12 @@ keyring (`agent.config.secrets`).
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import msgspec
+
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -39,6 +44,19 @@ class Account(Section, frozen=True):
     """The real service names this header after itself."""
 
 
+class Credentials(Section, frozen=True):
+    """Which credentials are used; the secrets themselves are not here."""
+
+    prefer: Literal["", "api-key", "device-jwt", "service-jwt", "organization-token"] = ""
+    """The kind to use wherever an operation takes it (clause D9.2); else each has its own order."""
+    device_key_file: str = ""
+    """PEM of a P-256 key held by this host, for a device whose modem does not sign."""
+    service_key_files: dict[str, str] = {}
+    """Service ("location", "fota", or "all") -> PEM of the key that the cloud made for it."""
+    keyring: bool = False
+    """Ask the desktop's keyring for what no other source has."""
+
+
 class Kit(Section, frozen=True):
     """One kit: where it is and how to speak to it."""
 
@@ -47,9 +65,8 @@ class Kit(Section, frozen=True):
     """auto, same (as the AT port), none, or a port."""
     companion_port: str = ""
     """The port of an ESP-AT companion that scans Wi-Fi."""
-    dialect: str = "auto"
-    """auto, at-host, serial-modem or shell."""
-    baud: int = 115200
+    dialect: Literal["auto", "at-host", "serial-modem", "shell"] = "auto"
+    baud: Count = 115200
     device_id: str = ""
     """The id at the device cloud; "" means the modem's UUID."""
     slot: str = ""
@@ -59,49 +76,48 @@ class Kit(Section, frozen=True):
 class Location(Section, frozen=True):
     """How the kit's position is found."""
 
-    interval_s: float = 3600.0
+    interval_s: NotNegative = 3600.0
     """Time between two positions of `run`; 0 turns them off."""
     wifi: str = "auto"
     """auto, networkmanager, iw, companion, none, or file:PATH."""
     send_ssid: bool = False
     legacy: bool = False
     """Use the deprecated path without organization and project (clause D8.3)."""
-    good_enough_m: float = 200.0
+    good_enough_m: NotNegative = 200.0
     """An uncertainty that ends the search for a better source."""
 
 
 class Fota(Section, frozen=True):
     """Which jobs are carried out, and what an image must prove first."""
 
-    interval_s: float = 900.0
+    interval_s: NotNegative = 900.0
     quiet_hours: str = ""
     """Local time without updates, as "22:00-06:00"."""
     hosts: tuple[str, ...] = ()
     """Hosts that images may come from."""
-    require: str = ""
-    """size-checked, intact or verified: may only raise the default of the image's type."""
+    require: Literal["", "size-checked", "intact", "verified"] = ""
+    """May only raise the default of the image's type."""
     allow_downgrade: bool = False
     trust_proxy: bool = False
     public_key_file: str = ""
     digests: tuple[str, ...] = ()
     """SHA-256 digests, in hex, of images that the operator vouches for."""
-    installer: str = "auto"
-    """auto, mcuboot, serial-modem, command or virtual."""
+    installer: Literal["auto", "mcuboot", "serial-modem", "command", "virtual"] = "auto"
     mcuboot_port: str = ""
     command: tuple[str, ...] = ()
     """Program and arguments of an external installer; {image} stands for the path."""
-    command_timeout_s: float = 600.0
+    command_timeout_s: NotNegative = 600.0
 
 
 class Outbox(Section, frozen=True):
     """How much is kept for delivery, and how long."""
 
-    max_bytes: int = 50 * 1024 * 1024
-    max_items: int = 100_000
-    max_age_s: float = 7 * 86400.0
+    max_bytes: Count = 50 * 1024 * 1024
+    max_items: Count = 100_000
+    max_age_s: NotNegative = 7 * 86400.0
     min_free_bytes: int = 10 * 1024 * 1024
     """Free space on the disk below which nothing more is taken."""
-    park_after: int = 3
+    park_after: Count = 3
     """Permanent refusals after which an item is set aside and the others pass."""
 
 
@@ -115,8 +131,7 @@ class Provisioning(Section, frozen=True):
     """The server's CA chain that is written to the kits."""
     device_ca_file: str = ""
     device_ca_key_file: str = ""
-    registration: str = "public-key"
-    """public-key, onboard, claim or none."""
+    registration: Literal["public-key", "onboard", "claim", "none"] = "public-key"
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
     tags: tuple[str, ...] = ()
     sub_type: str = ""
@@ -135,6 +150,7 @@ class Profile(Section, frozen=True):
 
     hosts: Hosts = Hosts()
     account: Account = Account()
+    credentials: Credentials = Credentials()
     kit: Kit = Kit()
     """The only kit, or what the kits of `kits` have in common."""
     kits: dict[str, Kit] = {}

@@ -12,9 +12,9 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from agent.auth.credential import Keyring
+from agent.config.urls import checked_url, next_url, same_origin
 from agent.errors import BadAnswer, ConfigError, Unauthorized, Unavailable
 from agent.http.refusals import refusal
-from agent.http.urls import checked_url, next_url, same_origin
 from agent.retry import PATIENT, wait_before_retry
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ import httpx
 
 from agent import __version__
 from agent.call import Response
+from agent.config.urls import checked_url
 from agent.errors import (
     AgentError,
     BadAnswer,
@@ -29,7 +30,6 @@ from agent.errors import (
     Unreachable,
     UsageError,
 )
-from agent.http.urls import checked_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping

@@ -1,0 +1,178 @@
+"""Puts a configuration together: flags over environment over file over built-in over default."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.config.builtin import BUILT_IN, NEUTRAL
+from agent.config.origin import Origin
+from agent.config.private import LARGEST
+from agent.config.schema import leaves, nearest, profile_from, set_keys
+from agent.config.secrets import Secrets
+from agent.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.config.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One profile, complete, and where each of its values came from."""
+
+    name: str
+    name_origin: Origin
+    profile: Profile
+    origins: Mapping[str, Origin]
+    """Dotted key -> its source; every key of the profile is there."""
+    secrets: Secrets
+    file: Path
+    state_dir: Path
+
+
+def load(
+    profile: str | None = None,
+    *,
+    port: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Configuration:
+    """Return the configuration that a command runs with. Raises ConfigError.
+
+    `profile` and `port` are the command line's; `environ` is the process's unless given.
+    """
+    environ = os.environ if environ is None else environ
+    file = config_file(environ)
+    document = read_config(file)
+    name, name_origin = _name(profile, environ, document, file)
+    own, base = _tables(name, document, file)
+    table = merged(BUILT_IN[base], own)
+    origins: dict[str, Origin] = dict.fromkeys(
+        set_keys(BUILT_IN[base]), Origin("built-in", f"profile {base}")
+    )
+    for key in set_keys(own):
+        origins[key] = Origin("file", f"{file}: profiles.{name}.{key}")
+    for value, origin in (
+        (environ.get("CELLAGENT_PORT"), Origin("environment", "CELLAGENT_PORT")),
+        (port, Origin("flag", "--port")),
+    ):
+        if value:
+            table = merged(table, {"kit": {"port": value}})
+            origins["kit.port"] = origin
+    complete = profile_from(table, f"{file}: profiles.{name}" if own else f"profile {name}")
+    return Configuration(
+        name=name,
+        name_origin=name_origin,
+        profile=complete,
+        origins={key: origins.get(key, Origin("default")) for key, _ in leaves(complete)},
+        secrets=Secrets(
+            name,
+            secrets_file(file),
+            environ=environ,
+            use_keyring=complete.credentials.keyring,
+        ),
+        file=file,
+        state_dir=state_dir(environ),
+    )
+
+
+def config_file(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the path of the configuration file; it need not exist."""
+    environ = os.environ if environ is None else environ
+    if chosen := environ.get("CELLAGENT_CONFIG"):
+        path = Path(chosen).expanduser()
+        return path / "config.toml" if path.is_dir() else path
+    from platformdirs import user_config_path
+
+    return user_config_path("cellagent", appauthor=False) / "config.toml"
+
+
+def secrets_file(file: Path) -> Path:
+    """Return the path of the secrets file that stands beside a configuration file."""
+    return file.with_name("secrets.toml")
+
+
+def state_dir(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder for state; it need not exist."""
+    environ = os.environ if environ is None else environ
+    if chosen := environ.get("CELLAGENT_STATE_DIR"):
+        return Path(chosen).expanduser()
+    from platformdirs import user_state_path
+
+    return user_state_path("cellagent", appauthor=False)
+
+
+def read_config(file: Path) -> dict[str, Any]:
+    """Return the tables of a configuration file, {} if there is none. Raises ConfigError."""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(LARGEST + 1)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"cannot read {file} ({error.strerror})") from error
+    if len(content) > LARGEST:
+        raise ConfigError(f"{file} is larger than {LARGEST} bytes")
+    try:
+        document = tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{file} is not TOML: {error}") from error
+    for key in document:
+        if key not in {"profile", "profiles"}:
+            raise ConfigError(
+                f"{file}: there is no key {key!r}", hint=nearest(key, ("profile", "profiles"))
+            )
+    if not isinstance(document.get("profiles", {}), dict):
+        raise ConfigError(f"{file}: `profiles` is not a table", hint="write [profiles.NAME]")
+    return document
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both tables in one; where both have a key, `above` wins."""
+    result = dict(below)
+    for key, value in above.items():
+        lower = result.get(key)
+        if isinstance(value, dict) and isinstance(lower, dict):
+            result[key] = merged(lower, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _name(
+    flag: str | None, environ: Mapping[str, str], document: Mapping[str, Any], file: Path
+) -> tuple[str, Origin]:
+    if flag:
+        return flag, Origin("flag", "--profile")
+    if name := environ.get("CELLAGENT_PROFILE"):
+        return name, Origin("environment", "CELLAGENT_PROFILE")
+    name = document.get("profile")
+    if name is None:
+        return NEUTRAL, Origin("default")
+    if not isinstance(name, str):
+        raise ConfigError(f"{file}: `profile` is not a text")
+    return name, Origin("file", f"{file}: profile")
+
+
+def _tables(name: str, document: Mapping[str, Any], file: Path) -> tuple[dict[str, Any], str]:
+    """Return the profile's own table, and the name of the built-in that it starts from."""
+    own = document.get("profiles", {}).get(name)
+    if own is None:
+        if name not in BUILT_IN:
+            there = [*document.get("profiles", {}), *BUILT_IN]
+            raise ConfigError(f"there is no profile {name!r} in {file}", hint=nearest(name, there))
+        return {}, name
+    if not isinstance(own, dict):
+        raise ConfigError(f"{file}: profiles.{name} is not a table")
+    own = dict(own)
+    base = own.pop("base", name if name in BUILT_IN else NEUTRAL)
+    if base not in BUILT_IN:
+        raise ConfigError(
+            f"{file}: profiles.{name}.base: there is no built-in profile {base!r}",
+            hint=nearest(str(base), BUILT_IN),
+        )
+    return own, base

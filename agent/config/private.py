@@ -1,0 +1,71 @@
+"""Files that only their owner may read: made so from the first moment, refused otherwise."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from agent.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_POSIX = os.name == "posix"
+LARGEST = 1024 * 1024
+"""Bytes; no configuration, secrets or key file is larger."""
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put `content` in place of `path` as one step: 0600, in folders made 0700."""
+    make_private_folder(path.parent)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            unfinished.unlink()
+        raise
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make `folder` and what is missing above it, each 0700 whatever the umask lets through."""
+    for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def read_private(path: Path, what: str) -> str:
+    """Return the text of a file that only its owner may read.
+
+    Raises ConfigError if it is missing, not a plain file, too large, no UTF-8, somebody else's,
+    or open to others: a secret that anyone could have read is not used.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        raise ConfigError(f"{what}: cannot read {path} ({error.strerror})") from error
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise ConfigError(f"{what}: {path} is no plain file")
+    with os.fdopen(descriptor, "rb") as file:
+        if _POSIX and found.st_mode & 0o077:
+            raise ConfigError(
+                f"{what}: others can read {path} (mode {stat.S_IMODE(found.st_mode):04o})",
+                hint=f"chmod 600 {path}; and change the secret if others may have seen it",
+            )
+        if _POSIX and found.st_uid not in {os.geteuid(), 0}:
+            raise ConfigError(f"{what}: {path} belongs to another user")
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ConfigError(f"{what}: {path} is larger than {LARGEST} bytes")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{what}: {path} is not UTF-8 text") from error

@@ -1,0 +1,137 @@
+"""Reads a profile's tables into `Profile`; says which key is wrong, and which was meant."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from agent.config.profile import Kit, Profile, Section
+from agent.config.urls import checked_url
+from agent.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_AT = re.compile(r" - at `\$\.?([^`]*)`$")
+
+
+def profile_from(table: Mapping[str, Any], place: str) -> Profile:
+    """Return the profile that `table` describes. Raises ConfigError, naming `place` and key.
+
+    What stands under `kit` is what every kit of `kits` starts from.
+    """
+    for key, known in _unknown_keys(table, Profile):
+        raise ConfigError(f"{place}: there is no key {key!r}", hint=nearest(key, known))
+    common, kits = table.get("kit"), table.get("kits")
+    if isinstance(common, dict) and isinstance(kits, dict):
+        own = {name: {**common, **kit} for name, kit in kits.items() if isinstance(kit, dict)}
+        table = {**table, "kits": {**kits, **own}}
+    try:
+        profile = msgspec.convert(table, Profile)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        found = _AT.search(text)
+        key = f"{found.group(1)}: " if found else ""
+        raise ConfigError(f"{place}: {key}{_AT.sub('', text)}", hint=_choices(key)) from error
+    for field in ("device_cloud", "api", "chunks", "ingress", "files", "provisioning"):
+        if url := getattr(profile.hosts, field):
+            checked_url(url, f"{place}: hosts.{field}")
+    return profile
+
+
+def nearest(key: str, known: Iterable[str]) -> str:
+    """Return a hint that names the known key nearest to `key`."""
+    known = sorted(known)
+    # What was meant may also stand in another section: its last part is compared as well, and
+    # of several keys that end alike the shortest is named.
+    names = {name.rpartition(".")[2]: name for name in sorted(known, key=len, reverse=True)}
+    names |= {name: name for name in known}
+    found = get_close_matches(key, names, n=1) or get_close_matches(
+        key.rpartition(".")[2], names, n=1
+    )
+    return f"did you mean {names[found[0]]!r}?" if found else f"it has: {', '.join(known)}"[:300]
+
+
+def leaves(profile: Profile) -> Iterator[tuple[str, Any]]:
+    """Yield each key of a profile, dotted, with its value, in the order of the schema."""
+    yield from _leaves("", profile)
+
+
+def set_keys(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the dotted keys that a table sets."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from set_keys(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}"
+
+
+def key_type(key: str) -> Any:
+    """Return the type of a dotted key. Raises ConfigError with the nearest name."""
+    kind: Any = Profile
+    for part in key.split("."):
+        if isinstance(kind, type) and issubclass(kind, Section):
+            kind = get_type_hints(kind, include_extras=True).get(part)
+        elif get_origin(kind) is dict:
+            kind = get_args(kind)[1]
+        else:
+            kind = None
+        if kind is None:
+            break
+    if kind is None or (isinstance(kind, type) and issubclass(kind, Section)):
+        raise ConfigError(f"there is no key {key!r}", hint=nearest(key, _all_keys(Profile)))
+    return kind
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Section):
+        for field in value.__struct_fields__:
+            yield from _leaves(f"{path}.{field}" if path else field, getattr(value, field))
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(f"{path}.{name}", inner)
+    else:
+        yield path, value
+
+
+def _all_keys(kind: type[Section], path: str = "") -> Iterator[str]:
+    for name, inner in get_type_hints(kind).items():
+        if isinstance(inner, type) and issubclass(inner, Section):
+            yield from _all_keys(inner, f"{path}{name}.")
+        elif get_origin(inner) is dict and get_args(inner)[1] is Kit:
+            yield from _all_keys(Kit, f"{path}{name}.NAME.")
+        elif not name.startswith("__"):
+            yield f"{path}{name}"
+
+
+def _unknown_keys(
+    table: Mapping[str, Any], kind: type[Section], path: str = ""
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield each key that `kind` does not have, dotted, with the keys that it has."""
+    hints = {name: inner for name, inner in get_type_hints(kind).items() if name[:2] != "__"}
+    for key, value in table.items():
+        inner = hints.get(key)
+        if inner is None:
+            here = [f"{path}{name}" for name in hints]
+            yield f"{path}{key}", here if path else [*here, *_all_keys(kind)]
+        elif isinstance(value, dict):
+            if isinstance(inner, type) and issubclass(inner, Section):
+                yield from _unknown_keys(value, inner, f"{path}{key}.")
+            elif get_origin(inner) is dict and get_args(inner)[1] is Kit:
+                for name, kit in value.items():
+                    if isinstance(kit, dict):
+                        yield from _unknown_keys(kit, Kit, f"{path}{key}.{name}.")
+
+
+def _choices(key: str) -> str:
+    """Return a hint with the values that a key of a closed set may have."""
+    try:
+        values = get_args(key_type(key.removesuffix(": ")))
+    except ConfigError:
+        return ""
+    if not values or not all(isinstance(value, str) for value in values):
+        return ""
+    return "it may be " + ", ".join(repr(value) for value in values)

@@ -1,0 +1,167 @@
+"""Where secrets come from: environment, systemd credentials, a 0600 file, a keyring.
+
+A secret is never an argument of a command, never printed, never a key of a profile.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.config.origin import Origin
+from agent.config.private import read_private
+from agent.config.schema import nearest
+from agent.config.secret import Secret
+from agent.errors import ConfigError, CredentialMissing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class SecretName:
+    """One kind of secret: its variable, what it is for, and whether it is sent in a header."""
+
+    variable: str
+    about: str
+    one_line: bool = True
+
+
+SECRETS: Mapping[str, SecretName] = {
+    "api_key": SecretName("CELLAGENT_API_KEY", "API key of the device cloud"),
+    "organization_token": SecretName("CELLAGENT_ORG_TOKEN", "organization auth token"),
+    "project_key": SecretName("CELLAGENT_PROJECT_KEY", "project key, for pushing data"),
+    "user_api_key": SecretName("CELLAGENT_USER_API_KEY", "user API key, with account.email"),
+    "user_password": SecretName(
+        "CELLAGENT_USER_PASSWORD", "password, with account.email", one_line=False
+    ),
+    "service_token": SecretName("CELLAGENT_SERVICE_TOKEN", "deprecated service token (location)"),
+    "evaluation_token": SecretName(
+        "CELLAGENT_EVALUATION_TOKEN", "deprecated evaluation token (location)"
+    ),
+    "control_token": SecretName("CELLAGENT_CONTROL_TOKEN", "control of the stand-in"),
+    "ledger_password": SecretName(
+        "CELLAGENT_LEDGER_PASSWORD", "password of provisioning.ledger", one_line=False
+    ),
+}
+"""Name in the secrets file -> what it is."""
+
+
+class Secrets:
+    """The secrets of one profile, each looked up when it is asked for."""
+
+    def __init__(
+        self,
+        profile: str,
+        file: Path,
+        *,
+        environ: Mapping[str, str] | None = None,
+        use_keyring: bool = False,
+    ) -> None:
+        self.profile = profile
+        self.file = file
+        self._environ = os.environ if environ is None else environ
+        self._use_keyring = use_keyring
+        self._table: Mapping[str, Any] | None = None
+
+    def get(self, name: str) -> Secret | None:
+        """Return the secret called `name` (a key of SECRETS), None where no source has it.
+
+        Raises ConfigError where a source has it and it cannot be used.
+        """
+        found = self._find(name)
+        return found[0] if found else None
+
+    def require(self, name: str) -> Secret:
+        """Return the secret called `name`. Raises CredentialMissing, naming its variable."""
+        secret = self.get(name)
+        if secret is None:
+            raise CredentialMissing(
+                f"no {SECRETS[name].about} is configured",
+                hint=f"set {SECRETS[name].variable}, or `cellagent config set {name}`",
+            )
+        return secret
+
+    def origin(self, name: str) -> Origin | None:
+        """Return where `get` finds the secret, None where it does not."""
+        found = self._find(name)
+        return found[1] if found else None
+
+    def _find(self, name: str) -> tuple[Secret, Origin] | None:
+        known = SECRETS[name]
+        if value := self._environ.get(known.variable):
+            return _checked(value, known, Origin("environment", known.variable))
+        if folder := self._environ.get("CREDENTIALS_DIRECTORY"):
+            credential = Path(folder) / f"cellagent.{name}"
+            if credential.is_file():
+                # The folder is systemd's, private to the service: no mode to check.
+                return _checked(_text(credential), known, Origin("credentials", credential.name))
+        value = self._of_file().get(name)
+        if value is not None:
+            if not isinstance(value, str):
+                raise ConfigError(f"{self.file}: {self.profile}.{name} is not a text")
+            return _checked(value, known, Origin("file", f"{self.file}: {self.profile}.{name}"))
+        if self._use_keyring and (stored := _from_keyring(f"{self.profile}:{name}")):
+            return _checked(stored, known, Origin("keyring", f"{self.profile}:{name}"))
+        return None
+
+    def _of_file(self) -> Mapping[str, Any]:
+        if self._table is None:
+            self._table = read_secrets_file(self.file).get(self.profile, {})
+            if not isinstance(self._table, dict):
+                raise ConfigError(f"{self.file}: {self.profile} is not a table")
+            for key in self._table:
+                if key not in SECRETS:
+                    raise ConfigError(
+                        f"{self.file}: there is no secret {self.profile}.{key}",
+                        hint=nearest(key, SECRETS),
+                    )
+        return self._table
+
+
+def read_secrets_file(path: Path) -> dict[str, Any]:
+    """Return the tables of a secrets file by profile, {} if there is none. Raises ConfigError."""
+    if not path.exists():
+        return {}
+    try:
+        return tomllib.loads(read_private(path, "secrets"))
+    except tomllib.TOMLDecodeError as error:
+        # The parser's text gives a position, never the line itself.
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+
+
+def _checked(value: str, known: SecretName, origin: Origin) -> tuple[Secret, Origin] | None:
+    """Return the value as a secret: a final line end is an editor's, the rest must fit."""
+    value = value.rstrip("\r\n")
+    if not value:
+        return None
+    what = f"{known.about} ({origin.where})"
+    return (Secret.one_line(value, what) if known.one_line else Secret(value)), origin
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the credential {path.name}") from error
+
+
+def _from_keyring(name: str) -> str | None:
+    try:
+        import keyring
+        import keyring.errors
+    except ImportError as error:
+        raise ConfigError(
+            "credentials.keyring is set, yet the extra is not installed",
+            hint="pip install 'cellagent[secrets]', or remove credentials.keyring",
+        ) from error
+    try:
+        return keyring.get_password("cellagent", name)
+    except keyring.errors.KeyringError as error:
+        raise ConfigError(
+            f"the keyring cannot be used: {error}",
+            hint="on a machine without a desktop use the secrets file (`cellagent config path`)",
+        ) from error

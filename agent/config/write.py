@@ -1,0 +1,122 @@
+"""Changes the configuration and the secrets file, keeping comments and what else is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+from agent.config.load import config_file, read_config, secrets_file
+from agent.config.private import write_private
+from agent.config.schema import key_type, profile_from
+from agent.config.secrets import SECRETS, read_secrets_file
+from agent.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def write_profile(
+    name: str,
+    values: Mapping[str, Any],
+    secrets: Mapping[str, str],
+    *,
+    base: str = "standin",
+    file: Path | None = None,
+) -> Path:
+    """Write a whole profile and its secrets in place of an older one; return the file's path.
+
+    `values` are the profile's sections ({"hosts": {"api": ...}, ...}), `secrets` keys of SECRETS.
+    Both files are 0600. Raises ConfigError before anything is written.
+    """
+    file = file or config_file()
+    table = {"base": base, **values}
+    profile_from(dict(values), f"profiles.{name}")
+    for key in secrets:
+        if key not in SECRETS:
+            raise ConfigError(f"there is no secret {key!r}")
+    beside = secrets_file(file)
+    read_secrets_file(beside)  # one that others can read is not added to
+    _edit(beside, [name], dict(secrets))
+    _edit(file, ["profiles", name], table)
+    return file
+
+
+def set_value(key: str, text: str, *, profile: str, file: Path | None = None) -> Any:
+    """Set one key of a profile from its text form; return the value written. Raises ConfigError.
+
+    A list is written with commas between its items. The whole profile is checked first.
+    """
+    file = file or config_file()
+    if key.rpartition(".")[2] in SECRETS or key in SECRETS:
+        raise UsageError(
+            f"{key} is a secret: it is no argument of a command",
+            hint=f"`cellagent config set {key.rpartition('.')[2]}` reads it from standard input",
+        )
+    value = _parsed(key_type(key), text, key)
+    own = read_config(file).get("profiles", {}).get(profile, {})
+    changed = {k: v for k, v in own.items() if k != "base"}
+    inner = changed
+    *sections, last = key.split(".")
+    for section in sections:
+        inner[section] = dict(inner.get(section, {}))
+        inner = inner[section]
+    inner[last] = value
+    profile_from(changed, f"{file}: profiles.{profile}")
+    _edit(file, ["profiles", profile, *key.split(".")], value)
+    return value
+
+
+def set_default_profile(name: str, *, file: Path | None = None) -> None:
+    """Make `name` the profile that is used when none is named."""
+    _edit(file or config_file(), ["profile"], name)
+
+
+def set_secret(name: str, value: str, *, profile: str, file: Path | None = None) -> Path:
+    """Store one secret in the 0600 file; return its path. Raises ConfigError."""
+    path = secrets_file(file or config_file())
+    if name not in SECRETS:
+        raise ConfigError(f"there is no secret {name!r}")
+    read_secrets_file(path)  # one that others can read is not added to
+    _edit(path, [profile, name], value)
+    return path
+
+
+def _edit(file: Path, keys: list[str], value: Any) -> None:
+    """Set one dotted key in a TOML file and write it back as one step."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(file.read_text("utf-8")) if file.exists() else tomlkit.document()
+    except (TOMLKitError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not TOML: {error}") from error
+    table: Any = document
+    *sections, last = keys
+    for depth, section in enumerate(sections):
+        if section not in table:
+            # Tables that hold only tables need no header of their own.
+            table[section] = tomlkit.table(is_super_table=depth < len(sections) - 1)
+        table = table[section]
+    table[last] = value
+    write_private(file, tomlkit.dumps(document).encode("utf-8"))
+
+
+def _parsed(kind: Any, text: str, key: str) -> Any:
+    """Return `text` as a value of the key's type. Raises ConfigError."""
+    args = get_args(kind)
+    if get_origin(kind) is tuple:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if args and all(isinstance(arg, str) for arg in args):
+        return text
+    plain = args[0] if args and isinstance(args[0], type) else kind
+    if plain is bool:
+        words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+        if text.lower() not in words:
+            raise ConfigError(f"{key}: {text!r} is neither true nor false")
+        return words[text.lower()]
+    if plain in {int, float}:
+        try:
+            return plain(text)
+        except ValueError:
+            raise ConfigError(f"{key}: {text!r} is no number") from None
+    return text

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import logging
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.config import Secret, load
+from agent.config import redact as sink
+from agent.config.redact import RedactingFormatter, redact
+from agent.config.secrets import SECRETS
+from agent.config.write import set_secret
+from agent.errors import ConfigError, CredentialMissing
+
+CANARY = "canary-5f1c9e-of-the-test"
+
+
+@pytest.fixture(autouse=True)
+def nothing_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink, "_known", set())
+    monkeypatch.setattr(sink, "_pattern", None)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text('profile = "lab"\n[profiles.lab]\n')
+    monkeypatch.setenv("CELLAGENT_CONFIG", str(path))
+    return path
+
+
+def private(path: Path, text: str, mode: int = 0o600) -> None:
+    path.write_text(text)
+    path.chmod(mode)
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_each_secret_has_a_variable_of_its_own(
+    file: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    assert load().secrets.get(name) is None
+    monkeypatch.setenv(SECRETS[name].variable, CANARY + "\n")
+    secrets = load().secrets
+    assert secrets.require(name).reveal() == CANARY
+    origin = secrets.origin(name)
+    assert origin is not None
+    assert (origin.kind, origin.where) == ("environment", SECRETS[name].variable)
+
+
+def test_environment_wins_over_systemd_credentials_and_those_over_the_file(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private(tmp_path / "secrets.toml", '[lab]\napi_key = "from-the-file"\n')
+    secrets = load().secrets
+    assert secrets.require("api_key").reveal() == "from-the-file"
+    folder = tmp_path / "credentials"
+    folder.mkdir()
+    (folder / "cellagent.api_key").write_text("from-systemd\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(folder))
+    assert load().secrets.require("api_key").reveal() == "from-systemd"
+    monkeypatch.setenv("CELLAGENT_API_KEY", "from-the-environment")
+    assert load().secrets.require("api_key").reveal() == "from-the-environment"
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o666, 0o620])
+def test_a_secrets_file_that_others_can_read_is_refused(
+    file: Path, tmp_path: Path, mode: int
+) -> None:
+    private(tmp_path / "secrets.toml", f'[lab]\napi_key = "{CANARY}"\n', mode)
+    with pytest.raises(ConfigError, match="others can read") as caught:
+        load().secrets.get("api_key")
+    assert "chmod 600" in caught.value.hint
+    with pytest.raises(ConfigError, match="others can read"):
+        set_secret("api_key", "another", profile="lab")
+
+
+def test_a_secrets_file_that_is_no_file_or_no_toml_is_refused(file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "secrets.toml"
+    path.mkdir(0o700)
+    with pytest.raises(ConfigError, match=r"no plain file|cannot read"):
+        load().secrets.get("api_key")
+    path.rmdir()
+    private(path, f"[lab]\napi_key = {CANARY}\n")
+    with pytest.raises(ConfigError) as caught:
+        load().secrets.get("api_key")
+    assert CANARY not in str(caught.value)
+
+
+def test_a_misspelt_secret_is_an_error_with_the_nearest_name(file: Path, tmp_path: Path) -> None:
+    private(tmp_path / "secrets.toml", f'[lab]\napikey = "{CANARY}"\n')
+    with pytest.raises(ConfigError, match=r"no secret lab\.apikey") as caught:
+        load().secrets.get("project_key")
+    assert caught.value.hint == "did you mean 'api_key'?"
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["two words", "line\r\nX-Header: 1", "käy", "abc", "\x00abcde"])
+def test_a_secret_that_would_not_fit_a_header_is_refused_without_showing_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    configuration = load(environ={"CELLAGENT_CONFIG": str(file), "CELLAGENT_API_KEY": value})
+    with pytest.raises(ConfigError, match="API key of the device cloud") as caught:
+        configuration.secrets.get("api_key")
+    assert value not in str(caught.value)
+
+
+def test_a_missing_secret_names_its_variable(file: Path) -> None:
+    with pytest.raises(CredentialMissing, match="no organization auth token") as caught:
+        load().secrets.require("organization_token")
+    assert "CELLAGENT_ORG_TOKEN" in caught.value.hint
+
+
+def test_a_stored_secret_is_private(file: Path, tmp_path: Path) -> None:
+    set_secret("api_key", CANARY, profile="lab")
+    path = tmp_path / "secrets.toml"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert load().secrets.require("api_key").reveal() == CANARY
+
+
+def test_a_keyring_that_does_not_work_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keyring = pytest.importorskip("keyring", reason="pip install 'cellagent[secrets]'")
+    file.write_text("[profiles.lab.credentials]\nkeyring = true\n")
+
+    class Stored(keyring.backend.KeyringBackend):
+        priority = 1
+
+        def get_password(self, service: str, username: str) -> str | None:
+            return CANARY if (service, username) == ("cellagent", "lab:api_key") else None
+
+        def set_password(self, service: str, username: str, password: str) -> None:
+            raise AssertionError("only read")
+
+    before = keyring.get_keyring()
+    try:
+        keyring.set_keyring(Stored())
+        secrets = load("lab").secrets
+        assert secrets.require("api_key").reveal() == CANARY
+        assert secrets.get("project_key") is None
+        keyring.set_keyring(keyring.backends.fail.Keyring())
+        with pytest.raises(ConfigError, match="keyring cannot be used"):
+            load("lab").secrets.get("api_key")
+    finally:
+        keyring.set_keyring(before)
+
+
+def test_a_secret_does_not_show_itself() -> None:
+    secret = Secret(CANARY)
+    shown = f"{secret} {secret!r} {secret!s:>40} {[secret]} {{'k': {secret}}} %s" % secret
+    assert CANARY not in shown
+    with pytest.raises(TypeError):
+        pickle.dumps(secret)
+    assert secret == Secret(CANARY) != Secret("another-value")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"key {CANARY}.",
+        f"https://x.example/?key={CANARY}",
+        "Authorization: Bearer abcdefghijkl.mnop",
+        "authorization: bearer unregistered-token-0123456789",
+        "Basic dXNlcjpwYXNzd29yZA==",
+        "token oat_Abc123-x was refused",
+        "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl",
+        "cut eyJhbGciOiJFUzI1NiJ9.eyJzdWIi",
+        "-----BEGIN PRIVATE KEY-----\nabcdef0123\n-----END PRIVATE KEY-----",
+        "-----BEGIN EC PRIVATE KEY-----\nabcdef0123 (cut)",
+    ],
+)
+def test_what_is_or_looks_like_a_secret_is_hidden(text: str) -> None:
+    Secret(CANARY)
+    hidden = redact(f"before {text} after" if "cut)" not in text else f"before {text}")
+    assert "[secret]" in hidden
+    for part in (CANARY, "abcdef", "oat_A", "eyJhbGci", "unregistered", "dXNlcj", "c2lnbmF0"):
+        assert part not in hidden
+    assert hidden.startswith("before")
+
+
+@given(value=st.text(min_size=4, max_size=60), around=st.text(max_size=20))
+def test_any_registered_value_is_hidden_wherever_it_stands(value: str, around: str) -> None:
+    sink._known.clear()
+    Secret(value)
+    assert value not in redact(around + value + around).replace("[secret]", "\0")
+
+
+def test_a_log_record_is_redacted_with_its_arguments_and_its_traceback() -> None:
+    Secret(CANARY)
+    try:
+        raise ValueError(f"while sending {CANARY}")
+    except ValueError as error:
+        info = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("x", logging.DEBUG, __file__, 1, "key %s", (CANARY,), info)
+    text = RedactingFormatter("%(message)s").format(record)
+    assert CANARY not in text
+    assert "Traceback" in text
