@@ -72,7 +72,7 @@ async def serving(
                 _, stuck = await asyncio.wait(late, timeout=_STOP_S)
                 for task in stuck:
                     task.cancel()
-            cloud.store.close()
+            await cloud.close()
 
 
 def listen(host: str, port: int) -> socket.socket:

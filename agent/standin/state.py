@@ -23,6 +23,7 @@ from agent.standin.clock import Clock, iso
 from agent.standin.store import Store, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
 ORGANIZATION = "acme"
@@ -62,8 +63,17 @@ class Cloud:
     allowed_hosts: set[str] = field(default_factory=set)
     """Names beside localhost and IP addresses that the Host header may hold."""
     control_token: str = field(default_factory=lambda: secret("ctl"))
+    closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """What is called when the stand-in stops: workers end here."""
     rooms: dict[str, Any] = field(default_factory=dict)
     """What a half keeps for as long as the process lives: workers, caches; by its own name."""
+
+    async def close(self) -> None:
+        """End what was started on demand, and close the file."""
+        for close in self.closing:
+            await close()
+        self.closing.clear()
+        self.store.close()
 
     def table(self, name: str) -> Table:
         """Return a table of the store."""

@@ -1,0 +1,141 @@
+"""BLE devices behind a gateway: values, discovery, adding (facts 3.3; clauses D6, D7, D3)."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.device_cloud import access, seed
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, invalid, no_device, not_found
+from agent.standin.device_cloud.registry import Record, registry
+from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
+from agent.standin.dispatch import Endpoint
+from agent.standin.errors import JSON
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response as Answer
+    from starlette.routing import Route
+
+    from agent.standin.state import Cloud
+
+_LONGEST = 512
+"""Bytes of an attribute's value: Bluetooth Core, volume 3, part F, 3.2.9."""
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of BLE devices and of gateways."""
+
+    async def read_value(request: Request) -> Answer:
+        who = access.user(request, cloud)
+        record = registry(cloud).get(who.team, request.path_params["device_id"])
+        found = _attribute(record["fields"], request.path_params)
+        return JSON(found["value"], headers={"ETag": record["version"]})
+
+    async def write_value(request: Request) -> Answer:
+        who = access.user(request, cloud)
+        record = registry(cloud).get(who.team, request.path_params["device_id"])
+        fields = copy.deepcopy(record["fields"])
+        found = _attribute(fields, request.path_params)
+        check_if_match(request, record["version"])
+        value = await read_json(request)
+        if not _is_bytes(value):
+            raise invalid(f"a value is a list of up to {_LONGEST} integers from 0 to 255")
+        found["value"] = value
+        registry(cloud).change(record, fields)
+        return accepted()
+
+    async def discover(request: Request) -> Answer:
+        _, child = _pair(request, cloud)
+        check_if_match(request, child["version"])
+        registry(cloud).discover_later(child)
+        return accepted()
+
+    async def scan(request: Request) -> Answer:
+        who = access.user(request, cloud)
+        gateway = _gateway(cloud, who.team, request.path_params["device_id"])
+        check_if_match(request, gateway["version"])
+        return accepted()
+
+    async def add(request: Request) -> Answer:
+        who = access.user(request, cloud)
+        devices = registry(cloud)
+        gateway = _gateway(cloud, who.team, request.path_params["gateway_id"])
+        check_if_match(request, gateway["version"])
+        device_id = request.path_params["device_id"]
+        taken = devices.find(device_id)
+        if taken is None:
+            devices.create(who.team, seed.ble_device(device_id, gateway["fields"]["id"]))
+            devices.agree(gateway["fields"]["id"])
+        elif taken["fields"].get("gatewayId") != gateway["fields"]["id"]:
+            raise DeviceCloudRefused(400, "a device of that id is connected elsewhere")
+        return accepted_without_content()
+
+    one = "/v1/devices/{device_id}/characteristics/{characteristic_id}"
+    descriptor = one + "/descriptors/{descriptor_id}"
+    return [
+        Endpoint(one, read_value, methods=["GET"], name="FetchCharacteristicValue"),
+        Endpoint(one, write_value, methods=["PUT"], name="UpdateCharacteristicValue"),
+        Endpoint(descriptor, write_value, methods=["PUT"], name="UpdateDescriptorValue"),
+        Endpoint(
+            "/v1/devices/{gateway_id}/discover/{device_id}",
+            discover,
+            methods=["POST"],
+            name="Discover",
+        ),
+        Endpoint("/v1/devices/{device_id}/scan", scan, methods=["POST"], name="Scan"),
+        Endpoint("/v1/devices/{gateway_id}/{device_id}", add, methods=["PUT"], name="AddBLEDevice"),
+    ]
+
+
+def accepted_without_content() -> Answer:
+    """Return the 204 of AddBLEDevice."""
+    from starlette.responses import Response
+
+    return Response(status_code=204)
+
+
+def _gateway(cloud: Cloud, team: str, gateway_id: str) -> Record:
+    gateway = registry(cloud).get(team, gateway_id)
+    if gateway["fields"]["type"] != "Gateway":
+        raise DeviceCloudRefused(400, f"device {gateway_id[:128]!r} is no gateway")
+    return gateway
+
+
+def _pair(request: Request, cloud: Cloud) -> tuple[Record, Record]:
+    """Return the gateway and the BLE device that is connected through it."""
+    who = access.user(request, cloud)
+    gateway = _gateway(cloud, who.team, request.path_params["gateway_id"])
+    child = registry(cloud).get(who.team, request.path_params["device_id"])
+    if child["fields"].get("gatewayId") != gateway["fields"]["id"]:
+        raise no_device(request.path_params["device_id"])
+    return gateway, child
+
+
+def _attribute(fields: dict[str, Any], path: dict[str, str]) -> dict[str, Any]:
+    """Return the characteristic, or the descriptor, that a path names by UUID or by its path."""
+    wanted = path["characteristic_id"].casefold()
+    if fields["type"] == "BLE":
+        for service in fields["state"].values():
+            for found in service["characteristics"].values():
+                if wanted in {found["uuid"].casefold(), found["path"].casefold()}:
+                    return _descriptor(found, path.get("descriptor_id"))
+    raise not_found(f"no characteristic {path['characteristic_id'][:128]!r}")
+
+
+def _descriptor(characteristic: dict[str, Any], wanted: str | None) -> dict[str, Any]:
+    if wanted is None:
+        return characteristic
+    for found in characteristic["descriptors"].values():
+        if wanted.casefold() in {found["uuid"].casefold(), found["path"].casefold()}:
+            descriptor: dict[str, Any] = found
+            return descriptor
+    raise not_found(f"no descriptor {wanted[:128]!r}")
+
+
+def _is_bytes(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) <= _LONGEST
+        and all(isinstance(b, int) and not isinstance(b, bool) and 0 <= b <= 255 for b in value)
+    )

@@ -1,0 +1,126 @@
+"""The changes of a device: name, tags, state, deletion (facts 3.3; clauses D5.2, D9.1)."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.device_cloud import access
+from agent.standin.device_cloud.refusals import invalid
+from agent.standin.device_cloud.registry import Record, registry
+from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
+from agent.standin.dispatch import Endpoint
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    from agent.standin.state import Cloud
+
+_TAG = re.compile(r"[a-zA-Z0-9_.@:#-]{1,799}")
+_DEEPEST = 64
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the routes that change devices."""
+
+    async def rename(request: Request) -> Response:
+        record = _changed_by_user(request, cloud)
+        name = await read_json(request)
+        if isinstance(name, list) and len(name) == 1:  # the form that vendor scripts send
+            (name,) = name
+        if not isinstance(name, str) or not 1 <= len(name) <= 128 or "\n" in name or "\r" in name:
+            raise invalid("a name is text of 1 to 128 characters in one line")
+        registry(cloud).change(record, {**record["fields"], "name": name})
+        return accepted()
+
+    async def retag(request: Request) -> Response:
+        record = _changed_by_user(request, cloud)
+        tags = await read_json(request)
+        if not isinstance(tags, list) or not all(
+            isinstance(tag, str) and _TAG.fullmatch(tag) for tag in tags
+        ):
+            raise invalid("tags are a list of texts of letters, digits and _ . @ : # -")
+        registry(cloud).change(record, {**record["fields"], "tags": list(dict.fromkeys(tags))})
+        return accepted()
+
+    async def update_state(request: Request) -> Response:
+        device_id = request.path_params["device_id"]
+        who = access.user_or_device(request, cloud, device_id, "device")
+        record = registry(cloud).get(who.team, device_id)
+        check_if_match(request, record["version"])
+        change = await read_json(request)
+        if (
+            not isinstance(change, dict)
+            or not change
+            or not change.keys() <= {"reported", "desired"}
+            or not all(isinstance(part, dict | None) for part in change.values())
+        ):
+            raise invalid("a state change holds `reported`, `desired`, or both, as objects")
+        _update_state(cloud, record, change)
+        return accepted()
+
+    async def delete(request: Request) -> Response:
+        record = _changed_by_user(request, cloud)
+        registry(cloud).delete(record)
+        return accepted()
+
+    one = "/v1/devices/{device_id}"
+    return [
+        Endpoint(one, delete, methods=["DELETE"], name="DeleteDevice"),
+        Endpoint(one + "/name", rename, methods=["PUT"], name="UpdateDeviceName"),
+        Endpoint(one + "/tags", retag, methods=["PUT"], name="UpdateDeviceTags"),
+        Endpoint(one + "/state", update_state, methods=["PATCH"], name="UpdateDeviceState"),
+    ]
+
+
+def _changed_by_user(request: Request, cloud: Cloud) -> Record:
+    """Return the device that a user changes, once it may be changed."""
+    who = access.user(request, cloud)
+    record = registry(cloud).get(who.team, request.path_params["device_id"])
+    check_if_match(request, record["version"])
+    return record
+
+
+def _update_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
+    fields = copy.deepcopy(record["fields"])
+    state = fields["state"]
+    now = int(cloud.clock.time())
+    for part, content in change.items():
+        state[part] = merge(state.get(part, {}), content or {})
+        metadata = state.setdefault("metadata", {})
+        metadata[part] = merge(metadata.get(part, {}), _stamps(content or {}, now))
+    state["version"] = int(state.get("version", 0)) + 1
+    supports = state.get("reported", {})
+    for step in ("device", "serviceInfo", "fota_v2"):
+        supports = supports.get(step) if isinstance(supports, dict) else None
+    if isinstance(supports, list):
+        fields["firmware"]["supports"] = [text for text in supports if isinstance(text, str)]
+    registry(cloud).change(record, fields)
+    if fields["type"] == "Gateway":
+        registry(cloud).agree(fields["id"])
+
+
+def merge(old: Any, change: dict[str, Any], depth: int = 0) -> dict[str, Any]:
+    """Return `old` with `change` laid over it, object by object; null takes a key away."""
+    if depth > _DEEPEST:
+        raise invalid(f"a state is {_DEEPEST} objects deep at most")
+    merged = dict(old) if isinstance(old, dict) else {}
+    for key, value in change.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict):
+            merged[key] = merge(merged.get(key), value, depth + 1)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _stamps(content: Any, now: int) -> Any:
+    if isinstance(content, dict):
+        return {
+            key: None if value is None else _stamps(value, now) for key, value in content.items()
+        }
+    return {"timestamp": now}

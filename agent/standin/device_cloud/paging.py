@@ -1,0 +1,104 @@
+"""Pages of the device cloud: `pageLimit`, an opaque `pageNextToken`, `total` (facts 3.1)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent.standin.device_cloud.refusals import bad_request, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.requests import Request
+
+T = TypeVar("T")
+
+DEFAULT_LIMIT = 10
+_MARK = b"\xfb\xff\xbf"  # makes every token hold "+" and "/", as real ones do
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list is asked for."""
+
+    limit: int
+    offset: int
+    stated: bool
+    """The caller named a limit."""
+    descending: bool
+
+    def cut(self, found: Iterable[T]) -> tuple[list[T], dict[str, Any]]:
+        """Return the items of this page, and `total` and `pageNextToken` for the answer.
+
+        `total` counts the results of the query up to the page limit, or up to ten pages where
+        no limit was named. `found` is walked no further than that.
+        """
+        if self.descending:
+            found = reversed(list(found))
+        cap = self.limit if self.stated else 10 * DEFAULT_LIMIT
+        head = list(islice(found, max(self.offset + self.limit + 1, cap)))
+        items = head[self.offset : self.offset + self.limit]
+        rest: dict[str, Any] = {"total": min(len(head), cap)}
+        if len(head) > self.offset + self.limit:
+            rest["pageNextToken"] = _token(self.offset + self.limit)
+        return items, rest
+
+
+def page(request: Request, *, descending: bool = False) -> Page:
+    """Read the paging parameters. Refuses a limit outside 1 to 100 and a token not of ours."""
+    query = request.query_params
+    limit, sort = query.get("pageLimit"), query.get("pageSort")
+    if limit is not None and not (
+        limit.isascii() and limit.isdecimal() and 1 <= _int(limit) <= 100
+    ):
+        raise invalid("pageLimit is a number from 1 to 100")
+    if sort not in {None, "asc", "desc"}:
+        raise invalid("pageSort is asc or desc")
+    token = query.get("pageNextToken")
+    return Page(
+        limit=DEFAULT_LIMIT if limit is None else int(limit),
+        offset=0 if token is None else _offset(token),
+        stated=limit is not None,
+        descending=descending if sort is None else sort == "desc",
+    )
+
+
+def boolean(request: Request, name: str, *, default: bool) -> bool:
+    """Read a switch of the query: true, false, 1 or 0."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if text.lower() in {"true", "1"}:
+        return True
+    if text.lower() in {"false", "0"}:
+        return False
+    raise invalid(f"{name} is true or false")
+
+
+def listed(request: Request, *names: str) -> list[str]:
+    """Read a list of the query: its name repeated, or its values joined by commas, or both."""
+    values = (value for name in names for value in request.query_params.getlist(name))
+    return [part for value in values for part in value.split(",") if part]
+
+
+def _int(text: str) -> int:
+    return int(text) if len(text) < 10 else -1
+
+
+def _token(offset: int) -> str:
+    return base64.b64encode(_MARK + str(offset).encode()).decode()
+
+
+def _offset(token: str) -> int:
+    try:
+        decoded = base64.b64decode(token, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise bad_request("pageNextToken is not one that was given out") from error
+    number = decoded.removeprefix(_MARK)
+    if not decoded.startswith(_MARK) or not number.isdigit() or len(number) > 9:
+        raise bad_request("pageNextToken is not one that was given out")
+    return int(number)

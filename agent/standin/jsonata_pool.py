@@ -1,0 +1,106 @@
+"""Our end of the transform worker: started with the first transform, killed when it is late."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+import sys
+from pathlib import Path
+
+import msgspec
+
+DEADLINE_S = 4.0
+"""For one request, once the worker is there. Its own alarm comes first where there is one."""
+START_S = 20.0
+_LENGTH = struct.Struct(">I")
+_LONGEST_ANSWER = 32 * 1024 * 1024
+
+
+class ExpressionFailed(Exception):
+    """The expression is wrong, too slow, or too large; the text says which."""
+
+
+class _Answer(msgspec.Struct):
+    results: list[msgspec.Raw] = []
+    error: str | None = None
+
+
+class Engine:
+    """One worker process, used by one request at a time."""
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+
+    async def evaluate(self, expression: str, devices: bytes) -> list[bytes]:
+        """Return a JSON value for each device of the JSON array `devices`.
+
+        Raises ExpressionFailed.
+        """
+        request = b'{"expression":' + msgspec.json.encode(expression)
+        request += b',"devices":' + devices + b"}"
+        async with self._turn:
+            process = await self._started()
+            try:
+                async with asyncio.timeout(DEADLINE_S):
+                    answer = await _exchange(process, request)
+            except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
+                await self._kill(dying=not isinstance(error, TimeoutError))
+                raise ExpressionFailed("it takes too long, or too much memory") from error
+            except asyncio.CancelledError:
+                await self._kill()
+                raise
+        if answer.error is not None:
+            raise ExpressionFailed(answer.error)
+        return [bytes(result) for result in answer.results]
+
+    async def close(self) -> None:
+        """End the worker."""
+        async with self._turn:
+            await self._kill()
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        if self._process is None or self._process.returncode is not None:
+            # -P: the folder of the program holds modules named like those of the library.
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",
+                str(Path(__file__).with_name("jsonata_worker.py")),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            try:
+                async with asyncio.timeout(START_S):
+                    # Loads the engine, so that the first transform's deadline is its own.
+                    await _exchange(self._process, b'{"expression":"id","devices":[{"id":1}]}')
+            except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
+                await self._kill()
+                raise ExpressionFailed("the transform engine did not start") from error
+        return self._process
+
+    async def _kill(self, *, dying: bool = False) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        # One that died by itself is reaped by the loop first: kill() would reap it behind its back.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), 0.1 if dying else 0)
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        await process.wait()
+        # Its pipes are closed by their transport, which a waiting loop does only later.
+        process._transport.close()  # type: ignore[attr-defined]
+
+
+async def _exchange(process: asyncio.subprocess.Process, request: bytes) -> _Answer:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(_LENGTH.pack(len(request)) + request)
+    await process.stdin.drain()
+    (length,) = _LENGTH.unpack(await process.stdout.readexactly(_LENGTH.size))
+    if length > _LONGEST_ANSWER:
+        raise ConnectionError("the answer is too large")
+    return msgspec.json.decode(await process.stdout.readexactly(length), type=_Answer)

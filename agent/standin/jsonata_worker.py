@@ -1,0 +1,108 @@
+"""The process that evaluates transforms: whatever an expression does, it happens here.
+
+Run as a program. Standard input carries requests, each a 4-byte length and a JSON object
+`{"expression", "devices": [...]}`; the answer is a 4-byte length and `{"results": [...]}` or
+`{"error": text}`. The engine prints in places, so it gets no standard output of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import sys
+from typing import Any, BinaryIO
+
+DEADLINE_S = 2.0
+"""Of the processor and of the clock, for one request. The worker dies of the alarm."""
+MEMORY_BYTES = 768 * 1024 * 1024
+LONGEST_ANSWER = 16 * 1024 * 1024
+LENGTH = struct.Struct(">I")
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    answers = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    _limit_memory()
+    requests = sys.stdin.buffer
+    while (request := _receive(requests)) is not None:
+        answer = _answer(request)
+        answers.write(LENGTH.pack(len(answer)) + answer)
+        answers.flush()
+
+
+def _receive(stream: BinaryIO) -> bytes | None:
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    (length,) = LENGTH.unpack(head)
+    return stream.read(length)
+
+
+def _answer(request: bytes) -> bytes:
+    import msgspec
+
+    asked = msgspec.json.decode(request)
+    # The default action of the alarm ends the process, even inside a regular expression.
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, DEADLINE_S)
+    try:
+        answer = msgspec.json.encode({"results": evaluate(asked["expression"], asked["devices"])})
+        if len(answer) > LONGEST_ANSWER:
+            raise ValueError("the result is too large")
+    # The engine lets out whatever happens to it: all of it means a bad expression.
+    except Exception as error:  # noqa: BLE001
+        text = str(error) or type(error).__name__
+        answer = msgspec.json.encode({"error": text[:300].encode("utf-8", "replace").decode()})
+    finally:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    return answer
+
+
+def evaluate(expression: str, devices: list[dict[str, Any]]) -> list[Any]:
+    """Return the result of the expression for each device; what yields nothing gives None."""
+    from jsonata.jsonata import Jsonata
+
+    compiled = Jsonata.jsonata(expression)
+    results = []
+    for device in devices:
+        # `$meta` is a variable in the language, and a field of the Device in the service.
+        found = compiled.evaluate(device, {"meta": device.get("$meta")})
+        results.append(_plain(found))
+    return results
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Return a result as JSON has it: no functions, and no numbers that it cannot say."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 - NaN
+            raise ValueError("a number that JSON cannot hold")
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if depth > 200:
+        raise ValueError("the result is too deep")
+    if isinstance(value, dict):
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth + 1) for item in value]
+    if callable(value) or "jsonata" in type(value).__module__:
+        return None
+    raise TypeError(f"a result of type {type(value).__name__}")
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    main()
