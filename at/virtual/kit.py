@@ -95,6 +95,8 @@ class Session:
     """The search type and cell count of the measurement that runs."""
     measurement_timer: int = 0
     contexts: dict[int, tuple[str, str]] = field(default_factory=dict)
+    wifi_mode: int = 0
+    wifi_fields: int = 0x7FF
 
 
 class Kit:

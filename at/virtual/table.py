@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from at.virtual.families import clock, credentials, identity, keys, power
+from at.virtual.families import cells, clock, credentials, identity, keys, network, power, wifi
 from at.virtual.kit import Answer, Kit
 from at.virtual.request import Request
 
@@ -13,7 +13,10 @@ Handler = Callable[[Kit, Request], Answer]
 COMMANDS: Mapping[str, Handler] = {
     **identity.COMMANDS,
     **power.COMMANDS,
+    **network.COMMANDS,
+    **cells.COMMANDS,
     **clock.COMMANDS,
     **credentials.COMMANDS,
     **keys.COMMANDS,
+    **wifi.COMMANDS,
 }

@@ -1,0 +1,189 @@
+"""What the modem hears: +CESQ %CESQ %XMONITOR %NCELLMEAS %NCELLMEASSTOP %CONEVAL."""
+
+from __future__ import annotations
+
+from at.virtual.families import power
+from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.request import BadRequest, Form, Request
+from at.virtual.world import HeardCell
+
+DEFAULT, LAST_NEIGHBOUR_SEARCH, LAST_SEARCH = 0, 2, 5
+MOST_NEIGHBOURS = 17
+NO_ADVANCE = 65535
+# Seconds that a search takes, by its type; the wider ones take their time.
+_TAKES_S = (1.5, 3.0, 6.0, 4.0, 8.0, 12.0)
+_FIRST_WITH_TYPES = (1, 3, 4)
+
+
+def signal(kit: Kit, request: Request) -> Answer:
+    """+CESQ: of six fields the nRF91 knows the last two (3GPP TS 27.007 clause 8.69)."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    rsrq = rsrp = 255
+    heard = kit.heard()
+    if kit.active and heard:
+        rsrq, rsrp = heard[0].rsrq_index, heard[0].rsrp_index
+    return ok(f"+CESQ: 99,99,255,255,{rsrq},{rsrp}")
+
+
+def signal_notices(kit: Kit, request: Request) -> Answer:
+    """%CESQ: a subscription, never read."""
+    if request.form is not Form.SET:
+        raise BadRequest
+    kit.session.subscriptions.cesq = request.number(0, 0, 1)
+    if kit.session.subscriptions.cesq and kit.active and kit.heard():
+        power.notify_signal(kit)
+    return ok()
+
+
+def monitor(kit: Kit, request: Request) -> Answer:
+    """%XMONITOR: all about the serving cell, once registered."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    stat = kit.session.registration
+    heard = kit.heard()
+    if not kit.registered or not heard:
+        return ok(f"%XMONITOR: {stat}")
+    found, cell = heard[0], heard[0].cell
+    return ok(
+        f'%XMONITOR: {stat},"","","{cell.plmn}","{cell.tac:04X}",{power.access_technology(kit)},'
+        f'{cell.band},"{cell.eci:08X}",{cell.pci},{cell.earfcn},{found.rsrp_index},'
+        f'{found.snr_index},"","{power.ACTIVE_TIME}","{power.PERIODIC_UPDATE}","01001001"'
+    )
+
+
+def evaluate(kit: Kit, request: Request) -> Answer:
+    """%CONEVAL: how well the modem is connected."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    if not kit.active:
+        return ok("%CONEVAL: 7")
+    if "no-sim" in kit.faults:
+        return ok("%CONEVAL: 2")
+    heard = kit.heard()
+    if not heard:
+        return ok("%CONEVAL: 1")
+    if not kit.registered:
+        return ok("%CONEVAL: 6")
+    found, cell = heard[0], heard[0].cell
+    energy = 5 + (found.rsrp_dbm > -110) + (found.rsrp_dbm > -95)
+    return ok(
+        f"%CONEVAL: 0,{int(kit.session.connected)},{energy},{found.rsrp_index},"
+        f'{found.rsrq_index},{found.snr_index},"{cell.eci:08X}","{cell.plmn}",{cell.pci},'
+        f"{cell.earfcn},{cell.band},1,0,{max(-20, min(23, -found.rsrp_dbm - 90))},1,1,"
+        f"{round(15 - found.rsrp_dbm)}",
+        takes_s=kit.delay(0.3),
+    )
+
+
+def measure(kit: Kit, request: Request) -> Answer:
+    """%NCELLMEAS: OK at once, the result as a notice later; one at a time."""
+    if request.form not in {Form.RUN, Form.SET}:
+        raise BadRequest
+    search = count = 0
+    if request.form is Form.SET:
+        search = request.number(0, DEFAULT, LAST_SEARCH)
+        if search > LAST_NEIGHBOUR_SEARCH:
+            count = request.number(1, 2, 15)
+        if search and not kit.at_least(*_FIRST_WITH_TYPES):
+            return fail()
+    if not kit.active or kit.session.measurement is not None:
+        return fail()
+    kit.session.measurement = (search, count)
+    seconds = kit.delay(_TAKES_S[search])
+    kit.session.measurement_timer = kit.later(seconds, lambda: _measured(kit, status=0))
+    return ok()
+
+
+def stop_measuring(kit: Kit, request: Request) -> Answer:
+    """%NCELLMEASSTOP: the notice comes now, with what there is."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    if kit.session.measurement is not None:
+        kit.cancel(kit.session.measurement_timer)
+        kit.later(0.0, lambda: _measured(kit, status=2))
+    return ok()
+
+
+def _measured(kit: Kit, *, status: int) -> None:
+    if kit.session.measurement is None:
+        return
+    search, count = kit.session.measurement
+    kit.session.measurement = None
+    heard = kit.heard()
+    if status == 2:
+        heard = heard[: 1 + len(heard) // 3]
+    if not heard:
+        kit.notify("%NCELLMEAS: 1")
+    elif search <= LAST_NEIGHBOUR_SEARCH:
+        kit.notify(f"%NCELLMEAS: {status},{_neighbours(kit, heard)}")
+    else:
+        kit.notify(f"%NCELLMEAS: {status},{_global_ids(kit, heard[:count], heard[count:])}")
+
+
+def _neighbours(kit: Kit, heard: list[HeardCell]) -> str:
+    """Return the serving cell, its neighbours, and when the timing advance was measured."""
+    advance, advance_ms = _timing_advance(kit, heard[0])
+    fields = [
+        _identity(heard[0]),
+        str(advance),
+        _levels(heard[0]),
+        str(kit.uptime_ms),
+        *(
+            f"{_levels(found)},{_time_difference(found)}"
+            for found in heard[1 : MOST_NEIGHBOURS + 1]
+        ),
+        str(advance_ms),
+    ]
+    return ",".join(fields)
+
+
+def _global_ids(kit: Kit, cells: list[HeardCell], rest: list[HeardCell]) -> str:
+    """Return a block a cell. Of the serving one the neighbours without an id follow its block."""
+    blocks = []
+    for place, found in enumerate(cells):
+        serving = place == 0 and kit.registered
+        neighbours = rest[:5] if serving else []
+        advance, advance_ms = _timing_advance(kit, found) if serving else (NO_ADVANCE, 0)
+        fields = [
+            _identity(found),
+            str(advance),
+            str(advance_ms),
+            _levels(found),
+            str(kit.uptime_ms),
+            str(int(serving)),
+            str(len(neighbours)),
+            *(f"{_levels(other)},{_time_difference(other)}" for other in neighbours),
+        ]
+        blocks.append(",".join(fields))
+    return ",".join(blocks)
+
+
+def _identity(found: HeardCell) -> str:
+    return f'"{found.cell.eci:08X}","{found.cell.plmn}","{found.cell.tac:04X}"'
+
+
+def _levels(found: HeardCell) -> str:
+    return f"{found.cell.earfcn},{found.cell.pci},{found.rsrp_index},{found.rsrq_index}"
+
+
+def _time_difference(found: HeardCell) -> int:
+    """Milliseconds between the measurements of two cells: made up from the cell's number."""
+    return found.cell.pci % 21 - 10
+
+
+def _timing_advance(kit: Kit, found: HeardCell) -> tuple[int, int]:
+    """Return the advance and when it was measured: the network tells it to a registered modem."""
+    if not kit.registered:
+        return NO_ADVANCE, 0
+    return found.timing_advance, max(0, kit.uptime_ms - 120)
+
+
+COMMANDS = {
+    "+CESQ": signal,
+    "%CESQ": signal_notices,
+    "%XMONITOR": monitor,
+    "%CONEVAL": evaluate,
+    "%NCELLMEAS": measure,
+    "%NCELLMEASSTOP": stop_measuring,
+}
