@@ -18,10 +18,12 @@ class Command(Generic[T]):
     `timeout_s` is the time within which the final result must come, in seconds.
     `prefix` is what its body lines start with ("+CEREG"), "" where they carry none: it settles
     which lines are the answer and which are notices of the same name (`owns`).
+    `multiline` permits CR and LF within the quotes of its line, for PEM texts.
     """
 
     timeout_s: ClassVar[float] = 5.0
     prefix: ClassVar[str] = ""
+    multiline: ClassVar[bool] = False
 
     def encode(self) -> str:
         """Return the command line without its terminator. Raises UnsafeArgument."""

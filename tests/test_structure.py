@@ -25,7 +25,19 @@ PARTS = {
 BASE = {"config", "http", "retry", "errors", "auth", "call", "__init__"}
 # Modules of `at` that take bytes, times and answers as arguments, and never wait or open.
 IO_MODULES = {"asyncio", "socket", "serial", "serial_asyncio", "threading", "time", "pty", "select"}
-AT_IO = {"modem", "ports", "transport", "virtual", "pytest_plugin"}
+AT_IO = {
+    "link",
+    "modem",
+    "opening",
+    "payload",
+    "port_holder",
+    "ports",
+    "pytest_plugin",
+    "stream",
+    "transport",
+    "usb",
+    "virtual",
+}
 
 
 def modules(package: str) -> list[Path]:

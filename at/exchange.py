@@ -1,0 +1,246 @@
+"""One command in flight, paired with its answer; every line of the modem gets its owner. Pure.
+
+Live, `start()` says what was sent and `feed()` classifies what comes back. Offline
+(`Exchange(offline=True)`) nobody says what was sent: an echo does, or nothing; `finish()` ends it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from at.framing import Data, Framer, Line, Log, Overlong, Prompt
+from at.ownership import Owner, command_name, line_name, looks_like_notice, owner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from at.framing import Event
+
+_WORDS = frozenset(
+    ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")
+)
+_NUMBERED = re.compile(r"(\+CM[ES] ERROR|MODEM ERROR):\s*(.*)", re.DOTALL)
+_CONNECT = re.compile(r"CONNECT(?: .*)?")
+_ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
+_RESTARTS = frozenset({"Ready", "ready", "INIT ERROR", "Bootloader mode ready"})
+# Serial Modem cuts an echo at this many bytes; what is shorter is cut by accident.
+_ECHO_LIMIT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one command. `lines`: its body, without echo, notices and the final result.
+
+    `final` is "OK", "ERROR", "+CME ERROR", "+CMS ERROR" or another final word, None where the
+    input ended first; `code` its number, `text` what stood after it if that is no number.
+    """
+
+    lines: tuple[str, ...]
+    final: str | None
+    code: int | None = None
+    text: str = ""
+    command: str | None = field(default=None, compare=False)
+    """The command as far as it is known: as sent, or as echoed."""
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the modem did what was asked."""
+        return self.final == "OK" or (self.final or "").startswith("CONNECT")
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeLine:
+    """A line that came unasked. `context`: the last accepted command of that name."""
+
+    name: str
+    line: str
+    context: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """The command came back as it was typed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A line that belongs to nobody."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """The modem, or the firmware in front of it, started again; `text` is the line that says so."""
+
+    text: str
+
+
+Item = Answer | NoticeLine | Echo | Unknown | Restart | Log | Prompt | Overlong | Data
+
+
+def final_result(line: str) -> tuple[str, int | None, str] | None:
+    """Return final word, code and text of a line that ends an answer; None if it does not."""
+    if line in _WORDS:
+        return line, None, ""
+    if found := _NUMBERED.fullmatch(line):
+        word, rest = found.group(1), found.group(2).strip()
+        if rest.isascii() and rest.removeprefix("-").isdigit():
+            return word, int(rest), ""
+        return word, None, rest
+    if line.startswith("CONNECT") and _CONNECT.fullmatch(line):
+        return line, None, ""
+    return None
+
+
+class Exchange:
+    """Pairs the command in flight with its answer, and sorts everything else.
+
+    At most one command is in flight. After `abandon()` (a time-out, a cancel) the caller owes the
+    link a resynchronisation before the next `start()`: see at.resync.
+    """
+
+    def __init__(self, *, offline: bool = False) -> None:
+        self.framer = Framer()
+        self.framer.multiline = None if offline else ""
+        self.offline = offline
+        self.contexts: dict[str, str] = {}
+        """Name -> the last command of that name that was accepted."""
+        self._command: str | None = None
+        self._owner = Owner("", lambda _: True)
+        self._echo: list[str] = []
+        self._body: list[str] = []
+        self._named = False  # the body in progress holds a line with a name
+
+    @property
+    def in_flight(self) -> bool:
+        """Tell whether an answer is awaited."""
+        return self._command is not None
+
+    def start(self, command: str, owner: Owner | None = None, *, prompt: bool = False) -> None:
+        """Await the answer to `command`; `owner` says which lines are its own.
+
+        `prompt`: the modem will ask for text with ">".
+        """
+        self._command = command
+        self._owner = owner or owner_of(command)
+        self._echo = [line for line in command.splitlines() if line]
+        self._body = []
+        self.framer.multiline = self._owner.name
+        self.framer.expects_prompt = prompt
+
+    def abandon(self) -> list[Item]:
+        """Forget the command in flight and a line without end; return what was held back."""
+        items = [item for event in self.framer.drop_partial() for item in self._sort(event)]
+        return items + self.disown()
+
+    def disown(self) -> list[Item]:
+        """Forget the command in flight; its lines so far belong to nobody."""
+        items: list[Item] = [Unknown(line) for line in self._body]
+        self._idle()
+        return items
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """Yield what `data` completes, in order. Consume all of it before the next call."""
+        for event in self.framer.feed(data):
+            yield from self._sort(event)
+
+    def finish(self) -> Iterator[Item]:
+        """Yield what the end of the input completes: the last line, the answer in progress."""
+        for event in self.framer.finish():
+            yield from self._sort(event)
+        if self._body and not self._named and self._command is None:
+            for line in self._body:
+                yield Unknown(line)
+        elif self._body or (self.offline and self._command is not None):
+            yield Answer(tuple(self._body), None, command=self._command)
+        self._idle()
+
+    def _idle(self) -> None:
+        self._command = None
+        self._echo = []
+        self._body = []
+        self._named = False
+        self.framer.multiline = None if self.offline else ""
+        self.framer.expects_prompt = False
+
+    def _sort(self, event: Event) -> Iterator[Item]:
+        if isinstance(event, Line):
+            yield from self._line(event.text)
+        elif isinstance(event, Log) and event.text.startswith("*** Booting"):
+            yield event
+            yield self._restart(event.text)
+        else:
+            yield event
+
+    def _line(self, line: str) -> Iterator[Item]:
+        if self._echo and self._is_echo(line):
+            yield Echo(line)
+            return
+        waiting = self._command is not None or self.offline
+        if waiting and (final := final_result(line)):
+            yield self._answer(*final)
+        elif name := line_name(line):
+            yield from self._named_line(name, line)
+        elif line in _RESTARTS:
+            yield self._restart(line)
+        elif self.offline and _ECHO.fullmatch(line):
+            yield from self._offline_echo(line)
+        elif self._takes_bare_lines():
+            self._body.append(line)
+        else:
+            yield Unknown(line)
+
+    def _named_line(self, name: str, line: str) -> Iterator[Item]:
+        if self._command is not None:
+            own = name == self._owner.name and self._owner.owns(line)
+        else:
+            own = self.offline and not looks_like_notice(line) and not name.startswith("#X")
+        if own:
+            self._body.append(line)
+            self._named = True
+            return
+        yield NoticeLine(name, line, self.contexts.get(name))
+        if name == "#XMODEM" and "SHUTDOWN" not in line:
+            yield self._restart(line)
+
+    def _takes_bare_lines(self) -> bool:
+        return self.offline if self._command is None else self._owner.bare
+
+    def _answer(self, final: str, code: int | None, text: str) -> Answer:
+        command, lines = self._command, tuple(self._body)
+        if command is not None and final == "OK" and (name := command_name(command)):
+            self.contexts[name] = command
+        self._idle()
+        return Answer(lines, final, code, text, command)
+
+    def _restart(self, line: str) -> Restart:
+        self._idle()
+        self.contexts.clear()
+        return Restart(line)
+
+    def _is_echo(self, line: str) -> bool:
+        """Take the next line of the echo: whole, or cut where the modem's echo buffer ends."""
+        expected = self._echo[0]
+        if line == expected:
+            del self._echo[0]
+            return True
+        cut = expected.startswith(line) and (
+            len(line) >= _ECHO_LIMIT or (line[:2].upper() == "AT" and len(line) > 2)
+        )
+        lost = len(line) > 2 and expected.endswith(line) and len(line) >= len(expected) - 2
+        if cut or lost:
+            self._echo.clear()
+        return cut or lost
+
+    def _offline_echo(self, line: str) -> Iterator[Item]:
+        if self._body or self._command is not None:
+            yield Answer(tuple(self._body), None, command=self._command)
+        self.start(line)
+        self._echo = []
+        self.framer.multiline = self._owner.name or None
+        yield Echo(line)

@@ -1,0 +1,266 @@
+r"""From the bytes of a modem to lines, log lines and prompts. Knows no port, clock or command.
+
+Rules (ITU-T V.250 as the nRF91 firmwares live it): CR, LF and CR LF end a line; empty lines carry
+nothing; text in quotes may run over line ends; a Zephyr log line may stand between AT lines or
+cut one in two; a prompt has no line end. The same bytes give the same events however they are cut.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIMIT_BYTES = 64 * 1024
+_HEAD_BYTES = 80
+
+_COLOUR = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
+_SHELL_PROMPT = re.compile(rb"(?:[A-Za-z][\w.-]{0,20}:~\$ ?)+")
+_STAMP = rb"\[[0-9][0-9:., T-]{4,30}\] ?<(?:inf|wrn|err|dbg)> "
+_LOG_WITHIN = re.compile(_STAMP)
+# Log lines with and without time, boot banners, the lines of TF-M and of the boot loader, and what
+# agent.console lifts out of a console: chunk export lines and core dump lines.
+_LOG = re.compile(
+    _STAMP + rb"|<(?:inf|wrn|err|dbg)> |\*\*\* |[IWED]: |\[(?:INF|WRN|ERR|DBG|NOT|Sec Thread)\] "
+    rb"|--- \d+ messages dropped ---|#CD:|MC:|Booting TF-M|Attempting to boot |Booting from "
+)
+# A line that may hold text over several lines: a reply, a notice, or the echo of a command.
+_QUOTING = re.compile(rb"(?:[Aa][Tt])?[+%#*^$&!][A-Za-z0-9_]+[:=]")
+_FRESH = re.compile(rb"[+%#][A-Z][A-Z0-9_]*: ?")
+_FINAL = re.compile(rb"(?:OK|ERROR|\+CM[ES] ERROR:.*)")
+_EDGES = b"\x00\x0b\x0c "
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A whole line without its end. `mended`: a log line had cut it in two."""
+
+    text: str
+    mended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A line of the application's console: a log line, a banner, a chunk, a core dump line."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The modem waits for text (">")."""
+
+    text: str = ">"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlong:
+    """A line beyond the limit, dropped up to its end; `head` is how it began."""
+
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Raw bytes of an announced length; neighbours belong together."""
+
+    data: bytes
+
+
+Event = Line | Log | Prompt | Overlong | Data
+
+
+class Framer:
+    """Turns the bytes of a modem into events.
+
+    `expects_prompt`: a ">" at the start of a line is a prompt although no line end follows.
+    `multiline`: the name ("%CMNG") of the lines whose quoted text may run over line ends; "" for
+    none; None for any, where nobody knows which command is being answered.
+    """
+
+    def __init__(self, limit: int = LIMIT_BYTES) -> None:
+        self.limit = limit
+        self.expects_prompt = False
+        self.multiline: str | None = None
+        self._pending = bytearray()  # of the line that has no end yet
+        self._skipping = False  # of an overlong line
+        self._after_cr = False  # an LF that follows belongs to that CR
+        self._after_prompt = False  # a blank that follows belongs to the prompt
+        self._held = b""  # whole lines of a text whose quote is open
+        self._head = b""  # of a line that a log line cut
+        self._data_left = 0
+
+    def expect_data(self, size: int) -> None:
+        """Hand on the next `size` bytes as they are."""
+        self._data_left = size
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        """Yield the events that `data` completes. Consume all of it before the next call."""
+        while data:
+            if self._data_left:
+                taken = data[: self._data_left]
+                data = data[len(taken) :]
+                self._data_left -= len(taken)
+                yield Data(taken)
+                continue
+            data = self._begin(data)
+            if data[:1] == b">" and self.expects_prompt and not self._pending and not self._held:
+                self.expects_prompt, self._after_prompt = False, True
+                data = data[1:]
+                yield Prompt()
+                continue
+            pieces = data.splitlines(keepends=True)
+            data = b""
+            for number, piece in enumerate(pieces, 1):
+                yield from self._piece(piece)
+                if self._interrupts():
+                    data = b"".join(pieces[number:])
+                    break
+
+    def finish(self) -> Iterator[Event]:
+        """Yield what the end of the input completes: text held back, then the last line."""
+        pending = bytes(self._pending)
+        if pending.strip() == b">" and not self._held:
+            self._pending.clear()
+            yield Prompt()
+        elif pending:
+            self._pending.clear()
+            yield from self._line(pending, b"")
+        yield from self._release()
+        if self._head:
+            head, self._head = self._head, b""
+            yield Line(_text(head), mended=True)
+        self._skipping = self._after_cr = self._after_prompt = False
+
+    def drop_partial(self) -> Iterator[Event]:
+        """Forget the line that has no end yet; yield the whole lines held for an open quote."""
+        self._pending.clear()
+        self._data_left = 0
+        self.expects_prompt = False
+        yield from self._release()
+        self._head = b""
+
+    def _begin(self, data: bytes) -> bytes:
+        """Drop the one byte that belongs to the event before: LF after CR, blank after prompt."""
+        if self._after_prompt:
+            self._after_prompt = False
+            if data[:1] == b" ":
+                return data[1:]
+        elif self._after_cr and data[:1] == b"\n":
+            self._after_cr = False
+            if self._held:
+                self._held += b"\n"
+            return data[1:]
+        return data
+
+    def _interrupts(self) -> bool:
+        """Tell whether what follows is to be read in another way than as lines."""
+        return self._data_left > 0 or self.expects_prompt
+
+    def _piece(self, piece: bytes) -> Iterator[Event]:
+        last = piece[-1]
+        if last not in b"\r\n":
+            self._after_cr = False
+            if not self._skipping:
+                self._pending += piece
+                if len(self._pending) > self.limit:
+                    yield from self._overlong(bytes(self._pending[:_HEAD_BYTES]))
+                    self._skipping = True
+            return
+        self._after_cr = last == 13
+        body = piece.rstrip(b"\r\n")
+        if self._skipping:
+            self._skipping = False
+            return
+        end = piece[len(body) :]
+        if self._pending:
+            body = bytes(self._pending) + body
+            self._pending.clear()
+        if len(body) > self.limit:
+            yield from self._overlong(body[:_HEAD_BYTES])
+        else:
+            yield from self._line(body, end)
+
+    def _overlong(self, head: bytes) -> Iterator[Event]:
+        self._pending.clear()
+        yield from self._release()
+        self._head = b""
+        yield Overlong(_text(head))
+
+    def _line(self, body: bytes, end: bytes) -> Iterator[Event]:
+        if self._held:
+            yield from self._quoted(body, end)
+            return
+        if b"\x1b" in body:
+            body = _COLOUR.sub(b"", body)
+        if b":~$" in body and (prompt := _SHELL_PROMPT.match(body)):
+            body = body[prompt.end() :]
+        if self._head:
+            yield from self._mend(body, end)
+            return
+        body = body.strip(_EDGES)
+        if not body:
+            return
+        elif _LOG.match(body):
+            yield Log(_text(body))
+        elif b"> " in body and (log := _LOG_WITHIN.search(body)):
+            self._head = body[: log.start()]
+            yield Log(_text(body[log.start() :]))
+        elif body.count(b'"') & 1 and self._may_quote(body):
+            self._held = body + end
+        elif body == b">":
+            yield Prompt()
+        else:
+            yield Line(_text(body))
+
+    def _mend(self, body: bytes, end: bytes) -> Iterator[Event]:
+        """Join what follows a log line to the head that the log line cut off."""
+        if _LOG.match(body):
+            yield Log(_text(body))
+            return
+        head, self._head = self._head, b""
+        if _FRESH.match(body) or _FINAL.fullmatch(body):
+            # The rest of the head is lost: what follows stands for itself.
+            yield Line(_text(head), mended=True)
+            yield from self._line(body, end)
+        elif log := _LOG_WITHIN.search(body):
+            self._head = head + body[: log.start()]
+            yield Log(_text(body[log.start() :]))
+        else:
+            yield Line(_text((head + body).strip(_EDGES)), mended=True)
+
+    def _may_quote(self, body: bytes) -> bool:
+        if self.multiline is None:
+            return _QUOTING.match(body) is not None
+        return bool(self.multiline) and body.startswith(self.multiline.encode() + b":")
+
+    def _quoted(self, body: bytes, end: bytes) -> Iterator[Event]:
+        """Take a line while a quote is open."""
+        if _LOG_WITHIN.match(body):
+            yield Log(_text(body))
+        elif _FRESH.match(body) or len(self._held) + len(body) > self.limit:
+            # It was a stray quote: no text of ours begins a line like an answer does.
+            yield from self._release()
+            yield from self._line(body, end)
+        elif (self._held + body).count(b'"') & 1:
+            self._held += body + end
+        else:
+            whole, self._held = self._held + body, b""
+            yield Line(_text(whole.strip(_EDGES)))
+
+    def _release(self) -> Iterator[Event]:
+        """Read the held lines as lines of their own: the quote was never closed."""
+        held, self._held = self._held, b""
+        if not held:
+            return
+        first, *rest = held.splitlines(keepends=True)
+        yield Line(_text(first.rstrip(b"\r\n")))
+        for line in rest:
+            yield from self._line(line.rstrip(b"\r\n"), b"\n")
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "backslashreplace")

@@ -1,0 +1,320 @@
+"""The link to one modem: turns, time limits, resynchronisation. Cancel-safe at every await."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from at import dialect as dialects
+from at import resync
+from at.dialect import Dialect, Terminator
+from at.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
+from at.exchange import Answer, Exchange, Item, NoticeLine, Restart, Unknown
+from at.framing import Prompt
+from at.ownership import Owner, command_name, looks_like_notice
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from at.transport.base import Transport
+
+_CTRL_Z = b"\x1a"
+
+
+class Link:
+    """One command in flight over a transport; everything else that arrives goes to `on_item`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        on_item: Callable[[Item], None],
+        on_lost: Callable[[LinkLost], None],
+    ) -> None:
+        self.transport = transport
+        self.dialect = Dialect.AT_HOST
+        self.terminator = Terminator.CR
+        self.after_restart: Callable[[], Awaitable[None]] | None = None
+        """Sets again, in the turn of the next command, what a restart has undone."""
+        self.restarts = 0
+        self.raw: bytearray | None = None
+        """While not None, collects every byte that arrives."""
+        self.in_data_mode = False
+        self._on_item = on_item
+        self._on_lost = on_lost
+        self._machine = Exchange()
+        self._debts = resync.Debts()
+        self._suspect = False
+        self._restarted = False
+        self._lost: LinkLost | None = None
+        self._busy = False
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._waiter: asyncio.Future[Answer] | None = None
+        self._payload: bytes | None = None
+        self._accept: Callable[[Answer], bool] | None = None
+        self._listening: tuple[str, Owner] = ("AT", Owner("", lambda _: True))
+        self._loop: asyncio.AbstractEventLoop
+
+    async def open(self) -> None:
+        """Open the transport. Raises PortError."""
+        self._loop = asyncio.get_running_loop()
+        await self.transport.open(self)
+
+    async def close(self) -> None:
+        """Close the transport; who still waits gets LinkLost."""
+        await self.transport.close()
+        self.connection_lost(None)
+
+    # --- what the transport calls
+
+    def data_received(self, data: bytes) -> None:
+        """Sort what arrived. A failure within ends the link by name: nobody is left waiting."""
+        try:
+            if self.raw is not None:
+                self.raw += data
+            for item in self._machine.feed(data):
+                self._take(item)
+        except Exception as error:  # noqa: BLE001 - every waiter must learn it, whatever it was
+            self._fail(LinkLost(f"{self.transport.name}: the reader failed: {error!r}"), error)
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Fail whoever waits, at once."""
+        what = f"lost: {reason}" if reason else "closed"
+        self._fail(LinkLost(f"{self.transport.name} was {what}"), reason)
+
+    # --- what the modem calls
+
+    async def ask(
+        self,
+        line: str,
+        *,
+        owner: Owner | None = None,
+        timeout_s: float,
+        payload: bytes | None = None,
+    ) -> Answer:
+        """Send a checked command line when its turn comes; return its answer.
+
+        `payload` follows at the modem's prompt. Raises CommandTimeout, ModemReset, LinkLost,
+        NoAnswer.
+        """
+        if self._busy or self._queue:
+            await self._turn()
+        self._busy = True
+        try:
+            if self._lost or self._suspect or self._restarted:
+                await self.settle()
+            return await self._exchange(line, owner, timeout_s, payload)
+        finally:
+            self._pass_on()
+
+    async def occupy(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Run `work`, which uses `exchange()` and `settle()`, as one turn."""
+        if self._busy or self._queue:
+            await self._turn()
+        self._busy = True
+        try:
+            return await work()
+        finally:
+            self._pass_on()
+
+    async def settle(self) -> None:
+        """Make the link trustworthy: resynchronise, then set again what a restart has undone."""
+        if self._lost:
+            raise self._lost
+        if self._suspect:
+            await self._resynchronise()
+        if self._restarted:
+            self._restarted = False
+            try:
+                if self.after_restart:
+                    await self.after_restart()
+            except BaseException:
+                self._restarted = True
+                raise
+
+    async def exchange(self, line: str, timeout_s: float, owner: Owner | None = None) -> Answer:
+        """Send a command within a turn that the caller holds."""
+        return await self._exchange(line, owner, timeout_s, None)
+
+    def write(self, data: bytes) -> None:
+        """Write bytes within a turn that the caller holds. Raises LinkLost."""
+        if self._lost:
+            raise self._lost
+        self.transport.write(data)
+
+    def distrust(self) -> None:
+        """Have the link resynchronised before the next command."""
+        self._suspect = True
+
+    def forget(self) -> None:
+        """Owe nothing: the caller has made sure that no older answer can follow."""
+        self._suspect = self._restarted = False
+        self._debts.clear()
+
+    async def await_final(self, line: str, timeout_s: float, owner: Owner | None = None) -> Answer:
+        """Wait for an answer without sending anything."""
+        return await self._exchange(line, owner, timeout_s, None, send=False)
+
+    # --- turns
+
+    async def _turn(self) -> None:
+        ticket = self._loop.create_future()
+        self._queue.append(ticket)
+        try:
+            await ticket
+        except BaseException:
+            if ticket.cancelled():
+                self._queue.remove(ticket)
+            else:
+                self._pass_on()  # it was our turn already
+            raise
+
+    def _pass_on(self) -> None:
+        while self._queue:
+            ticket = self._queue.popleft()
+            if not ticket.done():
+                ticket.set_result(None)
+                return
+        self._busy = False
+
+    # --- one exchange
+
+    async def _exchange(
+        self,
+        line: str,
+        owner: Owner | None,
+        timeout_s: float,
+        payload: bytes | None,
+        *,
+        send: bool = True,
+    ) -> Answer:
+        if self._lost:
+            raise self._lost
+        waiter: asyncio.Future[Answer] = self._loop.create_future()
+        self._waiter = waiter
+        self._payload = payload
+        self._machine.start(line, owner, prompt=payload is not None)
+        timer = self._loop.call_later(timeout_s, self._expire, waiter, line, timeout_s)
+        try:
+            if send:
+                self.transport.write(dialects.written(self.dialect, self.terminator, line))
+            return await waiter
+        except BaseException:
+            if self._machine.in_flight:
+                self._suspect = True
+                self._debts.owe(line)
+                for item in self._machine.abandon():
+                    self._on_item(item)
+            raise
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    def _expire(self, waiter: asyncio.Future[Answer], line: str, timeout_s: float) -> None:
+        if not waiter.done():
+            name = command_name(line) or "AT"
+            waiter.set_exception(
+                CommandTimeout(
+                    f"{self.transport.name}: no answer to {name} within {timeout_s:g} s",
+                    hint="the modem may be busy: try again, or `cellagent modem check`",
+                )
+            )
+
+    def _take(self, item: Item) -> None:
+        waiter = self._waiter
+        if type(item) is Answer:
+            if self._accept is not None and not self._accept(item):
+                self._machine.start(*self._listening)
+            elif waiter is not None and not waiter.done():
+                waiter.set_result(item)
+            return
+        if isinstance(item, Prompt) and self._payload is not None:
+            payload, self._payload = self._payload, None
+            self.transport.write(payload + _CTRL_Z)
+        elif isinstance(item, Restart):
+            self._restart(item)
+        elif (
+            self._suspect
+            and isinstance(item, NoticeLine)
+            and self._debts.owes(item.name)
+            and not looks_like_notice(item.line)
+        ):
+            item = Unknown(item.line)  # a late answer's line
+        self._on_item(item)
+
+    def _restart(self, item: Restart) -> None:
+        self.restarts += 1
+        self._restarted = self._suspect = True
+        self.in_data_mode = False
+        self._debts.clear()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(
+                ModemReset(
+                    f"{self.transport.name}: the modem restarted ({item.text})",
+                    hint="whether the command took effect is unknown: read it back",
+                )
+            )
+
+    def _fail(self, error: LinkLost, cause: BaseException | None) -> None:
+        if self._lost is None:
+            error.__cause__ = cause
+            error.hint = "plug the kit in, then open the port again" if cause else ""
+            self._lost = error
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(self._lost)
+        for ticket in self._queue:
+            if not ticket.done():
+                ticket.set_result(None)  # its turn comes, and meets the loss
+        self._on_lost(self._lost)
+
+    # --- resynchronisation
+
+    async def _resynchronise(self) -> None:
+        for attempt in range(resync.ATTEMPTS):
+            for kick in resync.kicks(
+                attempt, self.terminator, self.dialect, data_mode=self.in_data_mode
+            ):
+                self.write(kick)
+                await self._listen("AT", resync.KICK_S, lambda _answer: True)
+            if await self._probe():
+                self._suspect = self.in_data_mode = False
+                self._debts.clear()
+                return
+        raise NoAnswer(
+            f"{self.transport.name}: the modem does not answer since a command was broken off",
+            hint="it may still be busy; else reset the kit",
+        )
+
+    async def _probe(self) -> bool:
+        """Send one probe; tell whether an answer came after which nothing older can follow."""
+        probe = self._debts.choose_probe()
+        self._debts.owe(probe)
+        self.write(dialects.written(self.dialect, self.terminator, probe))
+        return await self._listen(probe, resync.PROBE_S, self._debts.settled_by) is not None
+
+    async def _listen(
+        self, command: str, seconds: float, accept: Callable[[Answer], bool]
+    ) -> Answer | None:
+        """Return the next answer that `accept` takes; None if none came within `seconds`."""
+        if self._lost:
+            raise self._lost
+        self._listening = (command, Owner(command_name(command), lambda _: True, bare=False))
+        self._accept = accept
+        waiter: asyncio.Future[Answer] = self._loop.create_future()
+        self._waiter = waiter
+        self._machine.start(*self._listening)
+        timer = self._loop.call_later(seconds, _give_up, waiter)
+        try:
+            return await waiter
+        except (ModemReset, CommandTimeout):
+            return None
+        finally:
+            timer.cancel()
+            self._waiter = self._accept = None
+            for item in self._machine.disown():
+                self._on_item(item)
+
+
+def _give_up(waiter: asyncio.Future[Answer]) -> None:
+    if not waiter.done():
+        waiter.set_exception(CommandTimeout("nothing came"))

@@ -1,0 +1,243 @@
+"""A modem to talk to: typed commands, raw lines, notices, payloads; opened by its port's name."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from at import encoding
+from at.dialect import LONGEST_COMMAND, Dialect, Terminator
+from at.errors import AtError, CommandRejected, LinkLost
+from at.exchange import Answer, Item, NoticeLine
+from at.link import Link
+from at.notices import Dispatcher, Notice
+from at.opening import establish, transport_of
+from at.ownership import Owner, command_name
+from at.stream import Stream
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import AsyncIterator
+
+    from at.command import Command
+    from at.transport.base import Transport
+
+T = TypeVar("T")
+DEFAULT_TIMEOUT_S = 5.0
+
+
+class Modem:
+    """One modem over one transport. One command is in flight; the others wait their turn.
+
+    Made by `open_modem`, or by hand: `Modem(transport)`, `await modem.open()`.
+    """
+
+    def __init__(
+        self, transport: Transport, *, dialect: str = "auto", terminator: str = "auto"
+    ) -> None:
+        self._link = Link(transport, self._sort, self._on_lost)
+        self._link.after_restart = self._set_again
+        self._wanted = (dialect, terminator)
+        self._dispatcher = Dispatcher()
+        self._notices: list[Stream[Notice]] = []
+        self._consoles: list[Stream[Item]] = []
+        self._subscriptions: dict[str, str] = {}
+        self._cmee_before: int | None = None
+        self._again: asyncio.Task[None] | None = None
+        self._lost: LinkLost | None = None
+        self.unread_lines = 0
+        """Console lines that came while nobody listened to `lines()`."""
+
+    # --- life
+
+    async def open(self) -> None:
+        """Open the port, find out who answers and how, turn numbered errors on.
+
+        Raises PortError, NoAnswer.
+        """
+        await self._link.open()
+        try:
+            self._cmee_before = await establish(self._link, *self._wanted)
+            if self._cmee_before == 0:
+                await self._link.ask("AT+CMEE=1", timeout_s=DEFAULT_TIMEOUT_S)
+        except BaseException:
+            await self._link.close()
+            raise
+
+    async def close(self) -> None:
+        """Put CMEE back as it was found and close the port. Closing twice is harmless."""
+        if self._again is not None:
+            self._again.cancel()
+        try:
+            if self._cmee_before == 0 and self._lost is None:
+                self._cmee_before = None
+                with contextlib.suppress(AtError):  # the port closes all the same
+                    await self._link.ask("AT+CMEE=0", timeout_s=1.0)
+        finally:
+            await self._link.close()
+
+    @property
+    def name(self) -> str:
+        """The port, as a person would write it."""
+        return self._link.transport.name
+
+    @property
+    def dialect(self) -> Dialect:
+        """Who takes the command lines."""
+        return self._link.dialect
+
+    @property
+    def terminator(self) -> Terminator:
+        """What ends a command line."""
+        return self._link.terminator
+
+    @property
+    def restarts(self) -> int:
+        """How often the modem restarted since the port was opened."""
+        return self._link.restarts
+
+    # --- commands
+
+    async def send(self, command: Command[T], *, timeout_s: float | None = None) -> T:
+        """Send a typed command and return the value of its answer.
+
+        Raises CommandRejected where the modem says no, ParseError where the answer breaks its
+        grammar, UnsafeArgument before anything is sent; CommandTimeout, ModemReset, LinkLost,
+        NoAnswer.
+        """
+        line = self._checked(command.encode(), multiline=command.multiline)
+        answer = await self._link.ask(
+            line,
+            owner=Owner(command.prefix, command.owns, bare=not command.prefix),
+            timeout_s=command.timeout_s if timeout_s is None else timeout_s,
+        )
+        if answer.final != "OK":
+            raise rejection(line, answer)
+        return command.parse(answer.lines)
+
+    async def execute(
+        self,
+        line: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        multiline: bool = False,
+        payload: bytes | None = None,
+    ) -> Answer:
+        """Send a command line as it stands and return its answer, whether OK or not.
+
+        `multiline` permits CR and LF within its quotes; `payload` is the text for a command that
+        asks with a prompt. Raises as `send`, but for CommandRejected and ParseError.
+        """
+        line = self._checked(line, multiline=multiline)
+        return await self._link.ask(line, timeout_s=timeout_s, payload=payload)
+
+    async def subscribe(self, line: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """Send a subscription ("AT+CEREG=5"), and again after each restart of the modem.
+
+        A later subscription of the same name takes its place. Raises CommandRejected.
+        """
+        answer = await self.execute(line, timeout_s=timeout_s)
+        if not answer.ok:
+            raise rejection(line, answer)
+        self._subscriptions[command_name(line)] = line
+
+    async def transfer(
+        self, command: str, payload: bytes, *, done: str = "#XDATAMODE", timeout_s: float = 60.0
+    ) -> str:
+        """Send a command that answers OK and then takes raw bytes (#XDFUWRITE); send the bytes.
+
+        Returns the line called `done` that ends it. Within `timeout_s`, or CommandTimeout.
+        """
+        from at.payload import transfer  # few sessions carry payloads
+
+        with self.notices(done) as ends:
+            return await transfer(self._link, self._checked(command), payload, ends, timeout_s)
+
+    # --- what comes unasked
+
+    def notices(self, *wanted: type[Notice] | str, limit: int = 256) -> Stream[Notice]:
+        """Subscribe to notices by type or name ("+CEREG"); none named means all.
+
+        with modem.notices(RegistrationNotice) as notices:
+            async for notice in notices: ...
+        """
+
+        def leave(stream: Stream[Notice]) -> None:
+            self._dispatcher.remove(stream.queue)
+            self._notices.remove(stream)
+
+        stream: Stream[Notice] = Stream(limit, leave)
+        self._dispatcher.add(stream.queue, *wanted)
+        self._notices.append(stream)
+        if self._lost is not None:
+            stream.end(self._lost)
+        return stream
+
+    def lines(self, limit: int = 4096) -> Stream[Item]:
+        """Subscribe to the console: log lines, unknown lines, echoes, restarts."""
+        stream: Stream[Item] = Stream(limit, self._consoles.remove)
+        self._consoles.append(stream)
+        if self._lost is not None:
+            stream.end(self._lost)
+        return stream
+
+    # --- inside
+
+    def _checked(self, line: str, *, multiline: bool = False) -> str:
+        return encoding.check_line(line, multiline=multiline, longest=LONGEST_COMMAND[self.dialect])
+
+    def _sort(self, item: Item) -> None:
+        if type(item) is NoticeLine:
+            self._dispatcher.dispatch(item.name, item.line, item.context)
+            return
+        for stream in self._consoles:
+            stream.queue.put(item)
+        if not self._consoles:
+            self.unread_lines += 1
+
+    def _on_lost(self, error: LinkLost) -> None:
+        self._lost = error
+        for notices in self._notices:
+            notices.end(error)
+        for console in self._consoles:
+            console.end(error)
+
+    async def _set_again(self) -> None:
+        """Set what a restart has undone. Runs in the turn of the command that comes next."""
+        lines = list(self._subscriptions.values())
+        if self._cmee_before is not None:
+            lines.insert(0, "AT+CMEE=1")
+        for line in lines:
+            await self._link.exchange(line, DEFAULT_TIMEOUT_S)
+
+
+def rejection(line: str, answer: Answer) -> CommandRejected:
+    """Return the error of an answer that is not OK, with its meaning and the way out."""
+    final, name = answer.final or "", command_name(line) or "AT"
+    message, hint = _described(final, answer.code, answer.text)
+    return CommandRejected(
+        f"{name}: {message}", hint=hint, final=final, code=answer.code, text=answer.text
+    )
+
+
+def _described(final: str, code: int | None, text: str) -> tuple[str, str]:
+    del text
+    return (final if code is None else f"{final}: {code}"), ""
+
+
+@contextlib.asynccontextmanager
+async def open_modem(port: str, **options: Any) -> AsyncIterator[Modem]:
+    """Open the modem behind `port`; close it at the end.
+
+    `port`: "/dev/ttyACM0", "COM3", "serial:NUMBER", "tcp://HOST:PORT", "virtual:[STATEFILE]" or
+    "replay:FILE". Options: `baud` (115200), `dialect` ("auto", "at-host", "serial-modem",
+    "shell"), `terminator` ("auto", "cr", "lf", "crlf", "nul"). Raises PortError, NoAnswer.
+    """
+    dialect = options.pop("dialect", "auto")
+    terminator = options.pop("terminator", "auto")
+    modem = Modem(transport_of(port, **options), dialect=dialect, terminator=terminator)
+    await modem.open()
+    try:
+        yield modem
+    finally:
+        await modem.close()

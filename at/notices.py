@@ -1,0 +1,92 @@
+"""What the modem says unasked: the base of every typed notice, its parsers, its subscribers.
+
+A family of commands declares its notices beside its commands and registers a parser by name:
+
+    at.notices.register("+CSCON", parse_connection_notice)
+
+A parser takes the line and the text of the last command of the same name that the modem accepted
+("AT%NCELLMEAS=3,5", None if there was none), for the notices whose shape depends on it. It returns
+a subclass of `Notice` or raises ParseError: then subscribers get the `Malformed` notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from at.errors import ParseError
+
+if TYPE_CHECKING:
+    from at.queues import BoundedQueue
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A line that the modem sent unasked; `name` is what stands before its colon ("+CEREG")."""
+
+    name: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed(Notice):
+    """A notice that breaks its grammar; no part of it is used. `error` says where."""
+
+    error: str
+
+
+Parser = Callable[[str, str | None], Notice]
+_parsers: dict[str, Parser] = {}
+
+
+def register(name: str, parser: Parser) -> None:
+    """Make `parser` read the notices called `name` ("+CEREG"). The last registration holds."""
+    _parsers[name] = parser
+
+
+def parse(name: str, line: str, context: str | None = None) -> Notice:
+    """Return the typed notice of `line`; a plain `Notice` where no parser knows its name."""
+    parser = _parsers.get(name)
+    if parser is None:
+        return Notice(name, line)
+    try:
+        return parser(line, context)
+    except ParseError as error:
+        return Malformed(name, line, str(error))
+
+
+class Dispatcher:
+    """Hands each notice to the queues that asked for its name or type, in constant time."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[type[Notice] | str, list[BoundedQueue[Notice]]] = {}
+        self.unclaimed = 0
+        """Notices that nobody had asked for."""
+
+    def add(self, queue: BoundedQueue[Notice], *keys: type[Notice] | str) -> None:
+        """Deliver what has one of the names or types `keys` to `queue`; no keys mean all."""
+        for key in keys or (Notice,):
+            self._by_key.setdefault(key, []).append(queue)
+
+    def remove(self, queue: BoundedQueue[Notice]) -> None:
+        """Deliver nothing more to `queue`."""
+        for key, queues in list(self._by_key.items()):
+            if queue in queues:
+                queues.remove(queue)
+            if not queues:
+                del self._by_key[key]
+
+    def dispatch(self, name: str, line: str, context: str | None) -> None:
+        """Put the notice into each queue that asked for it, once."""
+        if not self._by_key:
+            self.unclaimed += 1
+            return
+        notice = parse(name, line, context)
+        queues = list(self._by_key.get(name, ()))
+        for kind in type(notice).__mro__[:-1]:
+            queues += [one for one in self._by_key.get(kind, ()) if one not in queues]
+        for queue in queues:
+            queue.put(notice)
+        if not queues:
+            self.unclaimed += 1

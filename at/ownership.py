@@ -1,0 +1,113 @@
+"""Whose line it is: the reply of the command in flight, or a notice of the same name.
+
+The rules are those of 3GPP TS 27.007 read replies: they carry `<n>` in front, their notices do
+not; and of the nRF91 manual's subscriptions, which answer nothing but OK.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+NAME = re.compile(r"[+%#*^$&!][A-Za-z0-9_]+")
+_COMMAND_NAME = re.compile(r"\s*[Aa][Tt]\s*([+%#*^$&!][A-Za-z0-9_]+)")
+
+# Names that only ever come unasked.
+NOTICES_ONLY = frozenset(
+    {
+        *("%CESQ", "%NCELLMEAS", "%XMODEMSLEEP", "%XT3412", "%MDMEV", "%XTIME", "%RAI"),
+        *("%XVBATLOWLVL", "%XPOFWARN", "+CGEV", "+CNEC_ESM", "+CNEC_EMM", "+CEDRXP"),
+        *("+CMT", "+CMTI", "+CDS", "#XMODEM", "#XDATAMODE", "#XDFU", "#XGNSSPOS"),
+    }
+)
+# Names whose read reply has `<n>,` in front, and which come unasked without it.
+REGISTRATIONS = frozenset({"+CEREG", "+CREG", "+CGREG", "+C5GREG"})
+
+
+def line_name(line: str) -> str:
+    """Return what stands before the colon of a reply or notice ("+CEREG"), "" if nothing does."""
+    if line[:1] not in "+%#*^$&!" or not line:
+        return ""
+    name = line[: line.find(":")] if ":" in line else ""
+    return name if name and name[1:].replace("_", "").isalnum() else ""
+
+
+def command_name(command: str) -> str:
+    """Return the name of a command line ("+CEREG" of "AT+CEREG?"), "" if it has none."""
+    found = _COMMAND_NAME.match(command)
+    return found.group(1).upper() if found else ""
+
+
+def fields(line: str) -> list[str]:
+    """Return the fields after the colon, as they stand; commas in quotes do not separate."""
+    parts: list[str] = []
+    for number, piece in enumerate(line.partition(":")[2].split('"')):
+        if number % 2:
+            parts[-1] += f'"{piece}"'
+            continue
+        first, *rest = piece.split(",")
+        parts[-1:] = [(parts[-1] if parts else "") + first]
+        parts += rest
+    return [part.strip() for part in parts]
+
+
+def is_registration_reply(line: str) -> bool:
+    """Tell the reply of AT+CEREG? and its like: its second field is an integer without quotes."""
+    parts = fields(line)
+    return len(parts) > 1 and parts[1].isdigit()
+
+
+def is_connection_reply(line: str) -> bool:
+    """Tell the reply of AT+CSCON?: its second field is a mode (0 or 1), not a state (7)."""
+    parts = fields(line)
+    return len(parts) > 1 and parts[1] in {"0", "1"}
+
+
+def looks_like_notice(line: str) -> bool:
+    """Tell a line that can only be a notice, although nobody knows what was asked."""
+    name = line_name(line)
+    if name in REGISTRATIONS:
+        return not is_registration_reply(line) and "(" not in line
+    if name == "+CSCON":
+        return not is_connection_reply(line) and "(" not in line
+    return name in NOTICES_ONLY
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Which lines belong to a command: those of `name` that `owns` accepts.
+
+    `bare`: lines without a name belong to it, too ("mfw_nrf9160_1.3.5").
+    """
+
+    name: str
+    owns: Callable[[str], bool]
+    bare: bool = True
+
+
+def owner_of(command: str) -> Owner:
+    """Return the owner of the answer to a command that is known by its text alone."""
+    text = command.partition(";")[2] if command_name(command) == "%XSUDO" else ""
+    name = command_name(f"AT{text}" if text else command)
+    tail = command.rstrip()
+    if tail.endswith("=?"):
+        return Owner(name, _any)
+    if tail.endswith("?"):
+        if name in REGISTRATIONS:
+            return Owner(name, is_registration_reply)
+        if name == "+CSCON":
+            return Owner(name, is_connection_reply)
+        return Owner(name, _any)
+    subscribes = name in REGISTRATIONS or name in {"+CSCON", "%XSIM", "+CIND"}
+    if name in NOTICES_ONLY or (subscribes and "=" in tail):
+        return Owner(name, _none)
+    return Owner(name, _any)
+
+
+def _any(_line: str) -> bool:
+    return True
+
+
+def _none(_line: str) -> bool:
+    return False

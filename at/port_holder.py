@@ -1,0 +1,99 @@
+"""Why a port cannot be opened: who holds it, which group may open it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from at.errors import PortBusy, PortError, PortForbidden, PortNotFound
+
+_ANOTHER = "another user's process"
+
+
+def opening_error(name: str, device: str, error: Exception) -> PortError:
+    """Return the error of our own for what opening `device` raised."""
+    code = getattr(error, "errno", None)
+    shown = name if name == device else f"{name} ({device})"
+    if code in {errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK} or "exclusively lock" in str(error):
+        holder = holder_of(device)
+        return PortBusy(
+            f"{shown} is in use by {holder}",
+            hint="close that program" if "ModemManager" not in holder else _modem_manager_hint(),
+            holder=holder,
+        )
+    if code in {errno.EACCES, errno.EPERM} or "PermissionError" in str(error):
+        group = group_of(device)
+        if os.name == "nt":
+            # Windows says "access denied" for a port that another program has open.
+            return PortBusy(f"{shown} is in use or forbidden", holder=_ANOTHER)
+        return PortForbidden(
+            f"no permission to open {shown}",
+            hint=f"join the group that may: `sudo usermod -aG {group} $USER`, then log in again"
+            if group
+            else "ask the administrator for access",
+            group=group,
+        )
+    if code in {errno.ENOENT, errno.ENODEV, errno.ENXIO} or "FileNotFoundError" in str(error):
+        return PortNotFound(
+            f"there is no port {shown}", hint="is it plugged in? `cellagent ports` lists them"
+        )
+    return PortError(f"{shown} cannot be opened: {error}")
+
+
+def holder_of(device: str, proc: Path = Path("/proc")) -> str:
+    """Return who has `device` open: "NAME (PID n)", or "another user's process"."""
+    try:
+        wanted = Path(device).stat().st_rdev
+    except OSError:
+        return _ANOTHER
+    hidden = ""
+    for process in proc.glob("[0-9]*"):
+        if process.name == str(os.getpid()):
+            continue
+        try:
+            handles = list((process / "fd").iterdir())
+        except OSError:
+            if _process_name(process) == "ModemManager":
+                hidden = f"ModemManager, perhaps (PID {process.name})"
+            continue
+        if any(_is_device(handle, wanted) for handle in handles):
+            return f"{_process_name(process)} (PID {process.name})"
+    return hidden or _own_holder(wanted, proc) or _ANOTHER
+
+
+def group_of(device: str) -> str:
+    """Return the name of the group that owns `device`, "" where there is none."""
+    try:
+        import grp
+
+        return grp.getgrgid(Path(device).stat().st_gid).gr_name
+    except (ImportError, OSError, KeyError):
+        return ""
+
+
+def _own_holder(wanted: int, proc: Path) -> str:
+    try:
+        handles = list((proc / "self" / "fd").iterdir())
+    except OSError:
+        return ""
+    held = any(_is_device(handle, wanted) for handle in handles)
+    return f"this program (PID {os.getpid()})" if held else ""
+
+
+def _is_device(handle: Path, wanted: int) -> bool:
+    try:
+        return handle.stat().st_rdev == wanted
+    except OSError:
+        return False
+
+
+def _process_name(process: Path) -> str:
+    try:
+        return (process / "comm").read_text().strip()
+    except OSError:
+        return "a process"
+
+
+def _modem_manager_hint() -> str:
+    return "`sudo systemctl stop ModemManager`, or a udev rule with ID_MM_DEVICE_IGNORE"

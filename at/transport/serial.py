@@ -1,0 +1,228 @@
+"""A serial port by pyserial and pyserial-asyncio; pyserial's traps end here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import serial
+import serial_asyncio
+
+from at.errors import LinkLost
+from at.port_holder import opening_error
+from at.usb import resolve
+
+if TYPE_CHECKING:
+    from at.transport.base import Receiver, Transport
+
+_CLOSE_S = 0.5
+_READ_BYTES = 64 * 1024
+
+
+def termios_error() -> type[Exception]:
+    """Return what modem-line and buffer calls raise beside OSError."""
+    if os.name != "posix":
+        return OSError
+    import termios
+
+    return termios.error
+
+
+def serial_transport(name: str, *, baud: int = 115200, rtscts: bool | None = None) -> Transport:
+    """Return the transport for a serial port on this system; `name` may be "serial:NUMBER".
+
+    `rtscts`: hardware flow control; None means on where the kit is known to have it.
+    """
+    if sys.platform == "win32":
+        from at.transport.threaded import ThreadedSerialTransport
+
+        return ThreadedSerialTransport(name, baud=baud, rtscts=rtscts)
+    return SerialTransport(name, baud=baud, rtscts=rtscts)
+
+
+class PortHandle(serial.Serial):
+    """A serial port that keeps what had arrived before it was opened: a boot banner, a notice."""
+
+    def _reset_input_buffer(self) -> None:
+        """Keep the bytes: pyserial's open() would throw them away."""
+
+
+def open_handle(name: str, *, baud: int, rtscts: bool | None, timeout: float = 0) -> PortHandle:
+    """Open a port for this process alone. Raises PortNotFound, PortBusy, PortForbidden.
+
+    flock keeps out other programs that ask (pyserial, picocom), TIOCEXCL those that do not.
+    """
+    device, flow = resolve(name, rtscts)
+    handle = PortHandle()
+    handle.port = device
+    handle.baudrate = baud
+    handle.rtscts = flow
+    handle.timeout = timeout
+    handle.write_timeout = timeout
+    if os.name == "posix":
+        handle.exclusive = True
+    try:
+        handle.open()
+        if os.name == "posix":
+            import fcntl
+            import termios
+
+            fcntl.ioctl(handle.fileno(), termios.TIOCEXCL)
+    except (OSError, ValueError, termios_error()) as error:
+        handle.close()
+        raise opening_error(name, device, error) from error
+    return handle
+
+
+def release_handle(handle: PortHandle) -> None:
+    """Give the port back; it may be gone already."""
+    if os.name == "posix" and handle.is_open:
+        import fcntl
+        import termios
+
+        with contextlib.suppress(OSError, termios.error):  # an unplugged port holds nobody off
+            fcntl.ioctl(handle.fileno(), termios.TIOCNXCL)
+
+
+class SerialTransport:
+    """A serial port on the event loop."""
+
+    def __init__(self, name: str, *, baud: int = 115200, rtscts: bool | None = None) -> None:
+        self._name = name
+        self._baud = baud
+        self._rtscts = rtscts
+        self._handle: PortHandle | None = None
+        self._protocol: _Protocol | None = None
+        self._port: _Port
+
+    @property
+    def name(self) -> str:
+        """The port as it was named."""
+        return self._name
+
+    async def open(self, receiver: Receiver) -> None:
+        """Open the port; push what is there and what comes. Raises PortError."""
+        self._handle = open_handle(self._name, baud=self._baud, rtscts=self._rtscts)
+        self._protocol = _Protocol(receiver)
+        self._port = _Port(asyncio.get_running_loop(), self._protocol, self._handle)
+
+    def write(self, data: bytes) -> None:
+        """Write at once what the driver takes; the rest when it has room. Raises LinkLost."""
+        handle, protocol = self._handle, self._protocol
+        if handle is None or protocol is None or protocol.closed.is_set():
+            raise LinkLost(f"{self._name} is closed")
+        assert handle.fd is not None
+        if not self._port.get_write_buffer_size():
+            # pyserial-asyncio would wait a turn of the loop before its first try.
+            try:
+                taken = os.write(handle.fd, data)
+            except (BlockingIOError, InterruptedError):
+                taken = 0
+            except OSError as error:
+                self._port._abort(error)
+                raise LinkLost(f"{self._name} was lost: {error.strerror}") from error
+            if taken == len(data):
+                return
+            data = data[taken:]
+        self._port.write(data)
+
+    async def drain(self) -> None:
+        """Wait until most of what was written has left for the driver. Raises LinkLost."""
+        protocol = self._protocol
+        if protocol is not None:
+            await protocol.writable.wait()
+        if protocol is None or protocol.closed.is_set():
+            raise LinkLost(f"{self._name} is closed")
+
+    async def close(self) -> None:
+        """Close within half a second or so, even where the far end has stopped reading."""
+        handle, self._handle = self._handle, None
+        protocol, self._protocol = self._protocol, None
+        if handle is None or protocol is None:
+            return
+        release_handle(handle)
+        if not protocol.closed.is_set():
+            self._port.close()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await protocol.closed.wait()
+        self._port.abort()
+        await protocol.closed.wait()
+
+
+class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
+    """pyserial-asyncio's transport without its habits that hurt a driver.
+
+    It ends once, it names every way in which a port can go, it does not wait for the far end on
+    the loop's thread (tcdrain), and it reads what there is with one call.
+    """
+
+    _serial: Any
+    _over = False
+
+    def _read_ready(self) -> None:
+        try:
+            data = os.read(self._serial.fd, _READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._abort(error)
+            return
+        if data:
+            self._protocol.data_received(data)
+        else:
+            self._abort(OSError("the far end hung up"))
+
+    def _write_ready(self) -> None:
+        try:
+            super()._write_ready()
+        except (OSError, AttributeError) as error:
+            self._abort(error if isinstance(error, OSError) else None)
+
+    def _fatal_error(self, exc: Exception, message: str = "") -> None:
+        del message
+        self._abort(exc)
+
+    def _close(self, exc: Exception | None = None) -> None:
+        if self._serial is not None and not self._over:
+            super()._close(exc)
+
+    def _abort(self, exc: Exception | None) -> None:
+        if self._serial is not None and not self._over:
+            self._over = True
+            super()._abort(exc)
+
+    def _call_connection_lost(self, exc: Exception | None) -> None:
+        if self._serial is None:
+            return
+        self._over = True
+        port, self._serial = self._serial, None
+        with contextlib.suppress(OSError, termios_error()):
+            port.reset_output_buffer()  # close() waits for what a stuck far end leaves there
+        with contextlib.suppress(OSError):
+            port.close()
+        self._write_buffer.clear()
+        self._protocol.connection_lost(exc)
+
+
+class _Protocol(asyncio.Protocol):
+    def __init__(self, receiver: Receiver) -> None:
+        self.closed = asyncio.Event()
+        self.writable = asyncio.Event()
+        self.writable.set()
+        self._receiver = receiver
+        self.data_received = receiver.data_received  # type: ignore[method-assign]
+
+    def pause_writing(self) -> None:
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+        self.writable.set()
+        self._receiver.connection_lost(exc)

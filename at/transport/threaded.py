@@ -1,0 +1,144 @@
+"""A serial port with a reader thread: for systems whose ports no event loop can wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import TYPE_CHECKING
+
+import serial
+
+from at.errors import LinkLost
+from at.transport.serial import open_handle, release_handle, termios_error
+
+if TYPE_CHECKING:
+    from at.transport.base import Receiver
+    from at.transport.serial import PortHandle
+
+_WAIT_S = 0.2
+_CLOSE_S = 1.0
+_ERRORS = (OSError, serial.SerialException, TypeError, termios_error())
+
+
+class ThreadedSerialTransport:
+    """One thread waits for bytes, another writes them; both report to the event loop."""
+
+    def __init__(self, name: str, *, baud: int = 115200, rtscts: bool | None = None) -> None:
+        self._name = name
+        self._baud = baud
+        self._rtscts = rtscts
+        self._handle: PortHandle | None = None
+        self._receiver: Receiver | None = None
+        self._writing: list[bytes] = []
+        self._work = threading.Condition()
+        self._threads: list[threading.Thread] = []
+        self._closing = False
+        self._lost = False
+        self._empty: asyncio.Event
+        self._loop: asyncio.AbstractEventLoop
+
+    @property
+    def name(self) -> str:
+        """The port as it was named."""
+        return self._name
+
+    async def open(self, receiver: Receiver) -> None:
+        """Open the port and start the threads. Raises PortError."""
+        self._loop = asyncio.get_running_loop()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._handle = open_handle(
+            self._name, baud=self._baud, rtscts=self._rtscts, timeout=_WAIT_S
+        )
+        self._receiver = receiver
+        self._closing = self._lost = False
+        self._threads = [
+            threading.Thread(target=work, args=(self._handle,), daemon=True)
+            for work in (self._read, self._write)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes to the writing thread. Raises LinkLost once closed."""
+        if self._handle is None or self._lost:
+            raise LinkLost(f"{self._name} is closed")
+        self._empty.clear()
+        with self._work:
+            self._writing.append(data)
+            self._work.notify()
+
+    async def drain(self) -> None:
+        """Wait until the port has taken what was written. Raises LinkLost."""
+        await self._empty.wait()
+        if self._handle is None or self._lost:
+            raise LinkLost(f"{self._name} is closed")
+
+    async def close(self) -> None:
+        """Stop the threads and close, within a bounded time."""
+        handle, self._handle = self._handle, None
+        if handle is None:
+            return
+        with self._work:
+            self._closing = True
+            self._work.notify()
+        with contextlib.suppress(*_ERRORS):
+            handle.cancel_read()
+            handle.cancel_write()
+        for thread in self._threads:
+            await self._loop.run_in_executor(None, thread.join, _CLOSE_S)
+        release_handle(handle)
+        with contextlib.suppress(*_ERRORS):
+            handle.reset_output_buffer()
+        handle.close()
+        self._gone(None)
+
+    def _read(self, handle: PortHandle) -> None:
+        try:
+            while not self._closing:
+                data = handle.read(1)
+                if data:
+                    data += handle.read(handle.in_waiting)
+                    self._report(self._push, data)
+        except _ERRORS as error:
+            if not self._closing:
+                self._report(self._gone, error)
+
+    def _write(self, handle: PortHandle) -> None:
+        try:
+            while True:
+                with self._work:
+                    self._work.wait_for(lambda: self._writing or self._closing)
+                    if self._closing:
+                        return
+                    data = b"".join(self._writing)
+                    self._writing.clear()
+                while data and not self._closing:
+                    try:
+                        data = data[handle.write(data) or 0 :]
+                    except serial.SerialTimeoutException:
+                        continue  # the far end is slow: close() ends this
+                self._report(self._drained)
+        except _ERRORS as error:
+            if not self._closing:
+                self._report(self._gone, error)
+
+    def _report(self, call: object, *arguments: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended before us
+            self._loop.call_soon_threadsafe(call, *arguments)  # type: ignore[arg-type]
+
+    def _push(self, data: bytes) -> None:
+        if self._receiver is not None:
+            self._receiver.data_received(data)
+
+    def _drained(self) -> None:
+        if not self._writing:
+            self._empty.set()
+
+    def _gone(self, reason: Exception | None) -> None:
+        receiver, self._receiver = self._receiver, None
+        self._lost = True
+        self._empty.set()
+        if receiver is not None:
+            receiver.connection_lost(reason)
