@@ -6,8 +6,8 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent.call import Scheme
-from agent.config.redact import hide
 from agent.errors import ConfigError
+from agent.redact import hide
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,18 +19,21 @@ if TYPE_CHECKING:
 class Basic:
     """A user's own access to the observability service.
 
-    `warning` is never empty: a password is the whole account, a user key ends with the user.
+    `unattended` says that no person is there to log in again: a user's key is then warned of.
     """
 
     scheme: ClassVar[Scheme] = Scheme.BASIC
 
-    def __init__(self, email: str, secret: Secret, *, is_password: bool) -> None:
+    def __init__(
+        self, email: str, secret: Secret, *, is_password: bool, unattended: bool = False
+    ) -> None:
         if not email or ":" in email or not email.isprintable():
             raise ConfigError(f"account.email: {email!r} cannot be used to log in")
         pair = f"{email}:{secret.reveal()}".encode()
         self._header = f"Basic {b64encode(pair).decode('ascii')}"
         hide(self._header.removeprefix("Basic "))
         self._is_password = is_password
+        self._unattended = unattended
 
     def __repr__(self) -> str:
         return f"Basic({'password' if self._is_password else 'user API key'})"
@@ -43,6 +46,8 @@ class Basic:
                 "a password opens the whole account: use a user API key "
                 "(CELLAGENT_USER_API_KEY), or an organization auth token for machines"
             )
+        if not self._unattended:
+            return ""
         return (
             "a user API key stops working when its user leaves the organization: use an "
             "organization auth token (CELLAGENT_ORG_TOKEN) for machines"

@@ -32,6 +32,10 @@ class Credential(Protocol):
     def scheme(self) -> Scheme:
         """The kind of credential that this is."""
 
+    @property
+    def warning(self) -> str:
+        """What its user should know before it is used, "" where there is nothing."""
+
     async def headers(self, call: Call[Any]) -> Mapping[str, str]:
         """Return the headers that carry it for `call`. Raises CredentialError, at.AtError."""
 
@@ -43,14 +47,21 @@ class Credential(Protocol):
 
 
 class Keyring:
-    """The credentials at hand, at most one of each kind."""
+    """The credentials at hand, at most one of each kind.
 
-    def __init__(self, credentials: Iterable[Credential] = ()) -> None:
+    `prefer` goes before the order in which a call names the kinds that it takes.
+    """
+
+    def __init__(
+        self, credentials: Iterable[Credential] = (), *, prefer: Scheme | None = None
+    ) -> None:
+        self._prefer = prefer
         self._by_scheme = {credential.scheme: credential for credential in credentials}
 
     def with_(self, *credentials: Credential) -> Keyring:
         """Return a copy in which `credentials` stand in place of others of their kind."""
-        return Keyring({**self._by_scheme, **Keyring(credentials)._by_scheme}.values())
+        both = {**self._by_scheme, **Keyring(credentials)._by_scheme}
+        return Keyring(both.values(), prefer=self._prefer)
 
     def __contains__(self, scheme: Scheme) -> bool:
         return scheme in self._by_scheme
@@ -68,6 +79,8 @@ class Keyring:
                 f"{name} takes no {wanted.value}: it takes {right or 'no credential'}"
             )
         candidates = (wanted,) if wanted is not None else call.schemes
+        if wanted is None and self._prefer in call.schemes and self._prefer in self._by_scheme:
+            candidates = (self._prefer, *call.schemes)
         for scheme in candidates:
             if scheme is Scheme.NONE:
                 return None

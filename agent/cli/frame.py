@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent.cli.terminal import printable
+from agent.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -44,6 +45,13 @@ class AgentCommand(click.Command):
             _common("-v", "--verbose", "verbosity", count=True, help="Say more; -vv still more."),
         ]
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Send the log to standard error, then run the command."""
+        from agent.cli.logs import log_to_stderr
+
+        log_to_stderr(ctx.ensure_object(Options).verbosity)
+        return super().invoke(ctx)
+
 
 class AgentGroup(click.Group):
     """A group whose commands are `AgentCommand`s unless they say otherwise."""
@@ -70,8 +78,8 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Write progress or a warning on standard error, where it disturbs no program."""
-    sys.stderr.write(printable(text) + "\n")
+    """Write progress or a warning on standard error, without the secrets it may hold."""
+    sys.stderr.write(printable(redact(text)) + "\n")
     sys.stderr.flush()
 
 
@@ -115,7 +123,8 @@ def run_command_line(root: click.Command) -> int:
 
 def _fail(as_json: bool, code: int, kind: str, message: str, hint: str) -> int:
     if as_json:
-        emit({"error": {"exit": code, "kind": kind, "message": message, "try": hint}})
+        failure = {"exit": code, "kind": kind, "message": redact(message), "try": redact(hint)}
+        emit({"error": failure})
     else:
         note(f"cellagent: {message}")
         if hint:

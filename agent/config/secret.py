@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from agent.config.redact import HIDDEN, SHORTEST, hide
 from agent.errors import ConfigError
+from agent.redact import HIDDEN, SHORTEST, hide
 
 # What may stand in an HTTP header: visible ASCII. A line break would start another header.
 _ONE_LINE = re.compile(r"[\x21-\x7e]+")

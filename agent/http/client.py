@@ -6,6 +6,7 @@ import logging
 import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -33,6 +34,12 @@ MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _log = logging.getLogger(__name__)
+
+
+@lru_cache(maxsize=32)
+def _warn_once(warning: str) -> None:
+    """Log a credential's warning, once in the life of the process."""
+    _log.warning("%s", warning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,8 @@ class HttpClient:
         makes the credential.
         """
         credential = self.keyring.choose(call, scheme)
+        if credential is not None and credential.warning:
+            _warn_once(credential.warning)
         prepared = self._prepare(call)
         chosen = patience or self._patience
         try:

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent import redact as sink
+from agent.cli.logs import RedactingFormatter
 from agent.config import Secret, load
-from agent.config import redact as sink
-from agent.config.redact import RedactingFormatter, redact
 from agent.config.secrets import SECRETS
 from agent.config.write import set_secret
 from agent.errors import ConfigError, CredentialMissing
+from agent.redact import redact
 
 CANARY = "canary-5f1c9e-of-the-test"
 

@@ -6,7 +6,6 @@ token or a private key is hidden even if nobody ever registered it.
 
 from __future__ import annotations
 
-import logging
 import re
 from urllib.parse import quote
 
@@ -46,11 +45,3 @@ def redact(text: str) -> str:
     if _pattern is not None:
         text = _pattern.sub(HIDDEN, text)
     return _SHAPES.sub(HIDDEN, text)
-
-
-class RedactingFormatter(logging.Formatter):
-    """A log formatter whose whole output, traceback included, is redacted."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Format as the base class does, then redact."""
-        return redact(super().format(record))

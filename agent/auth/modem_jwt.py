@@ -1,0 +1,120 @@
+"""The device's own token, made by its modem (clauses D10.3, D10.5)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from uuid import UUID
+
+from agent.auth.jwt import LIFE_S, KeptToken, TokenClaims, check_claims, read_claims
+from agent.call import Scheme
+from agent.errors import CredentialError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agent.call import Call
+
+
+class AskModem(Protocol):
+    """Whoever can have a modem make a token (`AT%JWT`)."""
+
+    async def __call__(self, subject: str, life_s: int) -> str:
+        """Return an ES256 token that lives `life_s`; without `sub` where `subject` is ""."""
+
+
+class ModemJwt:
+    """Signs in the kit's name; the key never leaves the modem.
+
+    `device_id` is the id at the device cloud, "" for the modem's UUID. Only where the id is that
+    UUID is `sub` left out.
+    """
+
+    scheme: ClassVar[Scheme] = Scheme.DEVICE_JWT
+    warning: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        ask: AskModem,
+        device_id: str = "",
+        *,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ask = ask
+        self._now = now
+        self._configured_id = device_id
+        # An id that looks like a UUID may be the modem's own: its first token will tell.
+        self._subject = "" if _uuid(device_id) else device_id
+        self._uuid = ""
+        self._kept = KeptToken(self._make, monotonic=monotonic)
+
+    async def headers(self, call: Call[Any]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
+        """Return the Authorization header. Raises CredentialError, at.AtError."""
+        return {"authorization": f"Bearer {await self._kept.get()}"}
+
+    async def device_id(self) -> str:
+        """Return the id at the device cloud: what was configured, else the modem's UUID."""
+        if not self._configured_id:
+            await self._kept.get()
+        return self._configured_id or self._uuid
+
+    def forget(self) -> bool:
+        """Drop the token; the modem makes another."""
+        self._kept.drop()
+        return True
+
+    def advice(self, status: int) -> str:
+        """Return what to check after a refusal."""
+        if status != 401:
+            return ""
+        common = "is the device's public key registered (`cellagent device register-key`)?"
+        if self._subject:
+            return f"{common} The token's `sub` is {self._subject!r}: is that the device's id?"
+        return (
+            f"{common} The token has no `sub`, which is right only where the device's id is the "
+            "modem's UUID: else name the id in kit.device_id, or provision the kit again with a "
+            "certificate that uses the UUID"
+        )
+
+    async def _make(self) -> str:
+        token, claims = await self._asked()
+        if (
+            not self._subject
+            and self._configured_id
+            and not _same_uuid(claims, self._configured_id)
+        ):
+            self._subject = self._configured_id
+            token, claims = await self._asked()
+        if not self._subject and not _uuid(claims.uuid):
+            raise CredentialError(
+                "the modem's token names no device: neither `sub` nor a UUID in `iss`",
+                hint="name the device's id in kit.device_id",
+            )
+        self._uuid = claims.uuid
+        return token
+
+    async def _asked(self) -> tuple[str, TokenClaims]:
+        token = await self._ask(self._subject, LIFE_S)
+        claims = read_claims(token)
+        check_claims(claims, now=self._now())
+        if claims.audience is not None:
+            raise CredentialError("the modem's token has an `aud`, which a device's may not have")
+        if (claims.subject or "") != self._subject:
+            raise CredentialError(
+                f"the modem's token is for {claims.subject or 'nobody'!r}, "
+                f"asked for {self._subject or 'no subject'!r}"
+            )
+        return token, claims
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _same_uuid(claims: TokenClaims, device_id: str) -> bool:
+    found = _uuid(claims.uuid)
+    return found is not None and found == _uuid(device_id)
