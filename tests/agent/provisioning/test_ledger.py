@@ -1,0 +1,228 @@
+"""The ledger keeps every step, on SQLite and on a real PostgreSQL alike."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from postgres import postgres_cluster
+
+from agent.errors import UsageError
+from agent.provisioning.ledger import BoardBusy, Ledger, LedgerBusy, LedgerError, open_ledger
+
+UUID = "50503041-3633-4261-803d-1e2b8f70111a"
+OTHER = "50503041-3633-4261-803d-1e2b8f70222b"
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    with postgres_cluster() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "state" / "ledger.sqlite")
+    url: str = request.getfixturevalue("cluster")
+    name = f"ledger_{os.getpid()}_{abs(hash(request.node.name)) % 10**8}"
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return url.replace("/postgres?", f"/{name}?")
+
+
+def opened(address: str, station: str = "one") -> Ledger:
+    return open_ledger(address, station, now=lambda: NOW)
+
+
+@pytest.mark.contract("C10")
+def test_what_was_learned_is_there_after_the_ledger_was_closed(address: str) -> None:
+    ledger = opened(address)
+    ledger.claim(UUID, imei="350457791234567", slot="A1")
+    ledger.begin(UUID, "key")
+    ledger.finish(UUID, "key", "made on the modem", public_key="PEM")
+    ledger.conclude(UUID, "failed", "register", "the service said no", 2)
+    ledger.close()
+    ledger = opened(address)
+    record = ledger.board(UUID)
+    assert record is not None
+    assert (record.public_key, record.slot, record.outcome, record.writes) == (
+        "PEM",
+        "A1",
+        "failed",
+        2,
+    )
+    assert [(step.step, step.state) for step in ledger.steps(UUID)] == [
+        ("key", "begun"), ("key", "done"), ("register", "failed"),
+    ]  # fmt: skip
+    assert ledger.board(OTHER) is None
+    ledger.close()
+
+
+def test_a_step_that_was_begun_and_not_done_is_known(address: str) -> None:
+    ledger = opened(address)
+    ledger.claim(UUID)
+    assert not ledger.begun_and_not_done(UUID, "key")
+    ledger.begin(UUID, "key")
+    assert ledger.begun_and_not_done(UUID, "key")
+    ledger.finish(UUID, "key")
+    assert not ledger.begun_and_not_done(UUID, "key")
+    ledger.close()
+
+
+def test_one_board_on_two_ports_is_worked_on_once(address: str) -> None:
+    ledger = opened(address)
+    ledger.claim(UUID)
+    with pytest.raises(BoardBusy, match="two ports"):
+        ledger.claim(UUID)
+    ledger.release(UUID)
+    ledger.claim(UUID)
+    ledger.close()
+
+
+def test_writes_add_up_over_runs(address: str) -> None:
+    ledger = opened(address)
+    ledger.claim(UUID)
+    for writes in (3, 0):
+        ledger.conclude(UUID, "done", "restore", "", writes)
+    record = ledger.board(UUID)
+    assert record is not None
+    assert record.writes == 3
+    ledger.close()
+
+
+# Another station as a process of its own: it claims, says so, and waits to be killed.
+STATION = """
+import sys
+from agent.provisioning.ledger import open_ledger, BoardBusy
+ledger = open_ledger(sys.argv[1], "two")
+try:
+    ledger.claim(sys.argv[2]); print("claimed", flush=True)
+except BoardBusy as busy:
+    print(busy, flush=True); sys.exit(3)
+sys.stdin.read()
+"""
+
+
+def test_two_stations_never_have_one_board_and_a_dead_one_lets_go(cluster: str) -> None:
+    first = opened(cluster)
+    with subprocess.Popen(
+        [sys.executable, "-c", STATION, cluster, UUID],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as station:  # fmt: skip
+        assert station.stdout is not None
+        assert station.stdout.readline() == "claimed\n"
+        with pytest.raises(BoardBusy, match="station two"):
+            first.claim(UUID)
+        first.claim(OTHER)
+        station.kill()
+        station.wait()
+    # The server frees the lock when it notices the lost session; that is an event of its own.
+    for _ in range(1000):
+        try:
+            first.claim(UUID)
+            break
+        except BoardBusy:
+            os.sched_yield()
+    else:
+        pytest.fail("the dead station still has the board")
+    first.close()
+
+
+def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_waiting(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "ledger.sqlite")
+    first = opened(path)
+    first.claim(UUID)
+    with pytest.raises(LedgerBusy, match="another bench on this host"):
+        opened(path)
+    reader = open_ledger(path, "reader", writes=False)
+    assert [record.uuid for record in reader.boards()] == [UUID]
+    reader.close()
+    first.close()
+    opened(path).close()
+
+
+def test_the_file_is_private_from_the_first_moment(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        ledger = opened(str(tmp_path / "new" / "ledger.sqlite"))
+        ledger.claim(UUID)
+        ledger.close()
+    finally:
+        os.umask(before)
+    folder = tmp_path / "new"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for file in folder.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("postgresql://u:secret@localhost/x", "holds a password"),
+        ("postgresql://u@db.example.org/x", "without a verified connection"),
+        ("postgresql://u@/x?host=db.example.org", "without a verified connection"),
+        ("postgresql://u@db.example.org/x?sslmode=require", "without a verified connection"),
+        ("mysql://u@localhost/x", "is PostgreSQL, not mysql"),
+    ],
+)
+def test_an_unsafe_address_is_refused_and_never_repeats_a_secret(address: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        open_ledger(address, "one")
+    assert "secret" not in str(refused.value) + refused.value.hint
+
+
+def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(b"not a database, " * 100)
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        opened(str(path))
+    assert path.read_bytes() == b"not a database, " * 100
+
+
+def test_a_ledger_from_the_future_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    opened(str(path)).close()
+    import sqlite3
+
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(LedgerError, match="newer version"):
+        opened(str(path))
+
+
+def test_an_up_to_date_ledger_opens_without_alembic(tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger.sqlite")
+    opened(path).close()
+    code = (
+        "import sys; from agent.provisioning.ledger import open_ledger;"
+        f"open_ledger({path!r}, 'one').close(); sys.exit('alembic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_migrations_make_the_tables_that_the_code_uses(tmp_path: Path) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+    from sqlalchemy import create_engine
+
+    from agent.provisioning.ledger.schema import metadata
+
+    path = tmp_path / "ledger.sqlite"
+    opened(str(path)).close()
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    engine.dispose()
