@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,21 @@ from agent.cli.frame import AgentCommand, emit, options, run, say
 from agent.errors import RefusedByRule, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AsyncExitStack
+
     from at.virtual.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the ports of the kit are served."""
+
+    pty: str | None
+    tcp: str | None
+    console: str | None
+    companion: str | None
+    allow_remote: bool
 
 
 @click.command(
@@ -20,6 +35,8 @@ if TYPE_CHECKING:
 )
 @click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")
 @click.option("--tcp", metavar="HOST:PORT", help="Serve on TCP; port 0 takes any that is free.")
+@click.option("--console", metavar="PATH", help="A terminal for the application's console.")
+@click.option("--companion", metavar="PATH", help="A terminal for an ESP-AT that scans Wi-Fi.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
 @click.option("--model", default="", metavar="MODEL", help="nrf9160, nrf9161 (usual) or nrf9151.")
 @click.option("--firmware", default="", metavar="V", help="1.3.7, or mfw_nrf9160_1.3.7.")
@@ -34,6 +51,8 @@ if TYPE_CHECKING:
 def command(
     pty: str | None,
     tcp: str | None,
+    console: str | None,
+    companion: str | None,
     allow_remote: bool,
     state: str | None,
     cmd: tuple[str, ...],
@@ -53,53 +72,64 @@ def command(
         return
     if (pty is None) == (tcp is None):
         raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
-    run(_serve(Options(**kit), pty, tcp, allow_remote, state, cmd))  # type: ignore[arg-type]
+    places = Places(pty, tcp, console, companion, allow_remote)
+    run(_serve(Options(**kit), places, state, cmd))  # type: ignore[arg-type]
 
 
 async def _serve(
     kit: Options,
-    pty: str | None,
-    tcp: str | None,
-    allow_remote: bool,
+    places: Places,
     state: str | None,
     cmd: tuple[str, ...],
 ) -> int:
+    from contextlib import AsyncExitStack
+
     from agent.cli.serving import until_told_to_stop
     from at.virtual.modem import Port
     from at.virtual.options import OptionError
     from at.virtual.serving import Runner, make_modem
 
     try:
-        modem = make_modem(kit, state)
+        modem = make_modem(kit, state, console_apart=places.console is not None)
     except OptionError as error:
         raise UsageError(str(error), hint=error.hint) from error
     runner = Runner(modem, state)
-    if pty is not None:
-        from at.virtual.pty_server import PtyServer
+    async with AsyncExitStack() as stack:
+        stack.callback(runner.stop)
+        if places.tcp is not None:
+            from at.virtual.tcp_server import TcpServer
 
-        terminal = PtyServer(pty, runner.receive)
-        runner.attach(Port.AT, terminal.send)
+            server = TcpServer(runner.receive)
+            stack.push_async_callback(server.close)
+            await server.listen(*_address(places.tcp, places.allow_remote))
+            runner.attach(Port.AT, server.send)
+            port = server.port
+        else:
+            assert places.pty is not None
+            port = places.pty
+            runner.attach(Port.AT, _terminal(stack, port, runner.receive))
+        ready = {"ready": True, "port": port}
+        if places.console is not None:
+            sends = _terminal(stack, places.console, runner.receive_console)
+            runner.attach(Port.CONSOLE, sends)
+            ready["console"] = places.console
+        if places.companion is not None:
+            sends = _terminal(stack, places.companion, runner.receive_companion)
+            runner.companion_sends = sends
+            ready["companion"] = places.companion
         runner.start()
-        try:
-            emit({"ready": True, "port": pty})
-            return await until_told_to_stop(cmd, {"CELLAGENT_PORT": pty})
-        finally:
-            runner.stop()
-            terminal.close()
-    from at.virtual.tcp_server import TcpServer
+        emit(ready)
+        return await until_told_to_stop(cmd, {"CELLAGENT_PORT": port})
 
-    assert tcp is not None
-    host, port = _address(tcp, allow_remote)
-    server = TcpServer(runner.receive)
-    await server.listen(host, port)
-    runner.attach(Port.AT, server.send)
-    runner.start()
-    try:
-        emit({"ready": True, "port": server.port})
-        return await until_told_to_stop(cmd, {"CELLAGENT_PORT": server.port})
-    finally:
-        runner.stop()
-        await server.close()
+
+def _terminal(
+    stack: AsyncExitStack, path: str, received: Callable[[bytes], None]
+) -> Callable[[bytes], None]:
+    from at.virtual.pty_server import PtyServer
+
+    terminal = PtyServer(path, received)
+    stack.callback(terminal.close)
+    return terminal.send
 
 
 def _address(text: str, allow_remote: bool) -> tuple[str, int]:

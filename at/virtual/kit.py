@@ -48,6 +48,23 @@ class Answer:
     """Raw bytes follow the answer."""
 
 
+@dataclass(slots=True)
+class Update:
+    """Firmware that is being written: what kind, how large, and what of it is there."""
+
+    kind: int
+    size: int
+    data: bytearray = field(default_factory=bytearray)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A download that the kit asks of the world; `done` is given the bytes, None on a failure."""
+
+    url: str
+    done: Callable[[bytes | None], None]
+
+
 def ok(*lines: str, takes_s: float = 0.0) -> Answer:
     """Return an answer that ends in OK."""
     return Answer(lines, takes_s=takes_s)
@@ -95,6 +112,9 @@ class Session:
     """The search type and cell count of the measurement that runs."""
     measurement_timer: int = 0
     contexts: dict[int, tuple[str, str]] = field(default_factory=dict)
+    update: Update | None = None
+    fetching: bool = False
+    fota_kind: int = 0
     wifi_mode: int = 0
     wifi_fields: int = 0x7FF
 
@@ -121,8 +141,11 @@ class Kit:
         """Notices in the order in which they arose, taken away by the line's owner."""
         self.console: list[str] = []
         """Lines that the application printed, likewise."""
-        self.restart_wanted: str | None = None
-        """The lines of the reason, once a family wants the kit to restart."""
+        self.fetches: list[Fetch] = []
+        """Downloads that were asked for, taken away by whoever serves the kit."""
+        self.restart_wanted = False
+        self.bootloader_mode = False
+        self.bootloader_written = False
         self.position_hook: Position | None = None
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._cancelled: set[int] = set()
@@ -208,11 +231,50 @@ class Kit:
         action()
         return True
 
+    def restart_soon(self, seconds: float) -> None:
+        """Restart the kit in a while, once the answer is out."""
+
+        def want() -> None:
+            self.restart_wanted = True
+
+        self.later(self.delay(seconds), want)
+
     def restart(self) -> None:
         """Forget everything that a restart forgets; what was put off does not happen."""
         self._timers.clear()
         self._cancelled.clear()
         self.notices.clear()
-        self.restart_wanted = None
+        self.fetches.clear()
+        self.restart_wanted = False
         self.restarts += 1
+        saved = self.saved
+        if saved.pending_image:
+            if "update-reverted" in self.faults:
+                saved.fota_report = saved.fota_report and "5,3"
+            else:
+                saved.app_version, saved.image_sha256 = saved.pending_image, saved.pending_sha256
+            saved.pending_image = saved.pending_sha256 = ""
+        self._start_modem()
         self.session = Session(booted_at=self.now)
+
+    def restart_modem(self) -> None:
+        """Restart the modem alone: functional mode 0, nothing subscribed, no time."""
+        self._start_modem()
+        old = self.session
+        self.session = Session(booted_at=self.now, echo=old.echo, log=old.log)
+        self.report_update()
+
+    def _start_modem(self) -> None:
+        saved = self.saved
+        if saved.pending_modem:
+            if "update-reverted" in self.faults:
+                saved.fota_report = saved.fota_report and "5,3"
+            else:
+                saved.firmware = saved.pending_modem
+            saved.pending_modem = ""
+
+    def report_update(self) -> None:
+        """Say how an update from a URL ended, once after it was started."""
+        if self.saved.fota_report and not (self.saved.pending_image or self.saved.pending_modem):
+            report, self.saved.fota_report = self.saved.fota_report, ""
+            self.later(0.0, lambda: self.notify(f"#XFOTA: {report}"))

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from at.virtual.console import Console
+from at.virtual.families.firmware_update import BOOTLOADER_COMMANDS
 from at.virtual.kit import Answer, DataMode, Kit, fail, ok
 from at.virtual.line import LineReader, Typed
 from at.virtual.mischief import Mischief
@@ -53,7 +55,11 @@ class VirtualModem:
         given = self.kit.options
         self._dialect = given.dialect
         self._reader = LineReader(given.dialect, TERMINATORS[given.terminator])
+        self.console = Console(self.kit, logs=console_apart)
+        """The application; `console.crash()` crashes it at the next `advance`."""
+        self._shell = LineReader("shell", b"\r")
         self._mischief.begin(self)
+        self.console.begin()
 
     @property
     def next_at(self) -> float | None:
@@ -79,6 +85,21 @@ class VirtualModem:
             return  # its receiver is off while a command runs: what is sent then is lost
         self._inbox += data
         self._pump()
+
+    def receive_console(self, data: bytes, now: float) -> None:
+        """Take bytes that were typed at the console, if it has a port of its own."""
+        self.advance(now)
+        buffer = bytearray(data)
+        while not self._booting and buffer:
+            before = bytes(buffer)
+            typed = self._shell.take(buffer)
+            eaten = before[: len(before) - len(buffer)]
+            self._out[Port.CONSOLE] += self._echoed(eaten)
+            if typed is not None:
+                self.console.run(typed.text or "")
+                self._settle()
+                self._out[Port.CONSOLE] += PROMPT
+        self.advance(now)
 
     def _pump(self) -> None:
         while self._inbox and not self._busy:
@@ -127,7 +148,9 @@ class VirtualModem:
                 return None
             verb, _, rest = stripped.partition(" ")
             if verb != "at" or not rest:
-                self.print_raw(f"{verb}: command not found\r\n".encode("latin-1") + PROMPT)
+                self.console.run(stripped)
+                self._settle()
+                self.print_raw(PROMPT)
                 return None
             text = rest.strip().strip("'").replace("\n", "\n")
         if self._dialect == "serial-modem" and text[2:].upper() in {"E0", "E1"}:
@@ -142,6 +165,8 @@ class VirtualModem:
     def _dispatch(self, request: Request) -> Answer:
         handler = COMMANDS.get(request.name)
         if handler is None or (request.name[:1] == "#" and self._dialect != "serial-modem"):
+            return fail()
+        if self.kit.bootloader_mode and request.name not in BOOTLOADER_COMMANDS:
             return fail()
         return handler(self.kit, request)
 
@@ -183,10 +208,12 @@ class VirtualModem:
         if not (self._busy and self._dialect == "serial-modem"):
             self._flush_notices()
         self._flush_console()
-        if self.kit.restart_wanted is not None:
+        if self.kit.restart_wanted:
             self.restart()
 
     def _flush_notices(self) -> None:
+        if self._data is not None and self._dialect == "serial-modem":
+            return  # held back until the data mode ends
         for line in self.kit.notices:
             self.print_raw(self.notice(line))
         self.kit.notices.clear()
@@ -202,7 +229,7 @@ class VirtualModem:
         if self.console_apart:
             self._out[Port.CONSOLE] += text
         elif self._dialect != "serial-modem":  # whose logs go to its second UART
-            self._out[Port.AT] += text
+            self.print_raw(text)
 
     def print_raw(self, data: bytes) -> None:
         """Put bytes on the line, with what the faults make of them."""
@@ -251,6 +278,10 @@ class VirtualModem:
     def _booted(self) -> None:
         self._busy = self._booting = False
         if self._dialect == "serial-modem":
-            self.print_raw(b"Ready\r\n")
-        elif self._dialect == "shell":
+            mode = b"Bootloader mode ready" if self.kit.bootloader_mode else b"Ready"
+            self.print_raw(mode + b"\r\n")
+            self.kit.report_update()
+        self.console.begin()
+        self._settle()
+        if self._dialect == "shell":
             self.print_raw(PROMPT)

@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from at.virtual import state
+from at.virtual.companion import Companion
+from at.virtual.downloads import download
+from at.virtual.kit import Fetch
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import OptionError, Options
 
@@ -52,11 +55,14 @@ class Runner:
 
     def __init__(self, modem: VirtualModem, statefile: str | Path | None = None) -> None:
         self.modem = modem
+        self.companion = Companion(modem.kit)
+        self.companion_sends: Callable[[bytes], None] | None = None
         self._path = Path(statefile) if statefile else None
         self._stored = b""
         self._senders: dict[Port, Callable[[bytes], None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        self._downloads: set[asyncio.Task[None]] = set()
 
     def attach(self, port: Port, send: Callable[[bytes], None]) -> None:
         """Give the bytes that the kit prints on `port` to `send`."""
@@ -68,9 +74,27 @@ class Runner:
 
     def receive(self, data: bytes) -> None:
         """Give the modem bytes that were typed at its AT port."""
-        now = time.monotonic()
-        self.modem.receive(data, now)
+        self.modem.receive(data, time.monotonic())
         self.flush()
+
+    def receive_console(self, data: bytes) -> None:
+        """Give the application bytes that were typed at its console."""
+        self.modem.receive_console(data, time.monotonic())
+        self.flush()
+
+    def receive_companion(self, data: bytes) -> None:
+        """Give the companion bytes that were typed at its port."""
+        self.modem.advance(time.monotonic())
+        self.companion.receive(data)
+        answer = self.companion.data_to_send()
+        if answer and self.companion_sends is not None:
+            self.companion_sends(answer)
+
+    def crash(self) -> None:
+        """Crash the application now."""
+        self.modem.advance(time.monotonic())
+        self.modem.kit.later(0.0, self.modem.console.crash)
+        self._tick()
 
     def flush(self) -> None:
         """Store what changed, print what is due, come back when more is due."""
@@ -84,7 +108,21 @@ class Runner:
             send = self._senders.get(port)
             if data and send is not None:
                 send(data)
+        fetches = self.modem.kit.fetches
+        while fetches:
+            self._begin(fetches.pop(0))
         self._arm()
+
+    def _begin(self, fetch: Fetch) -> None:
+        work = self._loop.create_task(self._download(fetch))
+        self._downloads.add(work)
+        work.add_done_callback(self._downloads.discard)
+
+    async def _download(self, fetch: Fetch) -> None:
+        image = await download(fetch.url)
+        self.modem.advance(time.monotonic())
+        fetch.done(image)
+        self._tick()
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -104,3 +142,5 @@ class Runner:
             self._timer.cancel()
             self._timer = None
         self._senders.clear()
+        for work in self._downloads:
+            work.cancel()

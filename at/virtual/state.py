@@ -46,6 +46,9 @@ class Saved:
     """Version of an application image that is started at the next restart."""
     pending_modem: str = ""
     """Revision of a modem firmware that is started at the next restart."""
+    pending_sha256: str = ""
+    fota_report: str = ""
+    """What #XFOTA says once the new firmware runs, "" when there is nothing to say."""
     image_sha256: str = ""
     """SHA-256 of the application image that runs, "" for the one it came with."""
     writes: int = 0

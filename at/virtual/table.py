@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from at.virtual.families import cells, clock, credentials, identity, keys, network, power, wifi
+from at.virtual.families import (
+    cells,
+    clock,
+    credentials,
+    firmware_update,
+    identity,
+    keys,
+    network,
+    power,
+    serial_modem,
+    wifi,
+)
 from at.virtual.kit import Answer, Kit
 from at.virtual.request import Request
 
@@ -19,4 +30,6 @@ COMMANDS: Mapping[str, Handler] = {
     **credentials.COMMANDS,
     **keys.COMMANDS,
     **wifi.COMMANDS,
+    **serial_modem.COMMANDS,
+    **firmware_update.COMMANDS,
 }

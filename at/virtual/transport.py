@@ -67,6 +67,11 @@ class VirtualTransport:
         if receiver is not None:
             receiver.connection_lost(None)
 
+    def crash(self) -> None:
+        """Crash the application that passes the commands on, now."""
+        if self._runner is not None:
+            self._runner.crash()
+
     def _deliver(self, data: bytes) -> None:
         # Never from within write(): a real port does not answer while it is being written to.
         asyncio.get_running_loop().call_soon(self._pass_on, data)

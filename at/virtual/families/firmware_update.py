@@ -1,0 +1,186 @@
+"""Firmware for the kit: #XDFUINIT #XDFUWRITE #XDFUAPPLY over the UART, #XFOTA from a URL.
+
+An application image is checked as MCUboot does (header, SHA-256 of its TLVs) and started by the
+next #XRESET. A modem image is one that names a revision for this chip, such as
+"mfw_nrf91x1_2.0.3", anywhere in its bytes: the real ones are opaque. It is started by
+#XMODEMRESET or #XRESET; a full one passes through the bootloader mode.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+
+from at.virtual.kit import Answer, DataMode, Fetch, Kit, Update, fail, ok
+from at.virtual.request import BadRequest, Form, Request
+
+APPLICATION, DELTA, FULL, BOOTLOADER = range(4)
+_WRITTEN, _APPLIED = 1, 2
+_LARGEST = 16 * 1024 * 1024
+_LARGEST_PIECE = 65536
+
+_HEADER = struct.Struct("<IIHHIIBBHI")  # MCUboot's image_header
+_MAGIC = 0x96F3B83D
+_TLV = struct.Struct("<HH")
+_TLVS, _PROTECTED_TLVS, _SHA256_TLV = 0x6907, 0x6908, 0x10
+
+
+def initialize(kit: Kit, request: Request) -> Answer:
+    """#XDFUINIT."""
+    if request.form is Form.TEST:
+        return ok("#XDFUINIT: (0,1,2,3),<size>")
+    kind = request.number(0, APPLICATION, BOOTLOADER)
+    if kind == FULL:
+        kit.session.update = None
+        kit.bootloader_mode = True
+        kit.restart_soon(0.1)
+        return ok()
+    kit.session.update = Update(kind, request.number(1, 1, _LARGEST))
+    return ok(takes_s=kit.delay(0.2))
+
+
+def write(kit: Kit, request: Request) -> Answer:
+    """#XDFUWRITE: so many raw bytes follow the OK."""
+    if request.form is Form.TEST:
+        return ok("#XDFUWRITE: (0,1,2,3),<addr>,<len>")
+    kind = request.number(0, APPLICATION, BOOTLOADER)
+    address = request.number(1, 0, _LARGEST)
+    size = request.number(2, 1, _LARGEST_PIECE)
+    if kind == FULL and kit.bootloader_mode and kit.session.update is None:
+        kit.session.update = Update(FULL, _LARGEST)
+    update = kit.session.update
+    if update is None or update.kind != kind:
+        return fail()
+
+    def written(data: bytes) -> None:
+        good = address == len(update.data) and address + len(data) <= update.size
+        if good:
+            update.data += data
+        kit.notify("#XDATAMODE: 0")
+        kit.notify(f"#XDFU: {kind},{_WRITTEN},{0 if good else -1}")
+
+    return Answer(data=DataMode(size, written))
+
+
+def apply(kit: Kit, request: Request) -> Answer:
+    """#XDFUAPPLY: checked here, started at the next restart."""
+    if request.form is Form.TEST:
+        return ok("#XDFUAPPLY: (0,1,2,3)")
+    kind = request.number(0, APPLICATION, BOOTLOADER)
+    update = kit.session.update
+    if update is None or update.kind != kind:
+        return fail()
+    kit.session.update = None
+    if kind == FULL and not kit.bootloader_written:
+        kit.bootloader_written = True  # the first of two segments; the firmware follows
+        good = True
+    else:
+        good = accept(kit, kind, bytes(update.data))
+        if kind == FULL and good:
+            kit.bootloader_mode = kit.bootloader_written = False
+            kit.restart_soon(0.5)
+    kit.later(0.0, lambda: kit.notify(f"#XDFU: {kind},{_APPLIED},{0 if good else -1}"))
+    return ok(takes_s=kit.delay(0.5))
+
+
+def accept(kit: Kit, kind: int, image: bytes) -> bool:
+    """Check an image and keep it for the next restart; return whether it is good."""
+    if "flash-failed" in kit.faults:
+        return False
+    if kind == APPLICATION:
+        version = image_version(image)
+        if version is None:
+            return False
+        kit.saved.pending_image = version
+        kit.saved.pending_sha256 = hashlib.sha256(image).hexdigest()
+        return True
+    if kind == BOOTLOADER:
+        return image_version(image) is not None
+    named = re.search(rb"mfw_(nrf[0-9x]+)_\d{1,3}\.\d{1,3}\.\d{1,3}(-[A-Za-z0-9.-]{1,20})?", image)
+    if named is None or named.group(1).decode() != kit.model.family:
+        return False
+    kit.saved.pending_modem = named.group().decode()
+    return True
+
+
+def image_version(image: bytes) -> str | None:
+    """Return the version of a whole MCUboot image, None if it is not one or is damaged."""
+    if len(image) < _HEADER.size:
+        return None
+    fields = _HEADER.unpack_from(image)
+    magic, _, header_size, protected_size, size, _, major, minor, revision, build = fields
+    place = header_size + size
+    if magic != _MAGIC or place + protected_size + _TLV.size > len(image):
+        return None
+    if protected_size and _TLV.unpack_from(image, place) != (_PROTECTED_TLVS, protected_size):
+        return None
+    place += protected_size
+    digest = hashlib.sha256(image[:place]).digest()
+    tlv_magic, total = _TLV.unpack_from(image, place)
+    end = place + total
+    if tlv_magic != _TLVS or end > len(image):
+        return None
+    place += _TLV.size
+    while place + _TLV.size <= end:
+        kind, length = _TLV.unpack_from(image, place)
+        place += _TLV.size
+        if kind == _SHA256_TLV:
+            if image[place : place + length] != digest:
+                return None
+            return f"{major}.{minor}.{revision}" + (f"+{build}" if build else "")
+        place += length
+    return None
+
+
+def from_url(kit: Kit, request: Request) -> Answer:
+    """#XFOTA: 0 stop, 1 application, 2 modem delta, 7 the area of the delta, 9 erase it."""
+    operation = request.number(0, 0, 9)
+    if operation == 0:
+        kit.fetches.clear()
+        kit.session.fetching = False
+        return ok()
+    if operation == 7:
+        return ok("#XFOTA: 0,0")
+    if operation == 9:
+        kit.later(kit.delay(0.5), lambda: kit.notify("#XFOTA: 3,0"))
+        return ok()
+    if operation not in {1, 2}:
+        raise BadRequest
+    url = request.text(1)
+    if not url.startswith(("http://", "https://")) or kit.session.fetching:
+        return fail()
+    if not kit.registered:
+        kit.later(0.0, lambda: kit.notify("#XFOTA: 1,1,1"))
+        return ok()
+    kind = APPLICATION if operation == 1 else DELTA
+    session = kit.session
+    session.fetching = True
+    session.fota_kind = kind
+
+    def fetched(image: bytes | None) -> None:
+        if kit.session is not session or not session.fetching:
+            return
+        session.fetching = False
+        if image is None:
+            kit.notify("#XFOTA: 1,1,1")
+            return
+        kit.notify("#XFOTA: 1,0,100")
+        if accept(kit, kind, image):
+            kit.saved.fota_report = "5,0"
+            kit.notify("#XFOTA: 4,0")
+        else:
+            kit.notify("#XFOTA: 1,1,3")
+
+    kit.notify("#XFOTA: 0,0")
+    kit.fetches.append(Fetch(url, fetched))
+    return ok()
+
+
+COMMANDS = {
+    "#XDFUINIT": initialize,
+    "#XDFUWRITE": write,
+    "#XDFUAPPLY": apply,
+    "#XFOTA": from_url,
+}
+BOOTLOADER_COMMANDS = {"", "#XDFUINIT", "#XDFUWRITE", "#XDFUAPPLY", "#XRESET"}

@@ -1,0 +1,63 @@
+"""The Serial Modem's own commands: version, identity, restarts, logs."""
+
+from __future__ import annotations
+
+from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.request import BadRequest, Form, Request
+
+SDK = "3.1.1"
+_RESET_S = 0.1
+
+
+def version(kit: Kit, request: Request) -> Answer:
+    """#XSMVER: of the application and of the SDK it was built with."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    return ok(f'#XSMVER: "v{kit.saved.app_version}","{SDK}"')
+
+
+def device_uuid(kit: Kit, request: Request) -> Answer:
+    """#XUUID."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    return ok(f"#XUUID: {kit.saved.uuid}")
+
+
+def reset(kit: Kit, request: Request) -> Answer:
+    """#XRESET: the kit restarts after its OK."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    kit.restart_soon(_RESET_S)
+    return ok()
+
+
+def modem_reset(kit: Kit, request: Request) -> Answer:
+    """#XMODEMRESET: the modem restarts, the application does not."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    kit.restart_modem()
+    return ok("#XMODEMRESET: 0", takes_s=kit.delay(0.8))
+
+
+def logs(kit: Kit, request: Request) -> Answer:
+    """#XLOG: logs on the second UART."""
+    kit.session.log = request.number(0, 0, 1) == 1
+    return ok()
+
+
+def cloud_position(_kit: Kit, request: Request) -> Answer:
+    """#XNRFCLOUDPOS: refused, as it is while the modem is not connected to its cloud."""
+    request.number(0, 0, 15)
+    request.number(1, 0, 1)
+    return fail()
+
+
+COMMANDS = {
+    "#XSMVER": version,
+    "#XSLMVER": version,
+    "#XUUID": device_uuid,
+    "#XRESET": reset,
+    "#XMODEMRESET": modem_reset,
+    "#XLOG": logs,
+    "#XNRFCLOUDPOS": cloud_position,
+}
