@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from agent.config.urls import is_loopback
 from agent.errors import RefusedByRule
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def is_loopback_url(url: str) -> bool:
         host = urlsplit(url).hostname or ""
     except ValueError:
         return False
-    return host == "localhost" or _is_loopback(host)
+    return is_loopback(host)
 
 
 def job_target(host: str, path: str, sources: Sources) -> Target:
@@ -104,7 +105,7 @@ def checked_target(url: str, sources: Sources) -> Target:
     name = (parts.hostname or "").lower()
     host = _host(name)
     port = _port(parts.netloc, url) or (443 if parts.scheme == "https" else 80)
-    loopback = sources.stand_in and (host == "localhost" or _is_loopback(host))
+    loopback = sources.stand_in and is_loopback(host)
     if parts.scheme != "https" and not (parts.scheme == "http" and loopback):
         raise SourceRefused(
             f"{parts.scheme or 'no scheme'}://{name[:80]} is not fetched: images come by https only"
@@ -211,13 +212,6 @@ def _listed(host: str, port: int, hosts: Iterable[str]) -> bool:
     own = f"[{host}]" if ":" in host else host
     wanted = {f"{own}:{port}", own} if port == 443 else {f"{own}:{port}"}
     return any(entry.strip().lower().removeprefix("https://") in wanted for entry in hosts)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _job_path(path: str) -> str:

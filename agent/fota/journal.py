@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from agent.config.private import make_private_folder
 from agent.errors import AgentError
 from agent.fota.jobs import Remembered, Status
 
@@ -183,18 +184,11 @@ class Journal:
         self._file = file
 
 
-def make_private_folder(folder: Path) -> None:
-    """Make the folder and its missing parents with mode 0700 from the first moment."""
-    missing = []
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
-    for path in reversed(missing):
-        path.mkdir(mode=0o700, exist_ok=True)
-
-
 def write_durably(path: Path, data: bytes) -> None:
-    """Replace the file as a whole; when this returns it is on the disk, mode 0600."""
+    """Replace the file as a whole; when this returns it is on the disk, mode 0600.
+
+    The name beside it is always the same: whatever kills us, one such file is left at most.
+    """
     beside = path.with_suffix(".new")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:

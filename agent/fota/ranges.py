@@ -1,0 +1,181 @@
+"""Resuming a download: what is asked for, and what the answer's status and headers allow. Pure.
+
+RFC 9110 clauses 13.1.5 (If-Range) and 14 (Range). A strong ETag makes the server itself refuse to
+mix two files. Where it names none, the last bytes that we hold are asked for again and compared.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent.errors import AgentError, Unavailable
+from agent.retry import retry_after
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+OVERLAP_BYTES = 4096
+"""Bytes asked for twice where no strong ETag ties the parts together."""
+
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)", re.ASCII)
+_UNSATISFIED = re.compile(r"bytes \*/(\d{1,19})", re.ASCII)
+_COME_BACK = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class DownloadError(AgentError):
+    """Base of what ends a download; the message says what the server did."""
+
+    kind = "download"
+
+
+class WrongLength(DownloadError):
+    """The server's file is not as long as the job says."""
+
+    kind = "download-length"
+
+
+class EndlessData(WrongLength):
+    """More bytes came than were declared; reading stopped one byte behind them."""
+
+    kind = "download-endless"
+
+
+class ImageMissing(DownloadError):
+    """The server says that it has no such file, or not for us."""
+
+    kind = "download-missing"
+
+
+class BadAnswerToRange(DownloadError):
+    """The server answered a range with something else; asked again a few times, then given up."""
+
+    kind = "download-range"
+
+
+class TryAgain(Unavailable):
+    """The connection broke or the server asked for a later try; what arrived is kept."""
+
+    kind = "download-interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is on the disk already. `etag` is as the server wrote it, "" for none."""
+
+    bytes: int = 0
+    etag: str = ""
+
+    @property
+    def strong(self) -> bool:
+        """Tell whether the ETag promises the same bytes."""
+        return is_strong(self.etag)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What follows the headers. `start` may lie before what is held: these bytes are compared."""
+
+    start: int
+    end: int | None
+    """One behind the last byte, None where the server does not say."""
+    total: int | None
+    etag: str
+    start_over: str = ""
+    """Why what is held is worthless, "" where the body carries it on."""
+
+
+def is_strong(etag: str) -> bool:
+    """Tell whether an entity tag is a strong one."""
+    return len(etag) >= 2 and etag.startswith('"') and etag.endswith('"')
+
+
+def ask(held: Held) -> dict[str, str]:
+    """Return the headers of the next request. No compression: the declared size is the file's."""
+    headers = {"accept-encoding": "identity"}
+    if held.bytes:
+        if held.strong:
+            headers["range"] = f"bytes={held.bytes}-"
+            headers["if-range"] = held.etag
+        else:
+            headers["range"] = f"bytes={max(held.bytes - OVERLAP_BYTES, 0)}-"
+    return headers
+
+
+def judge(
+    status: int, headers: Mapping[str, str], held: Held, declared: int | None, now: datetime
+) -> Body:
+    """Return what the body is. Raises DownloadError, or TryAgain for a later try.
+
+    `declared` is the file's size, None where only an upper bound is known; `headers` have names
+    in lower case, or look them up without regard to it.
+    """
+    if status in _COME_BACK:
+        raise TryAgain(
+            f"the download host answered {status}",
+            status=status,
+            retry_after_s=retry_after(headers, now),
+        )
+    if status == 416:
+        return _after_416(headers, held, declared)
+    if status not in {200, 206}:
+        raise ImageMissing(f"the download host answered {status} instead of the image")
+    coding = headers.get("content-encoding", "identity").strip().lower()
+    if coding not in {"", "identity"}:
+        raise BadAnswerToRange(f"the image came {coding[:20]}-encoded, which was not asked for")
+    body = _partial(headers, held) if status == 206 else _whole(headers, held)
+    if declared is not None and body.total is not None and body.total != declared:
+        raise WrongLength(
+            f"the file at the download host has {body.total} bytes, the job says {declared}"
+        )
+    return body
+
+
+def _whole(headers: Mapping[str, str], held: Held) -> Body:
+    etag = headers.get("etag", "")
+    total = _length(headers)
+    reason = ""
+    if held.bytes:
+        changed = bool(held.etag) and etag != held.etag
+        reason = "the file changed at the host" if changed else "the host sends no ranges"
+    return Body(start=0, end=total, total=total, etag=etag, start_over=reason)
+
+
+def _partial(headers: Mapping[str, str], held: Held) -> Body:
+    if not held.bytes:
+        raise BadAnswerToRange("the download host sent a part, though the whole was asked for")
+    text = headers.get("content-range", "")
+    found = _CONTENT_RANGE.fullmatch(text.strip())
+    asked = held.bytes if held.strong else max(held.bytes - OVERLAP_BYTES, 0)
+    if found is None:
+        raise BadAnswerToRange(f"the download host's Content-Range is {text[:60]!r}")
+    start, last = int(found[1]), int(found[2])
+    total = None if found[3] == "*" else int(found[3])
+    if start != asked or last < start or (total is not None and last >= total):
+        raise BadAnswerToRange(f"asked for bytes {asked}-, the download host sent {text[:60]!r}")
+    length = _length(headers)
+    if length is not None and length != last - start + 1:
+        raise BadAnswerToRange(f"the part {text[:60]!r} is said to have {length} bytes")
+    etag = headers.get("etag", "")
+    if held.etag and etag and etag != held.etag:
+        # If-Range was not honoured, or there was only a weak tag to go by.
+        return Body(start, last + 1, total, etag, start_over="the file changed at the host")
+    return Body(start, last + 1, total, etag or held.etag)
+
+
+def _after_416(headers: Mapping[str, str], held: Held, declared: int | None) -> Body:
+    found = _UNSATISFIED.fullmatch(headers.get("content-range", "").strip())
+    if found is not None and declared is not None and int(found[1]) != declared:
+        raise WrongLength(
+            f"the file at the download host has {found[1]} bytes, the job says {declared}"
+        )
+    if not held.bytes:
+        raise BadAnswerToRange("the download host refused a range that was not asked for")
+    return Body(0, 0, None, "", start_over="the download host has no such range")
+
+
+def _length(headers: Mapping[str, str]) -> int | None:
+    text = headers.get("content-length", "").strip()
+    return int(text) if re.fullmatch(r"\d{1,19}", text, re.ASCII) else None
