@@ -1,0 +1,275 @@
+"""Who the modem is: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %XMODEMUUID %DEVICEUUID."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form
+from at.errors import ParseError
+from at.records import Record
+from at.values import Fields, after_name, bare_line, line_name, single_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from at.values import Value
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+# <snt> of +CGSN -> what comes back and how many digits it has.
+_SERIAL_DIGITS = {1: 15, 2: 16, 3: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Manufacturer(Record):
+    """Answer of +CGMI."""
+
+    manufacturer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model(Record):
+    """Answer of +CGMM."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revision(Record):
+    """Answer of +CGMR: "mfw_nrf9160_1.3.7" (see at.firmware)."""
+
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShortVersion(Record):
+    """Answer of %SHORTSWVER: the revision without "mfw_"."""
+
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareVersion(Record):
+    """Answer of %HWVERSION: "nRF9161 LACA A0A"."""
+
+    hw_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Uuid(Record):
+    """A UUID as the modem writes it."""
+
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class SerialNumber(Record):
+    """Answer of +CGSN: what `snt` asked for is set, the rest is None."""
+
+    snt: int
+    serial_number: str | None = None
+    imei: str | None = None
+    imeisv: str | None = None
+    svn: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SerialNumberTypes(Record):
+    """Answer of +CGSN=?."""
+
+    snts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadManufacturer(Command[Manufacturer]):
+    """AT+CGMI."""
+
+    name: ClassVar[str] = "+CGMI"
+
+    def parse(self, lines: Sequence[str]) -> Manufacturer:
+        """Return the bare line."""
+        return Manufacturer(bare_line(lines, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadModel(Command[Model]):
+    """AT+CGMM."""
+
+    name: ClassVar[str] = "+CGMM"
+
+    def parse(self, lines: Sequence[str]) -> Model:
+        """Return the bare line."""
+        return Model(bare_line(lines, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRevision(Command[Revision]):
+    """AT+CGMR: the modem firmware."""
+
+    name: ClassVar[str] = "+CGMR"
+
+    def parse(self, lines: Sequence[str]) -> Revision:
+        """Return the bare line."""
+        return Revision(bare_line(lines, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadShortVersion(Command[ShortVersion]):
+    """AT%SHORTSWVER."""
+
+    name: ClassVar[str] = "%SHORTSWVER"
+    prefix: ClassVar[str] = "%SHORTSWVER"
+
+    def parse(self, lines: Sequence[str]) -> ShortVersion:
+        """Return the text behind the name."""
+        return ShortVersion(_named_text(lines, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHardwareVersion(Command[HardwareVersion]):
+    """AT%HWVERSION."""
+
+    name: ClassVar[str] = "%HWVERSION"
+    prefix: ClassVar[str] = "%HWVERSION"
+
+    def parse(self, lines: Sequence[str]) -> HardwareVersion:
+        """Return the text behind the name."""
+        return HardwareVersion(_named_text(lines, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadModemUuid(Command[Uuid]):
+    """AT%XMODEMUUID: the build of the modem firmware, not the device."""
+
+    name: ClassVar[str] = "%XMODEMUUID"
+    prefix: ClassVar[str] = "%XMODEMUUID"
+
+    def parse(self, lines: Sequence[str]) -> Uuid:
+        """Return the UUID."""
+        return Uuid(uuid_text(_named_text(lines, self.name), self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDeviceUuid(Command[Uuid]):
+    """AT%DEVICEUUID (nRF91x1): the device. An nRF9160 tells it in a token of %JWT."""
+
+    name: ClassVar[str] = "%DEVICEUUID"
+    prefix: ClassVar[str] = "%DEVICEUUID"
+
+    def parse(self, lines: Sequence[str]) -> Uuid:
+        """Return the UUID."""
+        return Uuid(uuid_text(_named_text(lines, self.name), self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSerialNumber(Command[SerialNumber]):
+    """AT+CGSN: the serial number, bare."""
+
+    name: ClassVar[str] = "+CGSN"
+
+    def parse(self, lines: Sequence[str]) -> SerialNumber:
+        """Return the bare line, which is an IMEI on many modems."""
+        if len(lines) == 1 and line_name(lines[0]) == self.name:
+            return _imei(Fields.of(lines[0], self.name))
+        number = bare_line(lines, self.name)
+        imei = number.partition(",")[0]  # Option modems: IMEI, then their own serial number
+        if re.fullmatch(r"[0-9]{15}", imei, re.ASCII):
+            return SerialNumber(0, serial_number=number, imei=imei)
+        if not re.fullmatch(r"[0-9A-Za-z:./_-]{1,40}", number, re.ASCII):
+            raise ParseError(f"{self.name}: the answer is no serial number")
+        return SerialNumber(0, serial_number=number)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadImei(Command[SerialNumber]):
+    """AT+CGSN=<snt>: 1 IMEI, 2 IMEISV, 3 software version; 0 is ReadSerialNumber."""
+
+    snt: int = 1
+
+    name: ClassVar[str] = "+CGSN"
+    form: ClassVar[Form] = Form.SET
+    prefix: ClassVar[str] = "+CGSN"
+
+    def parameters(self) -> tuple[int | str | None, ...]:
+        """Return <snt>."""
+        return (self.snt,)
+
+    def parse(self, lines: Sequence[str]) -> SerialNumber:
+        """Return the number in quotes."""
+        if self.snt == 0:
+            return ReadSerialNumber().parse(lines)
+        fields = Fields.of(single_line(lines, self.name), self.name)
+        digits = fields.text("number")
+        fields.end()
+        if not re.fullmatch(rf"[0-9]{{{_SERIAL_DIGITS.get(self.snt, 0)}}}", digits, re.ASCII):
+            raise ParseError(f"{self.name}={self.snt}: a number of the wrong length")
+        match self.snt:
+            case 1:
+                return SerialNumber(1, imei=digits)
+            case 2:
+                return SerialNumber(2, imeisv=digits)
+            case _:
+                return SerialNumber(3, svn=digits)
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Take any <snt> of the manual."""
+        text = arguments[0].text if len(arguments) == 1 else None
+        return cls(int(text)) if text in {"0", "1", "2", "3"} else None
+
+
+@dataclass(frozen=True, slots=True)
+class TestSerialNumber(Command[SerialNumberTypes]):
+    """AT+CGSN=?."""
+
+    __test__: ClassVar[bool] = False  # pytest takes a class of this name for a test
+
+    name: ClassVar[str] = "+CGSN"
+    form: ClassVar[Form] = Form.TEST
+    prefix: ClassVar[str] = "+CGSN"
+
+    def parse(self, lines: Sequence[str]) -> SerialNumberTypes:
+        """Return the list of <snt>."""
+        fields = Fields.of(single_line(lines, self.name), self.name)
+        types = SerialNumberTypes(fields.integers("snt"))
+        fields.end()
+        return types
+
+
+def is_imei(digits: str) -> bool:
+    """Tell whether `digits` are 15 and end in the right check digit (Luhn)."""
+    if not re.fullmatch(r"[0-9]{15}", digits, re.ASCII):
+        return False
+    total = 0
+    for place, digit in enumerate(digits):
+        number = int(digit) * (2 if place % 2 else 1)
+        total += number - 9 if number > 9 else number
+    return total % 10 == 0
+
+
+def uuid_text(text: str, name: str) -> str:
+    """Return `text` if it is a UUID. Raises ParseError."""
+    if not _UUID.fullmatch(text):
+        raise ParseError(f"{name}: the answer is not a UUID")
+    return text
+
+
+def _imei(fields: Fields) -> SerialNumber:
+    digits = fields.text("number")
+    fields.end()
+    for snt, size in _SERIAL_DIGITS.items():
+        if re.fullmatch(rf"[0-9]{{{size}}}", digits, re.ASCII):
+            names = {1: "imei", 2: "imeisv", 3: "svn"}
+            return SerialNumber(snt, **{names[snt]: digits})
+    raise fields.fail("number", "has the wrong length")
+
+
+def _named_text(lines: Sequence[str], name: str) -> str:
+    text = after_name(single_line(lines, name), name)
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1]
+    if not text or '"' in text:
+        raise ParseError(f"{name}: the answer is not a plain text")
+    return text

@@ -1,0 +1,104 @@
+"""The functional mode: +CFUN. OK comes long before the network does (facts a.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form
+from at.records import Record
+from at.values import Fields, single_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class FunctionalMode(IntEnum):
+    """<fun> of +CFUN."""
+
+    OFF = 0
+    NORMAL = 1
+    RECEIVE_ONLY = 2
+    FLIGHT = 4
+    LTE_OFF = 20
+    LTE_ON = 21
+    GNSS_OFF = 30
+    GNSS_ON = 31
+    UICC_OFF = 40
+    UICC_ON = 41
+    FLIGHT_UICC_ON = 44
+
+    @property
+    def lte_active(self) -> bool:
+        """Tell whether LTE runs: then credentials cannot be written (error 518)."""
+        return self in {self.NORMAL, self.RECEIVE_ONLY, self.LTE_ON}
+
+
+@dataclass(frozen=True, slots=True)
+class Functionality(Record):
+    """Answer of +CFUN?; other vendors add <rst>, and modes that FunctionalMode does not name."""
+
+    fun: int
+    rst: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionalModes(Record):
+    """Answer of +CFUN=?."""
+
+    funs: tuple[int, ...]
+    rsts: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetFunctionalMode(Command[None]):
+    """AT+CFUN=<fun>. Mode 4 while attached waits for the detach, seconds under bad radio."""
+
+    fun: int
+
+    name: ClassVar[str] = "+CFUN"
+    form: ClassVar[Form] = Form.SET
+    timeout_s: ClassVar[float] = 60.0
+
+    def parameters(self) -> tuple[int | str | None, ...]:
+        """Return <fun>."""
+        return (self.fun,)
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFunctionalMode(Command[Functionality]):
+    """AT+CFUN?."""
+
+    name: ClassVar[str] = "+CFUN"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CFUN"
+
+    def parse(self, lines: Sequence[str]) -> Functionality:
+        """Return the mode."""
+        fields = Fields.of(single_line(lines, self.name), self.name)
+        answer = Functionality(fields.integer("fun", 0, 255), fields.optional_integer("rst", 0, 1))
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class TestFunctionalMode(Command[FunctionalModes]):
+    """AT+CFUN=?."""
+
+    __test__: ClassVar[bool] = False  # pytest takes a class of this name for a test
+
+    name: ClassVar[str] = "+CFUN"
+    form: ClassVar[Form] = Form.TEST
+    prefix: ClassVar[str] = "+CFUN"
+
+    def parse(self, lines: Sequence[str]) -> FunctionalModes:
+        """Return the modes that this modem has."""
+        fields = Fields.of(single_line(lines, self.name), self.name)
+        modes = fields.integers("fun")
+        resets = None if fields.peek().absent else fields.integers("rst")
+        fields.end()
+        return FunctionalModes(modes, resets)

@@ -1,0 +1,279 @@
+"""Registration in every vendor's form: +CREG +CGREG +CEREG +C5GREG (TS 27.007; facts b, a.6).
+
+A read reply has <n> in front of what a notice says. Vendors write hex with and without quotes,
+put a routing area in the middle, repeat fields, pad with blanks or zeros: `read_line` tells the
+shapes apart by what stands at each place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form
+from at.records import Record
+from at.timers import active_time_seconds, periodic_tau_ext_seconds
+from at.values import Fields, Value, hex_digits, single_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_STATS = frozenset({*range(12), 90})
+_REGISTERED = frozenset({1, 5, 6, 7, 9, 10})
+_NO_CELL = 0x0FFFFFFF  # a cell id above it means none
+
+
+@dataclass(frozen=True, slots=True)
+class Registration(Record):
+    """What the four commands have in common. `n` is set in a read reply, None in a notice."""
+
+    n: int | None
+    stat: int
+
+    @property
+    def registered(self) -> bool:
+        """Tell whether the modem is on a network, at home or roaming."""
+        return self.stat in _REGISTERED
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitRegistration(Registration):
+    """+CREG."""
+
+    lac: str | None = None
+    ci: str | None = None
+    act: int | None = None
+    cause_type: int | None = None
+    reject_cause: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PacketRegistration(Registration):
+    """+CGREG."""
+
+    lac: str | None = None
+    ci: str | None = None
+    act: int | None = None
+    rac: str | None = None
+    cause_type: int | None = None
+    reject_cause: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EpsRegistration(Registration):
+    """+CEREG: hex stays text; the timers are bits, their seconds stand beside them."""
+
+    tac: str | None = None
+    ci: str | None = None
+    act: int | None = None
+    rac: str | None = None
+    cause_type: int | None = None
+    reject_cause: int | None = None
+    active_time: str | None = None
+    periodic_tau_ext: str | None = None
+
+    derived: ClassVar[tuple[str, ...]] = ("active_time_s", "periodic_tau_ext_s")
+
+    @property
+    def active_time_s(self) -> int | None:
+        """T3324 in seconds."""
+        return active_time_seconds(self.active_time)
+
+    @property
+    def periodic_tau_ext_s(self) -> int | None:
+        """T3412 (extended) in seconds."""
+        return periodic_tau_ext_seconds(self.periodic_tau_ext)
+
+    @property
+    def registered(self) -> bool:
+        """Tell whether the modem is on a network: a cell id that means none is not."""
+        return self.stat in _REGISTERED and (self.ci is None or int(self.ci, 16) <= _NO_CELL)
+
+
+@dataclass(frozen=True, slots=True)
+class FiveGRegistration(Registration):
+    """+C5GREG."""
+
+    tac: str | None = None
+    ci: str | None = None
+    act: int | None = None
+    allowed_nssai_length: int | None = None
+    allowed_nssai: str | None = None
+    cause_type: int | None = None
+    reject_cause: int | None = None
+
+
+def is_reply(line: str, name: str) -> bool:
+    """Tell whether a line of `name` has <n> in front, and is no notice (facts a.6)."""
+    return _has_n(Fields.of(line, name))
+
+
+def read_line(line: str, name: str) -> Registration:
+    """Return a line of any of the four names, reply or notice. Raises ParseError."""
+    fields = Fields.of(line, name)
+    n = fields.integer("n", 0, 5) if _has_n(fields) else None
+    stat = fields.integer("stat")
+    if stat not in _STATS:
+        raise fields.fail("stat", f"is {stat}, which is no registration state")
+    registration = _TAILS[name](fields, n, stat)
+    fields.end()
+    return registration
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCircuitRegistration(Command[Registration]):
+    """AT+CREG?."""
+
+    name: ClassVar[str] = "+CREG"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CREG"
+
+    def owns(self, line: str) -> bool:
+        """Take the line with <n>; a notice may come between (facts a.6)."""
+        return is_reply(line, self.name)
+
+    def parse(self, lines: Sequence[str]) -> Registration:
+        """Return the reply."""
+        return read_line(single_line(lines, self.name), self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPacketRegistration(ReadCircuitRegistration):
+    """AT+CGREG?."""
+
+    name: ClassVar[str] = "+CGREG"
+    prefix: ClassVar[str] = "+CGREG"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRegistration(Command[EpsRegistration]):
+    """AT+CEREG?: the registration of an nRF91."""
+
+    name: ClassVar[str] = "+CEREG"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CEREG"
+
+    def owns(self, line: str) -> bool:
+        """Take the line with <n>; a notice may come between (facts a.6)."""
+        return is_reply(line, self.name)
+
+    def parse(self, lines: Sequence[str]) -> EpsRegistration:
+        """Return the reply."""
+        registration = read_line(single_line(lines, self.name), self.name)
+        assert isinstance(registration, EpsRegistration)
+        return registration
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFiveGRegistration(ReadCircuitRegistration):
+    """AT+C5GREG?."""
+
+    name: ClassVar[str] = "+C5GREG"
+    prefix: ClassVar[str] = "+C5GREG"
+
+
+@dataclass(frozen=True, slots=True)
+class SetRegistrationNotices(Command[None]):
+    """AT+CEREG=<n>: 0 off, 5 the most telling (facts b)."""
+
+    n: int = 5
+
+    name: ClassVar[str] = "+CEREG"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> tuple[int | str | None, ...]:
+        """Return <n>."""
+        return (self.n,)
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+def _has_n(fields: Fields) -> bool:
+    """Tell whether <n>,<stat> stand in front: the second place is then a bare state."""
+    second = fields.peek(1)
+    if second.text is None or second.quoted or not second.text.isdecimal():
+        return False
+    if len(second.text) <= 2:
+        return True
+    # Leading zeros: Iridium pads states, and quotes what follows; Altair pads bare areas.
+    third = fields.peek(2)
+    return int(second.text) in _STATS and (third.absent or third.quoted)
+
+
+def _is_act(value: Value) -> bool:
+    """Tell whether an access technology may stand here: a small bare number, or nothing."""
+    return value.absent or (
+        value.text is not None
+        and not value.quoted
+        and value.text.isdecimal()
+        and len(value.text) <= 2
+    )
+
+
+def _area(fields: Fields, name: str, digits: int = 4) -> str | None:
+    text = fields.optional_text(name)
+    if not text:
+        return None
+    text = text.replace(" ", "0")  # Qualcomm pads each byte with a blank
+    if not hex_digits(text) or len(text) > digits:
+        raise fields.fail(name, f"is not hex of up to {digits} digits")
+    return text
+
+
+def _cell(fields: Fields, area: str | None, digits: int = 8) -> str | None:
+    if area is not None and fields.left < 1:
+        raise fields.fail("ci", "is missing")  # the line was cut
+    return fields.optional_hexadecimal("ci", digits)
+
+
+def _circuit(fields: Fields, n: int | None, stat: int) -> CircuitRegistration:
+    lac = _area(fields, "lac")
+    ci = _cell(fields, lac)
+    if fields.left == 2 and not _is_act(fields.peek()):
+        _cell(fields, _area(fields, "lac"))  # Samsung repeats area and cell
+        return CircuitRegistration(n, stat, lac, ci)
+    act = fields.optional_integer("act", 0, 99)
+    return CircuitRegistration(n, stat, lac, ci, act, *_cause(fields))
+
+
+def _packet(fields: Fields, n: int | None, stat: int) -> PacketRegistration:
+    lac = _area(fields, "lac")
+    ci = _cell(fields, lac)
+    act = fields.optional_integer("act", 0, 99)
+    rac = fields.optional_hexadecimal("rac", 4)
+    return PacketRegistration(n, stat, lac, ci, act, rac, *_cause(fields))
+
+
+def _eps(fields: Fields, n: int | None, stat: int) -> EpsRegistration:
+    tac, rac = _area(fields, "tac"), None
+    if fields.left >= 3 and not _is_act(fields.peek(1)):
+        rac = fields.optional_hexadecimal("rac", 4)  # Novatel and Telit: area, then cell
+    ci = _cell(fields, tac)
+    act = fields.optional_integer("act", 0, 99)
+    if fields.left == 5 or (fields.peek().quoted and fields.left != 4):
+        rac = fields.optional_hexadecimal("rac", 4)  # u-blox: <rac_or_mme>
+    if fields.left not in {0, 2, 4} and fields.left > 0:
+        raise fields.fail("the end", "is missing")
+    cause_type, reject_cause = _cause(fields)
+    active, tau = fields.bits("active_time", 8), fields.bits("periodic_tau_ext", 8)
+    return EpsRegistration(n, stat, tac, ci, act, rac, cause_type, reject_cause, active, tau)
+
+
+def _five_g(fields: Fields, n: int | None, stat: int) -> FiveGRegistration:
+    tac = _area(fields, "tac", 6)
+    ci = _cell(fields, tac, 10)
+    act = fields.optional_integer("act", 0, 99)
+    length = fields.optional_integer("allowed_nssai_length", 0, 255)
+    nssai = fields.optional_text("allowed_nssai")
+    return FiveGRegistration(n, stat, tac, ci, act, length, nssai, *_cause(fields))
+
+
+def _cause(fields: Fields) -> tuple[int | None, int | None]:
+    if fields.left == 1 and not fields.peek().absent:
+        raise fields.fail("reject_cause", "is missing")  # the line was cut
+    cause_type = fields.optional_integer("cause_type", 0, 255)
+    return cause_type, fields.optional_integer("reject_cause", 0, 255)
+
+
+_TAILS = {"+CREG": _circuit, "+CGREG": _packet, "+CEREG": _eps, "+C5GREG": _five_g}

@@ -1,0 +1,51 @@
+"""Signal levels: the modem's indices and what they mean in dBm and dB, in this one place.
+
+The formulas are those of the current SDK (facts b), used everywhere: a level is the lower edge of
+its step. None is "not known"; an index that no table has is no level, either.
+"""
+
+from __future__ import annotations
+
+RSRP_LOW, RSRP_HIGH = -17, 97
+RSRQ_LOW, RSRQ_HIGH = -30, 46
+SNR_HIGH = 49
+UNKNOWN = 255
+SNR_UNKNOWN = 127
+
+
+def rsrp_to_dbm(index: int | None) -> int | None:
+    """Return the lower edge, in dBm, of an RSRP step: TS 36.133, clause 9.1.4."""
+    if index is None or index == 0 or not RSRP_LOW <= index <= RSRP_HIGH:
+        return None
+    return index - 140 if index < 0 else index - 141
+
+
+def rsrq_to_db(index: int | None) -> float | None:
+    """Return the lower edge, in dB, of an RSRQ step: TS 36.133, clause 9.1.7."""
+    if index is None or index == 0 or not RSRQ_LOW <= index <= RSRQ_HIGH:
+        return None
+    if index < 0:
+        return (index - 39) / 2
+    return (index - 40) / 2 if index < 35 else (index - 41) / 2
+
+
+def snr_to_db(index: int | None) -> int | None:
+    """Return the signal-to-noise ratio in dB of an index of %XMONITOR or %CONEVAL."""
+    if index is None or not 0 <= index <= SNR_HIGH:
+        return None
+    return index - 24
+
+
+def is_rsrp(index: int) -> bool:
+    """Tell whether a modem may report this RSRP index; 255 is "not known"."""
+    return RSRP_LOW <= index <= RSRP_HIGH or index == UNKNOWN
+
+
+def is_rsrq(index: int) -> bool:
+    """Tell whether a modem may report this RSRQ index; 255 is "not known"."""
+    return RSRQ_LOW <= index <= RSRQ_HIGH or index == UNKNOWN
+
+
+def is_snr(index: int) -> bool:
+    """Tell whether a modem may report this SNR index; 127 is "not known"."""
+    return 0 <= index <= SNR_HIGH or index == SNR_UNKNOWN
