@@ -19,7 +19,7 @@ T = TypeVar("T")
 Parameters = tuple[int | str | None, ...]
 
 _NAMED = re.compile(
-    r"at(?P<name>[+%#*^$&!@][a-z0-9_]+)(?P<rest>=\?|\?|=.*)?", re.ASCII | re.I | re.DOTALL
+    r"[Aa][Tt](?P<name>[+%#*^$&!@][A-Za-z0-9_]+)(?P<rest>=\?|\?|=.*)?", re.ASCII | re.DOTALL
 )
 
 

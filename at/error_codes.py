@@ -133,7 +133,7 @@ _WAYS_OUT: dict[int, str] = {
     519: "delete what is stored under the tag first (AT%CMNG=3), if nothing needs it any more",
     520: "sign the command with the key that the modem was given (AT%XPMNG)",
     523: "try again; if it stays, restart the modem or update its firmware",
-    525: "check that the tag holds a P-256 private key, and that the modem knows the time (AT+CCLK?)",
+    525: "check that the tag holds a P-256 key, and that the modem knows the time (AT+CCLK?)",
     527: "check the PEM: one whole certificate, with its BEGIN and END lines",
     528: "raise the supply voltage above the power-off warning level, then try again",
 }

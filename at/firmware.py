@@ -14,7 +14,7 @@ from at.errors import FirmwareRefused, ParseError
 MINIMUM = (1, 3, 0)
 
 _VERSION = re.compile(r"(?<![^-_])[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(?![^-_])", re.ASCII)
-_TEXT = re.compile(r"(?:mfw(?:-(?P<family>[a-z0-9+-]+))?_)?(?P<chip>nrf[0-9a-z]+)", re.ASCII | re.I)
+_TEXT = re.compile(r"(?:mfw(?:-(?P<family>[a-z0-9+-]+))?_)?(?P<chip>nrf[0-9a-z]+)", re.ASCII)
 _SHAPE = re.compile(r"[A-Za-z0-9_.+-]{1,80}", re.ASCII)
 # Rebuilt from the same release, to try an update against.
 _SAME_RELEASE = "fota-test"
@@ -61,7 +61,7 @@ def read_firmware(text: str) -> Firmware:
     """Return the parts of the text that +CGMR answers. Raises ParseError."""
     text = text.strip()
     places = list(_VERSION.finditer(text))
-    match = _TEXT.match(text)
+    match = _TEXT.match(text.lower())
     if match is None or len(places) != 1 or not _SHAPE.fullmatch(text):
         raise ParseError("the modem's answer to AT+CGMR is not a firmware version")
     place = places[0]
@@ -72,7 +72,7 @@ def read_firmware(text: str) -> Firmware:
     x, y, z = (int(number) for number in place.group().split("."))
     return Firmware(
         text=text,
-        chip=match["chip"].lower(),
+        chip=match["chip"],
         variants=tuple(word.lower() for word in variants),
         version=(x, y, z),
         suffix=text[place.end() :].lstrip("-_"),

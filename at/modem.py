@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from at import encoding
 from at.dialect import LONGEST_COMMAND, Dialect, Terminator
+from at.error_codes import describe
 from at.errors import AtError, CommandRejected, LinkLost
 from at.exchange import Answer, Item, NoticeLine
 from at.link import Link
@@ -214,15 +215,10 @@ class Modem:
 def rejection(line: str, answer: Answer) -> CommandRejected:
     """Return the error of an answer that is not OK, with its meaning and the way out."""
     final, name = answer.final or "", command_name(line) or "AT"
-    message, hint = _described(final, answer.code, answer.text)
+    message, hint = describe(final, answer.code, answer.text)
     return CommandRejected(
         f"{name}: {message}", hint=hint, final=final, code=answer.code, text=answer.text
     )
-
-
-def _described(final: str, code: int | None, text: str) -> tuple[str, str]:
-    del text
-    return (final if code is None else f"{final}: {code}"), ""
 
 
 @contextlib.asynccontextmanager
