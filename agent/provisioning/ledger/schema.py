@@ -23,6 +23,7 @@ boards = Table(
     Column("outcome", String(16), nullable=False, default=""),
     Column("reason", Text, nullable=False, default=""),
     Column("public_key", Text, nullable=False, default=""),
+    Column("key_digest", String(64), nullable=False, default=""),
     Column("certificate", Text, nullable=False, default=""),
     Column("registered_key", String(64), nullable=False, default=""),
     Column("request_id", String(64), nullable=False, default=""),

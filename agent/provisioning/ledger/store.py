@@ -31,7 +31,8 @@ class BoardBusy(AgentError):
 class BoardRecord:
     """What the ledger knows of a board; "" where it knows nothing.
 
-    `public_key` and `certificate` are PEM. `registered_key` is the SHA-256 of the key, as SPKI,
+    `public_key` and `certificate` are PEM; `key_digest` is what the modem lists for the private
+    key. `registered_key` is the SHA-256 of the key, as SPKI,
     that the service took; `request_id` its bulk request. `writes` counts credential writes.
     """
 
@@ -46,6 +47,7 @@ class BoardRecord:
     outcome: str = ""
     reason: str = ""
     public_key: str = ""
+    key_digest: str = ""
     certificate: str = ""
     registered_key: str = ""
     request_id: str = ""

@@ -24,6 +24,7 @@ def upgrade() -> None:
         sa.Column("outcome", sa.String(16), nullable=False),
         sa.Column("reason", sa.Text, nullable=False),
         sa.Column("public_key", sa.Text, nullable=False),
+        sa.Column("key_digest", sa.String(64), nullable=False),
         sa.Column("certificate", sa.Text, nullable=False),
         sa.Column("registered_key", sa.String(64), nullable=False),
         sa.Column("request_id", sa.String(64), nullable=False),

@@ -1,0 +1,71 @@
+"""What the operator wants a board to become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+CA_CHAIN, CLIENT_CERTIFICATE, PRIVATE_KEY = 0, 1, 2
+"""Credential types of %CMNG that the bench deals with."""
+NAMES = {CA_CHAIN: "CA chain", CLIENT_CERTIFICATE: "client certificate", PRIVATE_KEY: "private key"}
+
+
+class KeyOrigin(Enum):
+    """Where the board's private key is made."""
+
+    MODEM = "modem"
+    """By %KEYGEN; it never leaves the modem."""
+    HOST = "host"
+    """On this computer, only on request: whoever reads its file can speak for the board."""
+
+
+class Certificate(Enum):
+    """Which certificate the board gets."""
+
+    OPERATOR_CA = "operator-ca"
+    """Signed by the operator's CA from the modem's CSR."""
+    SELF_SIGNED = "self-signed"
+    """Signed by the board's own key: possible with a host key alone."""
+    NONE = "none"
+    """None: the registered public key is enough for JWTs."""
+
+
+class Registration(Enum):
+    """How the service learns the board's key."""
+
+    PUBLIC_KEY = "public-key"
+    ONBOARD = "onboard"
+    CLAIM = "claim"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a board is to hold and be, once provisioned.
+
+    `ca_chain` is the text that is written as type 0, "" for none. `replace` names the
+    credentials, by tag and type, that may be deleted. `id_prefix` "" makes the modem's UUID the
+    device id; else it is prefix + IMEI ("nrf-"). `set_clock` lets the modem's clock be set from
+    this host's, without which a modem with no network makes no JWT with an expiry.
+    """
+
+    security_tag: int
+    ca_chain: str = ""
+    key_origin: KeyOrigin = KeyOrigin.MODEM
+    certificate: Certificate = Certificate.NONE
+    registration: Registration = Registration.PUBLIC_KEY
+    replace: frozenset[tuple[int, int]] = frozenset()
+    id_prefix: str = ""
+    subject: str = ""
+    """Attributes of the CSR ("O=..,CN=.."); "" leaves them to the modem (CN = UUID)."""
+    set_clock: bool = False
+    prove: bool = True
+    """Have the cloud accept a JWT of the board as the last step."""
+
+    def __post_init__(self) -> None:
+        if self.key_origin is KeyOrigin.MODEM and self.certificate is Certificate.SELF_SIGNED:
+            raise ValueError("a modem's own key signs no certificate: use operator-ca or none")
+
+    def device_id(self, uuid: str, imei: str) -> str:
+        """Return the device's id at the cloud."""
+        return f"{self.id_prefix}{imei}" if self.id_prefix else uuid

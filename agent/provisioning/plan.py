@@ -1,0 +1,201 @@
+"""The plan: from what a board holds and what is wanted, the steps still needed. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import Enum
+
+from agent.provisioning.board import Board
+from agent.provisioning.goal import (
+    CA_CHAIN,
+    CLIENT_CERTIFICATE,
+    NAMES,
+    PRIVATE_KEY,
+    Certificate,
+    Goal,
+    KeyOrigin,
+    Registration,
+)
+
+_RADIO_ON = frozenset({1, 2, 21})
+"""Functional modes in which the modem refuses credential writes (+CME ERROR: 518)."""
+
+
+class Step(Enum):
+    """The steps, in the order in which they are done."""
+
+    GATE = "gate"
+    IDENTITY = "identity"
+    OFFLINE = "offline"
+    CLEAR = "clear"
+    CA_CHAIN = "ca-chain"
+    KEY = "key"
+    CERTIFICATE = "certificate"
+    WRITE = "write"
+    VERIFY = "verify"
+    REGISTER = "register"
+    CLOCK = "clock"
+    PROOF = "proof"
+    RESTORE = "restore"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ledger knows of a board from earlier runs.
+
+    `key_digest` is what the modem lists for the key that we made. `key_begun` says that a key
+    was about to be made and nobody knows whether it was.
+    """
+
+    public_key: str = ""
+    key_digest: str = ""
+    certificate: str = ""
+    registered: bool = False
+    key_begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One step, and in a person's words what it will do and why."""
+
+    step: Step
+    words: str
+    writes: int = 0
+    """Credential writes: each wears the modem's flash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done, or why nothing is.
+
+    `delete` are the places, as tag and type, that CLEAR empties. `restore_mode` is the
+    functional mode to put back, None where it is not changed.
+    """
+
+    steps: tuple[PlannedStep, ...] = ()
+    refusal: str = ""
+    hint: str = ""
+    delete: tuple[tuple[int, int], ...] = ()
+    restore_mode: int | None = None
+
+    @property
+    def writes(self) -> int:
+        """Return how many credential writes the plan makes."""
+        return sum(step.writes for step in self.steps)
+
+    def has(self, step: Step) -> bool:
+        """Tell whether a step is part of the plan."""
+        return any(planned.step is step for planned in self.steps)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The plan as it grows: the places to clear, and the steps that write."""
+
+    steps: list[PlannedStep] = field(default_factory=list)
+    delete: list[tuple[int, int]] = field(default_factory=list)
+
+
+class _Refused(Exception):
+    """A rule forbids what would be needed."""
+
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(reason)
+        self.hint = hint
+
+
+def stored_digest(content: str) -> str:
+    """Return the digest that the modem lists for `content`: over the exact bytes written."""
+    return hashlib.sha256(content.encode()).hexdigest().upper()
+
+
+def plan(board: Board, goal: Goal, known: Known) -> Plan:
+    """Return the steps that lead from `board` to `goal`; what is right already is left alone."""
+    if board.refusal:
+        return Plan(refusal=board.refusal, hint="update the modem's firmware over its cable first")
+    draft = _Draft()
+    try:
+        _plan_ca_chain(board, goal, draft)
+        new_key = _plan_key(board, goal, known, draft)
+        _plan_certificate(board, goal, known, draft, new_key=new_key)
+    except _Refused as refused:
+        return Plan(refusal=str(refused), hint=refused.hint)
+    steps = [
+        PlannedStep(Step.GATE, f"firmware {board.firmware} may make device calls"),
+        PlannedStep(Step.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}"),
+    ]
+    restore = board.mode if draft.steps and board.mode in _RADIO_ON else None
+    if restore is not None:
+        steps.append(PlannedStep(Step.OFFLINE, "AT+CFUN=4: the modem takes no credentials online"))
+    if draft.delete:
+        places = ", ".join(f"{NAMES.get(kind, kind)} in tag {tag}" for tag, kind in draft.delete)
+        steps.append(PlannedStep(Step.CLEAR, f"delete {places}", len(draft.delete)))
+    steps += draft.steps
+    steps.append(PlannedStep(Step.VERIFY, "compare what the modem lists with what was written"))
+    if goal.registration is not Registration.NONE and (new_key or not known.registered):
+        steps.append(PlannedStep(Step.REGISTER, f"registration by {goal.registration.value}"))
+    if goal.prove:
+        if goal.set_clock and not board.has_time:
+            steps.append(PlannedStep(Step.CLOCK, "set the modem's clock from this host's"))
+        steps.append(PlannedStep(Step.PROOF, "the cloud accepts a JWT that the board signed"))
+    if restore is not None:
+        steps.append(PlannedStep(Step.RESTORE, f"AT+CFUN={restore}: the mode it was in"))
+    return Plan(tuple(steps), delete=tuple(draft.delete), restore_mode=restore)
+
+
+def _plan_ca_chain(board: Board, goal: Goal, draft: _Draft) -> None:
+    if not goal.ca_chain:
+        return
+    held = board.held(goal.security_tag, CA_CHAIN)
+    if held is not None:
+        if held.sha256.upper() == stored_digest(goal.ca_chain):
+            return
+        _clear(goal, CA_CHAIN, draft, "another CA chain")
+    draft.steps.append(PlannedStep(Step.CA_CHAIN, "write the CA chain", 1))
+
+
+def _plan_key(board: Board, goal: Goal, known: Known, draft: _Draft) -> bool:
+    """Plan for the key; return whether a new one is made."""
+    held = board.held(goal.security_tag, PRIVATE_KEY)
+    if held is not None and known.public_key and held.sha256.upper() == known.key_digest.upper():
+        return False
+    if held is not None:
+        if known.key_begun:
+            # We emptied or found empty this place, began to make a key, and were cut off: the
+            # key is ours, nobody knows its public half, and nothing can be done with it.
+            draft.delete.append((goal.security_tag, PRIVATE_KEY))
+        else:
+            _clear(goal, PRIVATE_KEY, draft, "a private key that this ledger does not know")
+    made = "by the modem" if goal.key_origin is KeyOrigin.MODEM else "on this host, as asked"
+    draft.steps.append(PlannedStep(Step.KEY, f"make a P-256 key {made}", 1))
+    return True
+
+
+def _plan_certificate(
+    board: Board, goal: Goal, known: Known, draft: _Draft, *, new_key: bool
+) -> None:
+    held = board.held(goal.security_tag, CLIENT_CERTIFICATE)
+    if goal.certificate is Certificate.NONE:
+        if held is not None and new_key:
+            _clear(goal, CLIENT_CERTIFICATE, draft, "a certificate that fits another key")
+        return
+    fits = known.certificate and not new_key
+    if held is not None:
+        if fits and held.sha256.upper() == stored_digest(known.certificate):
+            return
+        _clear(goal, CLIENT_CERTIFICATE, draft, "another client certificate")
+    if not fits:
+        words = f"certificate for the board's key: {goal.certificate.value}"
+        draft.steps.append(PlannedStep(Step.CERTIFICATE, words))
+    draft.steps.append(PlannedStep(Step.WRITE, "write the client certificate", 1))
+
+
+def _clear(goal: Goal, kind: int, draft: _Draft, what: str) -> None:
+    place = (goal.security_tag, kind)
+    if place not in goal.replace:
+        raise _Refused(
+            f"tag {goal.security_tag} holds {what}; nothing is overwritten unasked",
+            f"--replace {goal.security_tag}:{kind} allows it, or choose another --security-tag",
+        )
+    draft.delete.append(place)

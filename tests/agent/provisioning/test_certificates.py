@@ -1,0 +1,144 @@
+"""Certificates of the bench, judged by OpenSSL; keys and files that others cannot read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.x509.oid import NameOID
+
+from agent.errors import RefusedByRule, UsageError
+from agent.provisioning.certificates import (
+    DeviceCa,
+    new_host_key,
+    pem_of,
+    private_pem,
+    public_pem,
+    self_signed,
+)
+
+NOW = datetime.now(UTC)
+CA_USAGE = x509.KeyUsage(
+    digital_signature=False, content_commitment=False, key_encipherment=False,
+    data_encipherment=False, key_agreement=False, key_cert_sign=True, crl_sign=True,
+    encipher_only=False, decipher_only=False,
+)  # fmt: skip
+
+
+def make_ca(folder: Path, *, password: bytes | None = None, ca: bool = True) -> tuple[Path, Path]:
+    """Write a CA certificate and its key for a test."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA, not for use")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(1).not_valid_before(NOW).not_valid_after(NOW.replace(year=NOW.year + 40))
+        .add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(CA_USAGE, critical=True)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    encryption = (
+        serialization.BestAvailableEncryption(password)
+        if password
+        else serialization.NoEncryption()
+    )
+    certificate_file, key_file = folder / "ca.pem", folder / "ca.key"
+    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    key_file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    )
+    key_file.chmod(0o600)
+    return certificate_file, key_file
+
+
+def no_passphrase() -> str:
+    pytest.fail("asked for a passphrase that is not needed")
+
+
+@pytest.mark.contract("D10.8")
+def test_openssl_accepts_what_the_operators_ca_signed(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs an independent judge: apt-get install openssl")
+    files = make_ca(tmp_path)
+    ca = DeviceCa.load(*files, no_passphrase)
+    key = ec.generate_private_key(ec.SECP256R1())
+    (tmp_path / "leaf.pem").write_text(
+        pem_of(ca.sign(key.public_key(), "nrf-350457791234567", NOW))
+    )
+    verified = subprocess.run(
+        ["openssl", "verify", "-x509_strict", "-CAfile", files[0], tmp_path / "leaf.pem"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert verified.returncode == 0, verified.stderr
+
+
+def test_an_encrypted_key_asks_for_its_passphrase_once(tmp_path: Path) -> None:
+    asked: list[None] = []
+
+    def passphrase() -> str:
+        asked.append(None)
+        return "test passphrase"
+
+    DeviceCa.load(*make_ca(tmp_path, password=b"test passphrase"), passphrase)
+    assert len(asked) == 1
+    with pytest.raises(UsageError, match="passphrase is another"):
+        DeviceCa.load(tmp_path / "ca.pem", tmp_path / "ca.key", lambda: "wrong")
+
+
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    certificate, key = make_ca(tmp_path)
+    key.chmod(0o644)
+    with pytest.raises(UsageError, match="can be read by others") as refused:
+        DeviceCa.load(certificate, key, no_passphrase)
+    assert "chmod 600" in refused.value.hint
+
+
+def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first, second = make_ca(tmp_path / "a"), make_ca(tmp_path / "b", ca=False)
+    with pytest.raises(UsageError, match="not that of the CA"):
+        DeviceCa.load(first[0], second[1], no_passphrase)
+    with pytest.raises(UsageError, match="may not sign others"):
+        DeviceCa.load(*second, no_passphrase)
+    with pytest.raises(UsageError, match="No such file"):
+        DeviceCa.load(tmp_path / "none", first[1], no_passphrase)
+    with pytest.raises(UsageError, match="holds no certificate"):
+        DeviceCa.load(first[1], first[1], no_passphrase)
+    odd = tmp_path / "odd.key"
+    odd.write_bytes(
+        ed25519.Ed25519PrivateKey.generate().private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    odd.chmod(0o600)
+    with pytest.raises(UsageError, match="neither an elliptic-curve nor an RSA key"):
+        DeviceCa.load(first[0], odd, no_passphrase)
+
+
+def test_a_host_key_is_private_from_the_first_moment_and_never_overwritten(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        key = new_host_key(tmp_path / "keys" / "board.pem")
+    finally:
+        os.umask(before)
+    file = tmp_path / "keys" / "board.pem"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert file.read_text() == private_pem(key)
+    with pytest.raises(RefusedByRule, match="never overwritten"):
+        new_host_key(file)
+    certificate = self_signed(key, "device-1", NOW)
+    certificate.verify_directly_issued_by(certificate)
+    assert public_pem(key.public_key()).startswith("-----BEGIN PUBLIC KEY-----")

@@ -1,0 +1,169 @@
+"""The plan does what is still needed, and overwrites nothing unasked."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.provisioning.board import Board, HeldCredential
+from agent.provisioning.goal import (
+    CA_CHAIN,
+    CLIENT_CERTIFICATE,
+    PRIVATE_KEY,
+    Certificate,
+    Goal,
+    KeyOrigin,
+    Registration,
+)
+from agent.provisioning.plan import Known, Step, plan, stored_digest
+
+TAG = 16842753
+CA, CERTIFICATE, KEY_DIGEST = "CA chain\n", "certificate\n", "AB" * 32
+FRESH = Board("350457791234567", "uuid", "nRF9161-LACA", "mfw_nrf91x1_2.0.4", "", 0, False, ())
+GOAL = Goal(TAG, CA, certificate=Certificate.OPERATOR_CA)
+DONE = Known("public", KEY_DIGEST, CERTIFICATE, registered=True)
+READY = dataclasses.replace(
+    FRESH,
+    mode=1,
+    credentials=(
+        HeldCredential(TAG, CA_CHAIN, stored_digest(CA)),
+        HeldCredential(TAG, PRIVATE_KEY, KEY_DIGEST),
+        HeldCredential(TAG, CLIENT_CERTIFICATE, stored_digest(CERTIFICATE)),
+    ),
+)
+
+
+@pytest.mark.contract("C10")
+def test_a_fresh_board_gets_everything_in_order() -> None:
+    made = plan(FRESH, GOAL, Known())
+    assert [planned.step for planned in made.steps] == [
+        Step.GATE, Step.IDENTITY, Step.CA_CHAIN, Step.KEY, Step.CERTIFICATE, Step.WRITE,
+        Step.VERIFY, Step.REGISTER, Step.PROOF,
+    ]  # fmt: skip
+    assert made.writes == 3
+    assert made.restore_mode is None
+
+
+def test_a_board_that_is_ready_gets_no_write_and_keeps_its_mode() -> None:
+    made = plan(READY, GOAL, DONE)
+    assert made.writes == 0
+    assert not made.has(Step.OFFLINE)
+    assert not made.has(Step.REGISTER)
+    assert made.has(Step.PROOF)
+
+
+def test_a_board_that_is_online_goes_offline_for_writes_and_back() -> None:
+    made = plan(dataclasses.replace(FRESH, mode=1), GOAL, Known())
+    assert made.has(Step.OFFLINE)
+    assert made.steps[-1].step is Step.RESTORE
+    assert made.restore_mode == 1
+
+
+@pytest.mark.contract("D1.3")
+def test_old_firmware_stops_the_plan_before_anything() -> None:
+    made = plan(dataclasses.replace(FRESH, refusal="1.2.0 is older than 1.3"), GOAL, Known())
+    assert made.steps == ()
+    assert "1.2.0" in made.refusal
+
+
+@pytest.mark.contract("D10.2")
+@pytest.mark.parametrize("kind", [CA_CHAIN, CLIENT_CERTIFICATE, PRIVATE_KEY])
+def test_what_is_there_is_replaced_only_when_named(kind: int) -> None:
+    board = dataclasses.replace(FRESH, credentials=(HeldCredential(TAG, kind, "CD" * 32),))
+    refused = plan(board, GOAL, Known())
+    assert refused.steps == ()
+    assert f"--replace {TAG}:{kind}" in refused.hint
+    told = dataclasses.replace(GOAL, replace=frozenset({(TAG, kind)}))
+    made = plan(board, told, Known())
+    assert made.delete == ((TAG, kind),)
+    assert made.writes == 4
+
+
+def test_a_key_that_we_began_to_make_and_lost_is_made_again() -> None:
+    board = dataclasses.replace(FRESH, credentials=(HeldCredential(TAG, PRIVATE_KEY, "CD" * 32),))
+    made = plan(board, GOAL, Known(key_begun=True))
+    assert made.delete == ((TAG, PRIVATE_KEY),)
+    assert made.has(Step.KEY)
+
+
+def test_a_key_that_was_changed_by_someone_else_is_not_taken_for_ours() -> None:
+    changed = tuple(
+        HeldCredential(TAG, PRIVATE_KEY, "CD" * 32) if held.type == PRIVATE_KEY else held
+        for held in READY.credentials
+    )
+    assert (
+        "does not know" in plan(dataclasses.replace(READY, credentials=changed), GOAL, DONE).refusal
+    )
+
+
+def test_a_board_that_was_emptied_gets_a_new_key_and_a_new_registration() -> None:
+    made = plan(FRESH, GOAL, DONE)
+    assert made.has(Step.KEY)
+    assert made.has(Step.CERTIFICATE)
+    assert made.has(Step.REGISTER)
+
+
+def test_a_certificate_that_was_issued_and_not_written_is_only_written() -> None:
+    held = tuple(one for one in READY.credentials if one.type != CLIENT_CERTIFICATE)
+    made = plan(dataclasses.replace(READY, credentials=held), GOAL, DONE)
+    assert not made.has(Step.CERTIFICATE)
+    assert made.has(Step.WRITE)
+    assert made.writes == 1
+
+
+def test_a_modem_key_signs_no_certificate_of_its_own() -> None:
+    with pytest.raises(ValueError, match="operator-ca or none"):
+        Goal(TAG, certificate=Certificate.SELF_SIGNED)
+
+
+@pytest.mark.contract("D2.2")
+def test_the_device_id_is_the_uuid_or_a_prefix_with_the_imei() -> None:
+    assert GOAL.device_id("u-1", "350457791234567") == "u-1"
+    prefixed = dataclasses.replace(GOAL, id_prefix="nrf-")
+    assert prefixed.device_id("u-1", "350457791234567") == "nrf-350457791234567"
+
+
+@given(
+    mode=st.sampled_from([0, 1, 2, 4, 20, 21, 30, 31, 40, 41, 44]),
+    held=st.lists(
+        st.builds(
+            HeldCredential,
+            st.sampled_from([TAG, 42]),
+            st.integers(0, 4),
+            st.sampled_from(["CD" * 32, KEY_DIGEST, stored_digest(CA), stored_digest(CERTIFICATE)]),
+        ),
+        unique_by=lambda one: (one.tag, one.type),
+    ),
+    known=st.sampled_from([Known(), DONE, Known(key_begun=True), Known("public", KEY_DIGEST)]),
+    replace=st.frozensets(st.tuples(st.just(TAG), st.integers(0, 2))),
+    certificate=st.sampled_from([Certificate.OPERATOR_CA, Certificate.NONE]),
+    registration=st.sampled_from(Registration),
+    origin=st.sampled_from(KeyOrigin),
+)
+def test_a_plan_never_deletes_what_was_not_named_and_never_writes_online(
+    mode: int,
+    held: list[HeldCredential],
+    known: Known,
+    replace: frozenset[tuple[int, int]],
+    certificate: Certificate,
+    registration: Registration,
+    origin: KeyOrigin,
+) -> None:
+    board = dataclasses.replace(FRESH, mode=mode, credentials=tuple(held))
+    goal = Goal(TAG, CA, origin, certificate, registration, replace)
+    made = plan(board, goal, known)
+    if made.refusal:
+        assert made.writes == 0
+        return
+    own_orphan = {(TAG, PRIVATE_KEY)} if known.key_begun else set()
+    assert set(made.delete) <= replace | own_orphan
+    assert all(board.held(*place) is not None for place in made.delete)
+    if made.writes and mode in {1, 2, 21}:
+        assert made.has(Step.OFFLINE)
+        assert made.restore_mode == mode
+    order = list(Step)
+    positions = [order.index(planned.step) for planned in made.steps]
+    assert positions == sorted(positions)
