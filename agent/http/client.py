@@ -162,8 +162,10 @@ class HttpClient:
         tries = 0
 
         def decide(error: Exception) -> float | bool:
+            # A change that depends on a version cannot tell its own first try from another's.
+            repeatable = call.repeatable and "if-match" not in prepared.headers
             wait = wait_before_retry(
-                error, tries, patience, repeatable=call.repeatable, jitter=self._jitter()
+                error, tries, patience, repeatable=repeatable, jitter=self._jitter()
             )
             if wait is None:
                 return False

@@ -1,0 +1,17 @@
+"""The device cloud: each operation as a call, and `DeviceCloud`, which sends them."""
+
+from agent.cloud.client import DeviceCloud
+from agent.cloud.device import Device
+from agent.cloud.devices import Filter, Page, Transformed
+from agent.cloud.keys import BulkOperation, NewDevice, PublicKey
+
+__all__ = [
+    "BulkOperation",
+    "Device",
+    "DeviceCloud",
+    "Filter",
+    "NewDevice",
+    "Page",
+    "PublicKey",
+    "Transformed",
+]

@@ -1,0 +1,117 @@
+"""The account: the team, and the deprecated ways to a service token (clause D9.4)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent.call import Call, Request, Scheme
+from agent.config.secret import Secret
+from agent.errors import BadAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.call import Response
+
+_log = logging.getLogger(__name__)
+
+SUCCESSOR = "an organization auth token (CELLAGENT_ORG_TOKEN) replaces service tokens"
+DEPRECATED = (
+    "%s is deprecated and may be removed any time after July 1, 2026: " + SUCCESSOR.replace("%", "")
+)
+GONE = "this path was deprecated and could be removed any time after July 1, 2026: " + SUCCESSOR
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The team that the API key opens; `raw` is everything that came."""
+
+    raw: Mapping[str, Any]
+    team_id: str
+    team_name: str
+    role: str
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAccount(Call[Account]):
+    """The team and role of the API key: GET /v1/account."""
+
+    schemes = (Scheme.API_KEY,)
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("GET", "/v1/account")
+
+    def parse(self, response: Response) -> Account:
+        """Return the account. Raises BadAnswer."""
+        body = response.json()
+        if not isinstance(body, dict):
+            raise BadAnswer("the account is no object")
+        team, plan = (body.get(name) for name in ("team", "plan"))
+        team, plan = (part if isinstance(part, dict) else {} for part in (team, plan))
+        return Account(
+            raw=body,
+            team_id=str(team.get("tenantId", "")),
+            team_name=str(team.get("name", "")),
+            role=str(body.get("role", "")),
+            plan=str(plan.get("name", "")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceTokenIssued:
+    """A service token; `other` is what else came with it, secrets in it included."""
+
+    token: Secret
+    other: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _ServiceTokenCall(Call[ServiceTokenIssued]):
+    schemes = (Scheme.API_KEY,)
+
+    def parse(self, response: Response) -> ServiceTokenIssued:
+        """Return the token. Raises BadAnswer."""
+        _log.warning(DEPRECATED, self.request().path)
+        body = response.json()
+        if not isinstance(body, dict) or not isinstance(body.get("token"), str):
+            raise BadAnswer("the answer holds no token")
+        other = {name: value for name, value in body.items() if name != "token"}
+        for value in other.values():
+            if isinstance(value, str) and "PRIVATE KEY" in value:
+                Secret(value)  # known from here on, and hidden wherever it turns up
+        return ServiceTokenIssued(Secret(body["token"]), other)
+
+    def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
+        """Explain the absence of the path, and who may make a service key."""
+        if status in {404, 410}:
+            return GONE
+        if status == 403:
+            return (
+                "making a service key needs a Pro or Enterprise plan and the team owner role; "
+                + SUCCESSOR
+            )
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchServiceToken(_ServiceTokenCall):
+    """The service token of the team: deprecated (clause D9.4)."""
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("GET", "/v1/account/service-token")
+
+
+@dataclass(frozen=True, slots=True)
+class MakeServiceKeyAndToken(_ServiceTokenCall):
+    """A new service key, which ends the old one, and a token signed with it: deprecated."""
+
+    repeatable = False
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("POST", "/v1/account/service-key-and-token")

@@ -1,0 +1,140 @@
+"""The state of a BLE device: services, characteristics, descriptors, values as bytes. Pure.
+
+Worked example of the demo application (clause D3.3): a characteristic of two bytes whose first
+is a bit mask, LED1 01 to LED4 08. To light LED2 and LED4:
+
+>>> leds = {2, 4}
+>>> bytes([sum(1 << (led - 1) for led in leds), 0]).hex(" ")
+'0a 00'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import BadAnswer, NotFound, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PROPERTIES = (
+    "broadcast",
+    "read",
+    "writeWithoutResponse",
+    "write",
+    "notify",
+    "indicate",
+    "authorizedSignedWrite",
+)
+"""The properties that the contract names; others are kept as they come (clause D3.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """One descriptor; `path` is <service>/<characteristic>/<descriptor>."""
+
+    uuid: str
+    path: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Characteristic:
+    """One characteristic; `path` is <service>/<characteristic>, `properties` the true ones."""
+
+    uuid: str
+    path: str
+    value: bytes
+    properties: frozenset[str]
+    descriptors: Mapping[str, Descriptor]
+
+    def can(self, name: str) -> bool:
+        """Tell whether a property ("notify") is true; a missing one is false."""
+        return name in self.properties
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One service and its characteristics by UUID."""
+
+    uuid: str
+    characteristics: Mapping[str, Characteristic]
+
+
+def services(state: Any) -> dict[str, Service]:
+    """Return the services of a BLE device's `state` by UUID, as written there (clause D3.1).
+
+    What is no service (it has no `characteristics`) is passed over. Raises BadAnswer for a value
+    that is no list of bytes.
+    """
+    found = {}
+    for uuid, service in _objects(state):
+        if isinstance(service.get("characteristics"), dict):
+            inner = {
+                key: _characteristic(f"{uuid}/{key}", key, value)
+                for key, value in _objects(service["characteristics"])
+            }
+            found[uuid] = Service(str(service.get("uuid", uuid)), inner)
+    return found
+
+
+def find(found: Mapping[str, Service], wanted: str) -> Characteristic:
+    """Return the characteristic that `wanted` names by UUID or path, in upper or lower case.
+
+    Raises NotFound, and UsageError where several services have the UUID.
+    """
+    every = [each for service in found.values() for each in service.characteristics.values()]
+    matching = [each for each in every if _plain(wanted) in {_plain(each.uuid), _plain(each.path)}]
+    if not matching:
+        there = ", ".join(each.path for each in every[:8]) or "none"
+        raise NotFound(f"no characteristic {wanted!r}; there are: {there}")
+    if len(matching) > 1:
+        paths = ", ".join(each.path for each in matching)
+        raise UsageError(f"{wanted!r} is ambiguous: {paths}", hint="give the path")
+    return matching[0]
+
+
+def octets(value: bytes) -> list[int]:
+    """Return bytes as the integers that go over the wire."""
+    return list(value)
+
+
+def value_of(numbers: Any, where: str) -> bytes:
+    """Return the integers of a value as bytes. Raises BadAnswer."""
+    try:
+        if isinstance(numbers, list) and not any(isinstance(each, bool) for each in numbers):
+            return bytes(numbers)
+    except (TypeError, ValueError) as error:
+        raise BadAnswer(f"the value of {where} is no list of bytes") from error
+    raise BadAnswer(f"the value of {where} is no list of bytes")
+
+
+def _characteristic(path: str, uuid: str, raw: dict[str, Any]) -> Characteristic:
+    properties = raw.get("properties")
+    names = properties.items() if isinstance(properties, dict) else ()
+    return Characteristic(
+        uuid=str(raw.get("uuid", uuid)),
+        path=str(raw.get("path", path)),
+        value=value_of(raw.get("value", []), path),
+        properties=frozenset(name for name, true in names if true is True),
+        descriptors={
+            key: Descriptor(
+                str(value.get("uuid", key)),
+                str(value.get("path", f"{path}/{key}")),
+                value_of(value.get("value", []), f"{path}/{key}"),
+            )
+            for key, value in _objects(raw.get("descriptors"))
+        },
+    )
+
+
+def _objects(table: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(table, dict):
+        for key, value in table.items():
+            if isinstance(value, dict):
+                yield key, value
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").lower()

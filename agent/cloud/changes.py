@@ -1,0 +1,149 @@
+"""Changing devices. Each change may depend on the version that was read (clause D5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from agent.call import Call, Request, Scheme
+from agent.cloud.ble import octets
+from agent.cloud.devices import USER_OR_DEVICE
+from agent.cloud.ids import if_match, segment
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.call import Response
+
+# Many changes are taken with 202: they show a little later.
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Call[None]):
+    """Base of the changes of one device. `version` is what it must still have, None for any."""
+
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+
+    device_id: str
+
+    def parse(self, response: Response) -> None:
+        """Rely on no reply body: the status says it (clause D6)."""
+
+    @property
+    def path(self) -> str:
+        """The path of the device."""
+        return f"/v1/devices/{segment(self.device_id, 'a device id')}"
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDeviceName(Change):
+    """Rename a device (clause D9.1)."""
+
+    name: str
+    version: str | None = None
+
+    def request(self) -> Request:
+        """Return what to send. Raises UsageError for a name that no service takes."""
+        if not 1 <= len(self.name) <= 128 or not self.name.isprintable():
+            raise UsageError("a name has 1 to 128 characters, and no line break")
+        return Request("PUT", f"{self.path}/name", headers=if_match(self.version), json=self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDeviceTags(Change):
+    """Replace all tags of a device."""
+
+    tags: tuple[str, ...]
+    version: str | None = None
+
+    def request(self) -> Request:
+        """Return what to send."""
+        headers = if_match(self.version)
+        return Request("PUT", f"{self.path}/tags", headers=headers, json=list(self.tags))
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDeviceState(Change):
+    """Merge into the state; None deletes a key. A device may change its own."""
+
+    schemes = USER_OR_DEVICE
+
+    reported: Mapping[str, Any] | None = None
+    desired: Mapping[str, Any] | None = None
+    version: str | None = None
+
+    def request(self) -> Request:
+        """Return what to send."""
+        both = {"reported": self.reported, "desired": self.desired}
+        body = {name: part for name, part in both.items() if part is not None}
+        return Request("PATCH", f"{self.path}/state", headers=if_match(self.version), json=body)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateCharacteristicValue(Change):
+    """Write a characteristic of a BLE device (clause D6)."""
+
+    characteristic_id: str
+    value: bytes
+    version: str | None = None
+
+    def request(self) -> Request:
+        """Return what to send."""
+        inner = segment(self.characteristic_id, "a characteristic")
+        return Request(
+            "PUT",
+            f"{self.path}/characteristics/{inner}",
+            headers=if_match(self.version),
+            json=octets(self.value),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDescriptorValue(Change):
+    """Write a descriptor of a BLE device's characteristic."""
+
+    characteristic_id: str
+    descriptor_id: str
+    value: bytes
+    version: str | None = None
+
+    def request(self) -> Request:
+        """Return what to send."""
+        inner = segment(self.characteristic_id, "a characteristic")
+        inmost = segment(self.descriptor_id, "a descriptor")
+        return Request(
+            "PUT",
+            f"{self.path}/characteristics/{inner}/descriptors/{inmost}",
+            headers=if_match(self.version),
+            json=octets(self.value),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDevice(Change):
+    """Remove a device from its team."""
+
+    # A second try after a lost answer would be a 404 that says nothing.
+    repeatable = False
+
+    version: str | None = None
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("DELETE", self.path, headers=if_match(self.version))
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoverServices(Change):
+    """Have a gateway read all services of a BLE device again; it takes seconds (clause D7)."""
+
+    gateway_id: str
+    version: str | None = None
+
+    def request(self) -> Request:
+        """Return what to send: the gateway stands first, and there is no body."""
+        gateway = segment(self.gateway_id, "a gateway's id")
+        device = segment(self.device_id, "a device id")
+        path = f"/v1/devices/{gateway}/discover/{device}"
+        return Request("POST", path, headers=if_match(self.version))

@@ -1,0 +1,307 @@
+"""The device cloud as one object; each method is one operation of the contract."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent.cloud.account import (
+    Account,
+    FetchAccount,
+    FetchServiceToken,
+    MakeServiceKeyAndToken,
+    ServiceTokenIssued,
+)
+from agent.cloud.changes import (
+    Change,
+    DeleteDevice,
+    DiscoverServices,
+    UpdateCharacteristicValue,
+    UpdateDescriptorValue,
+    UpdateDeviceName,
+    UpdateDeviceState,
+    UpdateDeviceTags,
+)
+from agent.cloud.devices import (
+    FetchCharacteristicValue,
+    FetchDevice,
+    Filter,
+    ListDevices,
+    TransformDevice,
+    TransformDevices,
+    Transformed,
+)
+from agent.cloud.keys import (
+    BulkOperation,
+    FetchBulkOperation,
+    NewDevice,
+    OnboardDevices,
+    PublicKey,
+    RegisterPublicKeys,
+)
+from agent.cloud.messages import ListMessages, Message, SendMessage
+from agent.cloud.openapi import FetchOpenApi, OpenApi
+from agent.cloud.paging import walk
+from agent.errors import DeadlineExceeded, PreconditionFailed, ServiceRefusal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+    from datetime import datetime
+
+    from agent.cloud.device import Device
+    from agent.http import HttpClient
+
+T = TypeVar("T")
+
+CHANGE_TRIES = 5
+DISCOVERY_DEADLINE_S = 90.0
+"""The contract says a few seconds, the vendor's document 30 to 60."""
+BULK_DEADLINE_S = 60.0
+
+
+class DeviceCloud:
+    """Calls of the device cloud over one client.
+
+    `sleep` and `monotonic` are for the waiting methods. Errors are those of HttpClient.send.
+    """
+
+    def __init__(
+        self,
+        client: HttpClient,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.client = client
+        self._sleep = sleep
+        self._monotonic = monotonic
+
+    async def device(self, device_id: str) -> Device:
+        """Return one device with its state."""
+        return await self.client.send(FetchDevice(device_id))
+
+    async def transformed(self, device_id: str, transform: str) -> Transformed:
+        """Return what a JSONata expression makes of one device."""
+        return await self.client.send(TransformDevice(device_id, transform))
+
+    def devices(
+        self, chosen: Filter | None = None, *, include_state: bool = False
+    ) -> AsyncIterator[Device]:
+        """Yield every device that the filter chooses, a page at a time."""
+        picked = chosen or Filter()
+        return walk(
+            lambda token: self.client.send(
+                ListDevices(picked, include_state=include_state, page_token=token)
+            )
+        )
+
+    def transformed_devices(
+        self, transform: str, chosen: Filter | None = None
+    ) -> AsyncIterator[Any]:
+        """Yield what a JSONata expression makes of each device; None where it does not match."""
+        picked = chosen or Filter()
+        return walk(
+            lambda token: self.client.send(TransformDevices(transform, picked, page_token=token))
+        )
+
+    async def rename(self, device_id: str, name: str, *, version: str | None = None) -> None:
+        """Change a device's name."""
+        await self.client.send(UpdateDeviceName(device_id, name, version))
+
+    async def set_tags(
+        self, device_id: str, tags: Iterable[str], *, version: str | None = None
+    ) -> None:
+        """Replace a device's tags."""
+        await self.client.send(UpdateDeviceTags(device_id, tuple(tags), version))
+
+    async def update_state(
+        self,
+        device_id: str,
+        *,
+        reported: Mapping[str, Any] | None = None,
+        desired: Mapping[str, Any] | None = None,
+        version: str | None = None,
+    ) -> None:
+        """Merge into a device's state; None deletes a key."""
+        await self.client.send(UpdateDeviceState(device_id, reported, desired, version))
+
+    async def delete(self, device_id: str, *, version: str | None = None) -> None:
+        """Remove a device from its team."""
+        await self.client.send(DeleteDevice(device_id, version))
+
+    async def change(
+        self,
+        device_id: str,
+        decide: Callable[[Device], Change | None],
+        *,
+        tries: int = CHANGE_TRIES,
+    ) -> Device:
+        """Read a device, decide, change it; read again where somebody else was faster (D5.2).
+
+        `decide` returns a change that carries `device.version`, or None where nothing is to be
+        done; it is asked again with what is there now. Returns the device as last read. Raises
+        PreconditionFailed after `tries`.
+        """
+        for left in reversed(range(tries)):
+            device = await self.device(device_id)
+            change = decide(device)
+            if change is None:
+                return device
+            try:
+                await self.client.send(change)
+                return device
+            except PreconditionFailed:
+                if not left:
+                    raise
+        raise ValueError("`tries` is at least 1")
+
+    async def characteristic_value(self, device_id: str, characteristic: str) -> bytes:
+        """Return a characteristic's value as the cloud last saw it."""
+        return await self.client.send(FetchCharacteristicValue(device_id, characteristic))
+
+    async def write(
+        self,
+        device_id: str,
+        characteristic: str,
+        value: bytes,
+        *,
+        version: str | None = None,
+    ) -> None:
+        """Write a characteristic of a BLE device."""
+        await self.client.send(UpdateCharacteristicValue(device_id, characteristic, value, version))
+
+    async def write_descriptor(
+        self,
+        device_id: str,
+        characteristic: str,
+        descriptor: str,
+        value: bytes,
+        *,
+        version: str | None = None,
+    ) -> None:
+        """Write a descriptor of a BLE device's characteristic."""
+        await self.client.send(
+            UpdateDescriptorValue(device_id, characteristic, descriptor, value, version)
+        )
+
+    async def discover(self, gateway_id: str, device_id: str) -> None:
+        """Have a gateway read a BLE device's services again; returns before that is done."""
+        await self.client.send(DiscoverServices(device_id, gateway_id))
+
+    async def discover_and_wait(
+        self, gateway_id: str, device_id: str, *, deadline_s: float = DISCOVERY_DEADLINE_S
+    ) -> Device:
+        """Rediscover, then return the device once its state is new. Raises DeadlineExceeded."""
+        before = await self.device(device_id)
+        await self.discover(gateway_id, device_id)
+        return await self.wait_until(
+            device_id,
+            lambda device: (
+                (device.version, device.updated_at, device.state)
+                != (before.version, before.updated_at, before.state)
+            ),
+            deadline_s=deadline_s,
+        )
+
+    async def wait_until(
+        self,
+        device_id: str,
+        holds: Callable[[Device], bool],
+        *,
+        deadline_s: float,
+    ) -> Device:
+        """Return the device once `holds` says so; the first look is at once.
+
+        Raises DeadlineExceeded.
+        """
+
+        async def look() -> tuple[bool, Device]:
+            device = await self.device(device_id)
+            return holds(device), device
+
+        return await self._poll(look, f"{device_id} did not change", deadline_s)
+
+    async def register_public_keys(self, keys: Iterable[PublicKey]) -> str:
+        """Upload public keys; return the id of the bulk request that registers them."""
+        return await self.client.send(RegisterPublicKeys(tuple(keys)))
+
+    async def onboard(self, devices: Iterable[NewDevice]) -> str:
+        """Bring devices into the team; return the id of the bulk request."""
+        return await self.client.send(OnboardDevices(tuple(devices)))
+
+    async def bulk_operation(self, request_id: str) -> BulkOperation:
+        """Return the state of a bulk request."""
+        return await self.client.send(FetchBulkOperation(request_id))
+
+    async def wait_for_bulk(
+        self, request_id: str, *, deadline_s: float = BULK_DEADLINE_S
+    ) -> BulkOperation:
+        """Return a bulk request once it succeeded; the first look is at once.
+
+        Raises ServiceRefusal where it failed, DeadlineExceeded.
+        """
+
+        async def look() -> tuple[bool, BulkOperation]:
+            operation = await self.bulk_operation(request_id)
+            return operation.done, operation
+
+        what = f"the bulk request {request_id} did not end"
+        operation = await self._poll(look, what, deadline_s)
+        if operation.status != "SUCCEEDED":
+            where = operation.error_summary_url
+            raise ServiceRefusal(
+                f"the bulk request {request_id} ended as {operation.status}",
+                hint=f"its rows and their errors: {where}" if where else "",
+            )
+        return operation
+
+    async def send_message(self, device_id: str, message: Any, *, topic: str = "") -> None:
+        """Send a message in a device's name."""
+        await self.client.send(SendMessage(device_id, message, topic))
+
+    def messages(
+        self,
+        device_id: str = "",
+        *,
+        app_id: str = "",
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> AsyncIterator[Message]:
+        """Yield the messages that were kept, the newest first."""
+        return walk(
+            lambda token: self.client.send(
+                ListMessages(device_id, app_id, start, end, page_token=token)
+            )
+        )
+
+    async def account(self) -> Account:
+        """Return the team and the role of the API key."""
+        return await self.client.send(FetchAccount())
+
+    async def service_token(self) -> ServiceTokenIssued:
+        """Return the team's service token: deprecated, its use is logged with the date."""
+        return await self.client.send(FetchServiceToken())
+
+    async def make_service_key_and_token(self) -> ServiceTokenIssued:
+        """Make a new service key, which ends the old one: deprecated, as above."""
+        return await self.client.send(MakeServiceKeyAndToken())
+
+    async def openapi(self) -> OpenApi:
+        """Return the cloud's own description of itself."""
+        return await self.client.send(FetchOpenApi())
+
+    async def _poll(
+        self, look: Callable[[], Awaitable[tuple[bool, T]]], what: str, deadline_s: float
+    ) -> T:
+        started = self._monotonic()
+        pause = 0.5
+        while True:
+            done, found = await look()
+            if done:
+                return found
+            left = started + deadline_s - self._monotonic()
+            if left <= 0:
+                raise DeadlineExceeded(f"{what} within {deadline_s:g} s")
+            await self._sleep(min(pause, left))
+            pause = min(pause * 1.5, 5.0)

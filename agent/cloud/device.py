@@ -1,0 +1,124 @@
+"""A device as the cloud describes it: a typed view, beside all that came (clause D2.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agent.cloud.ble import Characteristic, Service, find, services
+from agent.errors import BadAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    version: str | int | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+class _Firmware(msgspec.Struct):
+    supports: tuple[str, ...] = ()
+
+
+class _Fields(msgspec.Struct, rename="camel"):
+    id: str
+    name: str | None = None
+    type: str | None = None
+    sub_type: str | None = None
+    gateway_id: str | None = None
+    tenant_id: str | None = None
+    tags: tuple[str, ...] | None = None
+    firmware: _Firmware | None = None
+    meta: _Meta | None = msgspec.field(default=None, name="$meta")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device. `raw` is everything that came; what the view does not name is found there.
+
+    `version` is the ETag where one came, else $meta.version: opaque, sent back as it is.
+    """
+
+    raw: Mapping[str, Any]
+    id: str
+    name: str
+    type: str
+    sub_type: str | None
+    gateway_id: str | None
+    tenant_id: str | None
+    tags: tuple[str, ...]
+    supports: tuple[str, ...]
+    """The kinds of firmware that can be updated ("APP", "MODEM")."""
+    version: str | None
+    created_at: datetime | None
+    updated_at: datetime | None
+
+    @classmethod
+    def of(cls, raw: Any, etag: str | None = None) -> Device:
+        """Return the device that `raw` describes. Raises BadAnswer, naming the field."""
+        try:
+            fields = msgspec.convert(raw, _Fields)
+        except msgspec.ValidationError as error:
+            raise BadAnswer(f"this is no device: {error}") from error
+        meta = fields.meta or _Meta()
+        version = etag or (str(meta.version) if meta.version is not None else None)
+        return cls(
+            raw=raw,
+            id=fields.id,
+            name=fields.name if fields.name is not None else fields.id,
+            type=fields.type or "",
+            sub_type=fields.sub_type,
+            gateway_id=fields.gateway_id,
+            tenant_id=fields.tenant_id,
+            tags=fields.tags or (),
+            supports=fields.firmware.supports if fields.firmware else (),
+            version=version,
+            created_at=moment(meta.created_at),
+            updated_at=moment(meta.updated_at),
+        )
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The state as it came, {} if the list left it out."""
+        state = self.raw.get("state")
+        return state if isinstance(state, dict) else {}
+
+    @property
+    def reported(self) -> Mapping[str, Any]:
+        """What an IP device reports of itself (clause D3.2)."""
+        reported = self.state.get("reported")
+        return reported if isinstance(reported, dict) else {}
+
+    @property
+    def connected_ids(self) -> tuple[str, ...]:
+        """The ids of the BLE devices that are connected through this gateway (clause D2.4)."""
+        connections = self.reported.get("statusConnections")
+        return tuple(connections) if isinstance(connections, dict) else ()
+
+    @property
+    def services(self) -> Mapping[str, Service]:
+        """The services of a BLE device by UUID. Raises BadAnswer."""
+        return services(self.state)
+
+    def characteristic(self, wanted: str) -> Characteristic:
+        """Return the characteristic with this UUID or path. Raises NotFound, UsageError."""
+        return find(self.services, wanted)
+
+
+def moment(text: str | None) -> datetime | None:
+    """Return an ISO 8601 time as an aware datetime; one without offset is UTC (clause D2.3).
+
+    Raises BadAnswer.
+    """
+    if text is None:
+        return None
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadAnswer(f"{text!r} is no time") from error
+    return when.replace(tzinfo=UTC) if when.tzinfo is None else when

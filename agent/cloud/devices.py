@@ -1,0 +1,194 @@
+"""Reading devices: list and fetch, as they are or through a transform (clauses D4, D5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from agent.call import Call, Request, Scheme
+from agent.cloud.ble import value_of
+from agent.cloud.device import Device
+from agent.cloud.ids import segment
+from agent.errors import BadAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent.call import Response
+
+T = TypeVar("T")
+
+LARGEST_PAGE = 100
+USER_OR_DEVICE = (Scheme.API_KEY, Scheme.DEVICE_JWT)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list. `next_token` is None on the last.
+
+    `total` counts the results of the query, within what the page limit lets the service count:
+    it is not the size of the fleet.
+    """
+
+    items: tuple[T, ...]
+    total: int | None
+    next_token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which devices a list holds; a list of values is any of them."""
+
+    device_types: Sequence[str] = ()
+    device_ids: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    sub_types: Sequence[str] = ()
+    firmware_support: Sequence[str] = ()
+    gateway_id: str = ""
+    name_like: str = ""
+
+    def query(self) -> list[tuple[str, str]]:
+        """Return the parameters; a name is repeated for each value."""
+        lists = {
+            "deviceTypes": self.device_types,
+            "deviceIds": self.device_ids,
+            "tags": self.tags,
+            "subTypes": self.sub_types,
+            "firmwareSupport": self.firmware_support,
+            "gatewayId": (self.gateway_id,) if self.gateway_id else (),
+            "deviceNameFuzzy": (self.name_like,) if self.name_like else (),
+        }
+        return [(name, value) for name, values in lists.items() for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class ListDevices(Call[Page[Device]]):
+    """One page of devices: GET /v1/devices (clause D4.1)."""
+
+    schemes = (Scheme.API_KEY,)
+
+    filter: Filter = field(default_factory=Filter)
+    include_state: bool = False
+    page_limit: int = LARGEST_PAGE
+    page_token: str | None = None
+
+    def request(self) -> Request:
+        """Return what to send."""
+        query = _page_query(self.filter, self.page_limit, self.page_token)
+        if self.include_state:
+            query.append(("includeState", "true"))
+        return Request("GET", "/v1/devices", query)
+
+    def parse(self, response: Response) -> Page[Device]:
+        """Return the page. Raises BadAnswer."""
+        items, total, token = _page(response)
+        return Page(tuple(Device.of(item) for item in items), total, token)
+
+
+@dataclass(frozen=True, slots=True)
+class TransformDevices(Call[Page[Any]]):
+    """One page of what `transform` makes of each device, as plain JSON with nulls (clause D4.2).
+
+    The expression is sent as it is; the service answers a bad one with InvalidRequest.
+    """
+
+    schemes = (Scheme.API_KEY,)
+
+    transform: str
+    filter: Filter = field(default_factory=Filter)
+    page_limit: int = LARGEST_PAGE
+    page_token: str | None = None
+
+    def request(self) -> Request:
+        """Return what to send: the expression sees the state, so that is asked for."""
+        query = _page_query(self.filter, self.page_limit, self.page_token)
+        query += [("includeState", "true"), ("transform", self.transform)]
+        return Request("GET", "/v1/devices", query)
+
+    def parse(self, response: Response) -> Page[Any]:
+        """Return the page. Raises BadAnswer."""
+        items, total, token = _page(response)
+        return Page(tuple(items), total, token)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchDevice(Call[Device]):
+    """One device: GET /v1/devices/<device_id> (clause D5.1)."""
+
+    schemes = USER_OR_DEVICE
+
+    device_id: str
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("GET", f"/v1/devices/{segment(self.device_id, 'a device id')}")
+
+    def parse(self, response: Response) -> Device:
+        """Return the device, its version from the ETag. Raises BadAnswer."""
+        return Device.of(response.json(), response.headers.get("etag"))
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """What a transform made of one device, and the version that it was made of."""
+
+    value: Any
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransformDevice(Call[Transformed]):
+    """What `transform` makes of one device; the version comes from the ETag (clause D5.1)."""
+
+    schemes = USER_OR_DEVICE
+
+    device_id: str
+    transform: str
+
+    def request(self) -> Request:
+        """Return what to send."""
+        path = f"/v1/devices/{segment(self.device_id, 'a device id')}"
+        return Request("GET", path, [("transform", self.transform)])
+
+    def parse(self, response: Response) -> Transformed:
+        """Return the value, None where the expression does not match. Raises BadAnswer."""
+        value = response.json() if response.content else None
+        return Transformed(value, response.headers.get("etag"))
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCharacteristicValue(Call[bytes]):
+    """The value of a characteristic as last seen by the cloud."""
+
+    schemes = (Scheme.API_KEY,)
+
+    device_id: str
+    characteristic_id: str
+
+    def request(self) -> Request:
+        """Return what to send."""
+        device = segment(self.device_id, "a device id")
+        inner = segment(self.characteristic_id, "a characteristic")
+        return Request("GET", f"/v1/devices/{device}/characteristics/{inner}")
+
+    def parse(self, response: Response) -> bytes:
+        """Return the value. Raises BadAnswer."""
+        return value_of(response.json(), self.characteristic_id)
+
+
+def _page_query(chosen: Filter, limit: int, token: str | None) -> list[tuple[str, str]]:
+    query = [*chosen.query(), ("pageLimit", str(limit))]
+    return query if token is None else [*query, ("pageNextToken", token)]
+
+
+def _page(response: Response) -> tuple[list[Any], int | None, str | None]:
+    """Return items, total and the next page's token of a list. Raises BadAnswer."""
+    body = response.json()
+    if not isinstance(body, dict) or not isinstance(body.get("items"), list):
+        raise BadAnswer("the list has no `items`")
+    total, token = body.get("total"), body.get("pageNextToken")
+    if total is not None and (not isinstance(total, int) or isinstance(total, bool)):
+        raise BadAnswer("the list's `total` is no number")
+    if token is not None and not isinstance(token, str):
+        raise BadAnswer("the list's `pageNextToken` is no text")
+    return body["items"], total, token or None

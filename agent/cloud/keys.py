@@ -1,0 +1,152 @@
+"""Public keys and onboarding: CSV in, a bulk request that is polled (clauses D9.3, D10.8)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.call import Call, Request, Scheme
+from agent.cloud.ids import segment
+from agent.errors import BadAnswer, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent.call import Response
+
+MOST_ROWS = 1000
+PENDING = frozenset({"PENDING", "IN_PROGRESS"})
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """A device and the public key that its tokens are verified with."""
+
+    device_id: str
+    pem: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewDevice:
+    """A device to bring into the team, with its certificate or public key."""
+
+    device_id: str
+    pem: str
+    sub_type: str = ""
+    tags: tuple[str, ...] = ()
+    firmware_types: tuple[str, ...] = ("APP", "MODEM")
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOperation:
+    """What became of a bulk request; `raw` is everything that came."""
+
+    raw: Mapping[str, Any]
+    id: str
+    status: str
+    error_summary_url: str | None
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, either way."""
+        return self.status not in PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterPublicKeys(Call[str]):
+    """Upload public keys; the answer is the id of a bulk request. A new key replaces the old."""
+
+    schemes = (Scheme.API_KEY,)
+
+    keys: tuple[PublicKey, ...]
+
+    def request(self) -> Request:
+        """Return what to send. Raises UsageError."""
+        rows = [[key.device_id, _pem(key.pem, key.device_id)] for key in self.keys]
+        return _csv_request("/v1/devices/public-keys", rows)
+
+    def parse(self, response: Response) -> str:
+        """Return the id of the bulk request. Raises BadAnswer."""
+        return _request_id(response)
+
+
+@dataclass(frozen=True, slots=True)
+class OnboardDevices(Call[str]):
+    """Bring devices into the team; the answer is the id of a bulk request."""
+
+    schemes = (Scheme.API_KEY,)
+    repeatable = False
+
+    devices: tuple[NewDevice, ...]
+
+    def request(self) -> Request:
+        """Return what to send. Raises UsageError."""
+        rows = [
+            [
+                new.device_id,
+                new.sub_type,
+                "|".join(new.tags),
+                "|".join(new.firmware_types),
+                _pem(new.pem, new.device_id),
+            ]
+            for new in self.devices
+        ]
+        return _csv_request("/v1/devices", rows)
+
+    def parse(self, response: Response) -> str:
+        """Return the id of the bulk request. Raises BadAnswer."""
+        return _request_id(response)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchBulkOperation(Call[BulkOperation]):
+    """The state of a bulk request."""
+
+    schemes = (Scheme.API_KEY,)
+
+    request_id: str
+
+    def request(self) -> Request:
+        """Return what to send."""
+        inner = segment(self.request_id, "the id of a bulk request")
+        return Request("GET", f"/v1/bulk-ops-requests/{inner}")
+
+    def parse(self, response: Response) -> BulkOperation:
+        """Return its state. Raises BadAnswer."""
+        body = response.json()
+        status = body.get("status") if isinstance(body, dict) else None
+        if not isinstance(status, str):
+            raise BadAnswer("the bulk request has no status")
+        url = body.get("errorSummaryUrl")
+        return BulkOperation(body, self.request_id, status, url if isinstance(url, str) else None)
+
+
+def _csv_request(path: str, rows: Sequence[Sequence[str]]) -> Request:
+    if not 1 <= len(rows) <= MOST_ROWS:
+        raise UsageError(f"{len(rows)} devices at once: it takes 1 to {MOST_ROWS}")
+    for device_id, *_ in rows:
+        segment(device_id, "a device id")
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    content = text.getvalue().rstrip("\n").encode()
+    return Request("POST", path, headers={"content-type": "text/csv"}, content=content)
+
+
+def _pem(text: str, device_id: str) -> str:
+    """Return PEM text as it is sent. Raises UsageError for a private key above all."""
+    text = text.strip()
+    if "PRIVATE KEY" in text:
+        raise UsageError(f"{device_id}: this is a private key: it never leaves its device")
+    if not text.startswith("-----BEGIN ") or "-----END " not in text:
+        raise UsageError(f"{device_id}: neither a public key nor a certificate in PEM form")
+    return text
+
+
+def _request_id(response: Response) -> str:
+    body = response.json()
+    found = body.get("bulkOpsRequestId") if isinstance(body, dict) else None
+    if not isinstance(found, str):
+        raise BadAnswer("the answer names no bulk request")
+    return found

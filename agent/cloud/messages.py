@@ -1,0 +1,99 @@
+"""Messages of devices: sent in a device's name, listed by a user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.call import Call, Request, Scheme
+from agent.cloud.device import moment
+from agent.cloud.devices import USER_OR_DEVICE, Page
+from agent.cloud.ids import segment
+from agent.errors import BadAnswer, UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agent.call import Response
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessage(Call[None]):
+    """Send one message as a device; on `topic`, or the device's own."""
+
+    schemes = USER_OR_DEVICE
+    repeatable = False
+
+    device_id: str
+    message: Any
+    topic: str = ""
+
+    def request(self) -> Request:
+        """Return what to send."""
+        body = {"message": self.message, **({"topic": self.topic} if self.topic else {})}
+        device = segment(self.device_id, "a device id")
+        return Request("POST", f"/v1/devices/{device}/messages", json=body)
+
+    def parse(self, response: Response) -> None:
+        """Rely on no reply body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message that was kept; `raw` is everything that came."""
+
+    raw: dict[str, Any]
+    device_id: str
+    topic: str
+    received_at: datetime | None
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ListMessages(Call[Page[Message]]):
+    """One page of messages, the newest first; from `start` (with it) to `end` (without)."""
+
+    schemes = (Scheme.API_KEY,)
+
+    device_id: str = ""
+    app_id: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    page_limit: int = 100
+    page_token: str | None = None
+
+    def request(self) -> Request:
+        """Return what to send. Raises UsageError for a time without a zone."""
+        query = [("pageLimit", str(self.page_limit))]
+        for name, text in (("deviceId", self.device_id), ("appId", self.app_id)):
+            if text:
+                query.append((name, text))
+        for name, when in (("inclusiveStart", self.start), ("exclusiveEnd", self.end)):
+            if when is not None:
+                if when.tzinfo is None:
+                    raise UsageError(f"{name} has no time zone")
+                query.append((name, when.isoformat(timespec="milliseconds")))
+        if self.page_token is not None:
+            query.append(("pageNextToken", self.page_token))
+        return Request("GET", "/v1/messages", query)
+
+    def parse(self, response: Response) -> Page[Message]:
+        """Return the page. Raises BadAnswer."""
+        body = response.json()
+        if not isinstance(body, dict) or not isinstance(body.get("items"), list):
+            raise BadAnswer("the list has no `items`")
+        items = tuple(_message(item) for item in body["items"])
+        return Page(items, body.get("total"), body.get("pageNextToken") or None)
+
+
+def _message(raw: Any) -> Message:
+    if not isinstance(raw, dict):
+        raise BadAnswer("a message is no object")
+    received = raw.get("receivedAt")
+    return Message(
+        raw=raw,
+        device_id=str(raw.get("deviceId", "")),
+        topic=str(raw.get("topic", "")),
+        received_at=moment(received) if isinstance(received, str) else None,
+        message=raw.get("message"),
+    )

@@ -1,0 +1,85 @@
+"""The cloud's own description of itself: which credential an operation declares (clause D1.2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.call import Call, Request, Scheme
+from agent.errors import BadAnswer, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.call import Response
+
+SIMPLE_TOKEN = "Simple Token"
+JSON_WEB_TOKEN = "JSON Web Token"
+
+_DECLARED_AS = {
+    Scheme.API_KEY: SIMPLE_TOKEN,
+    Scheme.DEVICE_JWT: JSON_WEB_TOKEN,
+    Scheme.SERVICE_JWT: JSON_WEB_TOKEN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApi:
+    """The document, and what can be asked of it."""
+
+    document: Mapping[str, Any]
+
+    def schemes(self, method: str, path: str) -> frozenset[str]:
+        """Return the names of the schemes that an operation declares; empty: it needs none.
+
+        `path` is a template ("/v1/devices/{deviceId}") or a path that one fits. Raises NotFound.
+        """
+        operation = self._operation(method.lower(), path)
+        # An operation without `security` has the document's; an empty list means none.
+        security = operation.get("security", self.document.get("security", []))
+        return frozenset(name for choice in security or () for name in choice)
+
+    def takes(self, method: str, path: str, scheme: Scheme) -> bool:
+        """Tell whether an operation declares the kind of credential that `scheme` is."""
+        return _DECLARED_AS.get(scheme) in self.schemes(method, path)
+
+    def _operation(self, method: str, path: str) -> Mapping[str, Any]:
+        paths = self.document.get("paths")
+        if isinstance(paths, dict):
+            # A literal path goes before a template that it would fit too.
+            for template in sorted(paths, key=lambda each: (each != path, each.count("{"))):
+                operations = paths[template]
+                if _fits(template, path) and isinstance(operations, dict) and method in operations:
+                    operation = operations[method]
+                    if isinstance(operation, dict):
+                        return operation
+        raise NotFound(f"the service's document describes no {method.upper()} {path}")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOpenApi(Call[OpenApi]):
+    """GET /v1/openapi.json; open to everyone."""
+
+    schemes = (Scheme.NONE,)
+    max_bytes = 32 * 1024 * 1024
+    follows = True
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("GET", "/v1/openapi.json")
+
+    def parse(self, response: Response) -> OpenApi:
+        """Return the document. Raises BadAnswer for what is not OpenAPI 3."""
+        body = response.json()
+        version = body.get("openapi") if isinstance(body, dict) else None
+        if not isinstance(version, str) or not version.startswith("3."):
+            raise BadAnswer("this is no OpenAPI 3 document")
+        return OpenApi(body)
+
+
+def _fits(template: str, path: str) -> bool:
+    if template == path:
+        return True
+    parts = (re.escape(part) for part in re.split(r"\{[^{}/]*\}", template))
+    return re.fullmatch("[^/]+".join(parts), path) is not None
