@@ -107,7 +107,7 @@ class Framer:
                 yield Data(taken)
                 continue
             data = self._begin(data)
-            if data[:1] == b">" and self.expects_prompt and not self._pending and not self._held:
+            if data[:1] == b">" and self._may_prompt():
                 self.expects_prompt, self._after_prompt = False, True
                 data = data[1:]
                 yield Prompt()
@@ -155,6 +155,10 @@ class Framer:
                 self._held += b"\n"
             return data[1:]
         return data
+
+    def _may_prompt(self) -> bool:
+        """Tell whether a ">" here would stand at the start of a line that may be a prompt."""
+        return self.expects_prompt and not (self._pending or self._held or self._skipping)
 
     def _interrupts(self) -> bool:
         """Tell whether what follows is to be read in another way than as lines."""
