@@ -20,14 +20,20 @@ class Terminator(Enum):
     CR = "cr"
     LF = "lf"
     CRLF = "crlf"
-    NUL = "nul"
+    NUL = "null"
 
     @property
     def wire(self) -> bytes:
         """The bytes."""
-        return {"cr": b"\r", "lf": b"\n", "crlf": b"\r\n", "nul": b"\x00"}[self.value]
+        return _WIRE[self]
 
 
+_WIRE = {
+    Terminator.CR: b"\r",
+    Terminator.LF: b"\n",
+    Terminator.CRLF: b"\r\n",
+    Terminator.NUL: b"\x00",
+}
 LONGEST_COMMAND = {
     # The AT host's buffer has 4096 bytes with its NUL, and drops what is beyond in silence.
     Dialect.AT_HOST: 4095,
@@ -36,19 +42,19 @@ LONGEST_COMMAND = {
 }
 
 _BLANK_BEFORE_FINAL = re.compile(rb"(?:^|[\r\n])\r\n(?:OK|ERROR|\+CME ERROR:[^\r\n]*)\r\n")
-_SHELL = re.compile(rb"[\w.-]+:~\$ |: command not found")
+_SHELL = re.compile(rb"[\w.-]+:~\$ |: command not found|: wrong parameter count")
 
 
-def written(dialect: Dialect, terminator: Terminator, command: str) -> bytes:
-    """Return the bytes of a command line: wrapped for the shell, ended as the modem waits for."""
-    if dialect is Dialect.SHELL:
-        # The shell takes one line: line ends inside the quotes travel as the two characters \n.
-        inner = command.replace("\r", "").replace("\n", "\\n")
-        command = f"at '{inner}'"
-    return command.encode() + terminator.wire
+def typed(dialect: Dialect, command: str) -> str:
+    """Return a command line as this dialect takes it: wrapped for the shell, else as it is."""
+    if dialect is not Dialect.SHELL:
+        return command
+    # The shell takes one line: line ends inside the quotes travel as the two characters \n.
+    inner = command.replace("\r", "").replace("\n", "\\n")
+    return f"at '{inner}'"
 
 
-def recognised(reply: bytes) -> Dialect:
+def recognised(reply: bytes | bytearray) -> Dialect:
     """Tell who answered from the raw bytes of a whole reply.
 
     Serial Modem puts an empty line before the final result, the AT host never does; the shell

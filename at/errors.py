@@ -70,9 +70,13 @@ class LinkLost(AtError):
 
 
 class NoAnswer(AtError):
-    """The port is open, yet nothing behind it answers AT."""
+    """The port is open, yet nothing behind it answers AT; `heard` is what came instead."""
 
     kind = "no-answer"
+
+    def __init__(self, message: str, *, hint: str = "", heard: bytes = b"") -> None:
+        super().__init__(message, hint=hint)
+        self.heard = heard
 
 
 class CommandTimeout(AtError):

@@ -121,14 +121,22 @@ class Exchange:
         """Tell whether an answer is awaited."""
         return self._command is not None
 
-    def start(self, command: str, owner: Owner | None = None, *, prompt: bool = False) -> None:
+    def start(
+        self,
+        command: str,
+        owner: Owner | None = None,
+        *,
+        prompt: bool = False,
+        typed: str | None = None,
+    ) -> None:
         """Await the answer to `command`; `owner` says which lines are its own.
 
-        `prompt`: the modem will ask for text with ">".
+        `prompt`: the modem will ask for text with ">". `typed`: what was written, where that is
+        not the command itself (the shell); an echo repeats it.
         """
         self._command = command
         self._owner = owner or owner_of(command)
-        self._echo = [line for line in command.splitlines() if line]
+        self._echo = [line for line in (typed or command).splitlines() if line]
         self._body = []
         self.framer.multiline = self._owner.name
         self.framer.expects_prompt = prompt
@@ -230,7 +238,7 @@ class Exchange:
             del self._echo[0]
             return True
         cut = expected.startswith(line) and (
-            len(line) >= _ECHO_LIMIT or (line[:2].upper() == "AT" and len(line) > 2)
+            len(line) >= _ECHO_LIMIT or (line[:2].upper() == "AT" and len(line) > 3)
         )
         lost = len(line) > 2 and expected.endswith(line) and len(line) >= len(expected) - 2
         if cut or lost:

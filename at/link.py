@@ -193,11 +193,12 @@ class Link:
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
         self._payload = payload
-        self._machine.start(line, owner, prompt=payload is not None)
+        typed = dialects.typed(self.dialect, line)
+        self._machine.start(line, owner, prompt=payload is not None, typed=typed)
         timer = self._loop.call_later(timeout_s, self._expire, waiter, line, timeout_s)
         try:
             if send:
-                self.transport.write(dialects.written(self.dialect, self.terminator, line))
+                self.transport.write(typed.encode() + self.terminator.wire)
             return await waiter
         except BaseException:
             if self._machine.in_flight:
@@ -289,7 +290,7 @@ class Link:
         """Send one probe; tell whether an answer came after which nothing older can follow."""
         probe = self._debts.choose_probe()
         self._debts.owe(probe)
-        self.write(dialects.written(self.dialect, self.terminator, probe))
+        self.write(dialects.typed(self.dialect, probe).encode() + self.terminator.wire)
         return await self._listen(probe, resync.PROBE_S, self._debts.settled_by) is not None
 
     async def _listen(

@@ -12,7 +12,7 @@ from at.errors import AtError, CommandRejected, LinkLost
 from at.exchange import Answer, Item, NoticeLine
 from at.link import Link
 from at.notices import Dispatcher, Notice
-from at.opening import establish, transport_of
+from at.opening import PATIENCE_S, establish, transport_of
 from at.ownership import Owner, command_name
 from at.stream import Stream
 
@@ -51,14 +51,15 @@ class Modem:
 
     # --- life
 
-    async def open(self) -> None:
+    async def open(self, *, patience_s: float = PATIENCE_S) -> None:
         """Open the port, find out who answers and how, turn numbered errors on.
 
-        Raises PortError, NoAnswer.
+        A line end or dialect that gets no answer is given up after `patience_s`. Raises PortError,
+        NoAnswer.
         """
         await self._link.open()
         try:
-            self._cmee_before = await establish(self._link, *self._wanted)
+            self._cmee_before = await establish(self._link, *self._wanted, patience_s)
             if self._cmee_before == 0:
                 await self._link.ask("AT+CMEE=1", timeout_s=DEFAULT_TIMEOUT_S)
         except BaseException:
@@ -227,7 +228,7 @@ async def open_modem(port: str, **options: Any) -> AsyncIterator[Modem]:
 
     `port`: "/dev/ttyACM0", "COM3", "serial:NUMBER", "tcp://HOST:PORT", "virtual:[STATEFILE]" or
     "replay:FILE". Options: `baud` (115200), `dialect` ("auto", "at-host", "serial-modem",
-    "shell"), `terminator` ("auto", "cr", "lf", "crlf", "nul"). Raises PortError, NoAnswer.
+    "shell"), `terminator` ("auto", "cr", "lf", "crlf", "null"). Raises PortError, NoAnswer.
     """
     dialect = options.pop("dialect", "auto")
     terminator = options.pop("terminator", "auto")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from at import resync
 from at.dialect import Dialect, Terminator, recognised
-from at.errors import AtError, CommandTimeout, ModemReset, NoAnswer, PortNotFound
+from at.errors import CommandTimeout, ModemReset, NoAnswer, PortNotFound
 from at.ownership import fields
 
 if TYPE_CHECKING:
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from at.link import Link
     from at.transport.base import Transport
 
-_FIRST_S = 1.0
+PATIENCE_S = 1.0
+_ATTEMPTS = 4
 # What is written after AT+CMEE? CR found silence, and which terminator an answer then proves. A
 # modem that waits for LF alone keeps the CR in its text and says ERROR.
 _LATER_ENDS = ((b"\n", Terminator.CRLF, Terminator.LF), (b"\x00", Terminator.NUL, Terminator.NUL))
@@ -41,93 +42,113 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
     return serial_transport(port, baud=baud, rtscts=rtscts)
 
 
-async def establish(link: Link, dialect: str, terminator: str) -> int | None:
+async def establish(
+    link: Link, dialect: str, terminator: str, patience_s: float = PATIENCE_S
+) -> int | None:
     """Find out who answers, and how; return the CMEE setting found, None if it has none.
 
     The first command does four things: it tells whether anyone answers, which terminator it waits
-    for, who it is, and whether numbered errors are on. Raises NoAnswer.
+    for, who it is, and whether numbered errors are on. Each answer is waited for `patience_s`.
+    Raises NoAnswer.
     """
 
     async def work() -> Answer:
-        return await _first_answer(link, dialect, terminator)
+        return await _Opening(link, patience_s).first_answer(dialect, terminator)
 
     answer = await link.occupy(work)
     setting = next((fields(line) for line in answer.lines if line.startswith("+CMEE:")), [])
     return int(setting[0]) if setting and setting[0].isdigit() else None
 
 
-async def _first_answer(link: Link, dialect: str, terminator: str) -> Answer:
-    if dialect != "auto":
-        link.dialect = Dialect(dialect)
-    if terminator != "auto":
-        link.terminator = Terminator(terminator)
-    link.raw = bytearray()
-    try:
-        answer = await _ask(link)
-        if answer is None and terminator == "auto" and link.dialect is not Dialect.SHELL:
-            answer = await _find_terminator(link)
-        if dialect == "auto":
-            link.dialect = recognised(bytes(link.raw))
-            if link.dialect is Dialect.SHELL:
-                link.terminator = Terminator.LF if terminator == "lf" else Terminator.CR
-                answer = None
-        for attempt in range(4):
-            if answer is not None and answer.ok:
-                return answer
-            if answer is not None and attempt:
-                return answer
+class _Opening:
+    def __init__(self, link: Link, patience_s: float) -> None:
+        self._link = link
+        self._patience_s = patience_s
+        self._heard = bytearray()
+
+    async def first_answer(self, dialect: str, terminator: str) -> Answer:
+        link = self._link
+        if dialect != "auto":
+            link.dialect = Dialect(dialect)
+        if terminator != "auto":
+            link.terminator = Terminator(terminator)
+        link.raw = self._heard
+        try:
+            answer = await self._ask()
+            if answer is None and is_garbage(self._heard):
+                raise silence(link.transport.name, bytes(self._heard))
+            shell = link.dialect is Dialect.SHELL or recognised(self._heard) is Dialect.SHELL
+            if answer is None and terminator == "auto" and not shell:
+                answer = await self._find_terminator()
+            if dialect == "auto":
+                link.dialect = recognised(self._heard)
+                if link.dialect is Dialect.SHELL:
+                    answer = None  # what came were the shell's own words
+            return answer if answer is not None and answer.ok else await self._insist(answer)
+        finally:
+            link.raw = None
+            link.forget()
+
+    async def _insist(self, answer: Answer | None) -> Answer:
+        """Ask again, each time assuming more of what an earlier client may have left behind."""
+        link = self._link
+        for attempt in range(_ATTEMPTS):
             for kick in resync.kicks(attempt, link.terminator, link.dialect, data_mode=False):
                 link.write(kick)
-                await _listen(link, resync.KICK_S)
-            answer = await _ask(link)
+                await self._listen(resync.KICK_S)
+            answer = await self._ask() or answer
+            if answer is not None and (answer.ok or attempt):
+                return answer
         if answer is not None:
             return answer
-        raise silence(link.transport.name, bytes(link.raw))
-    finally:
-        link.raw = None
-        link.forget()
+        raise silence(link.transport.name, bytes(self._heard))
 
+    async def _ask(self) -> Answer | None:
+        try:
+            return await self._link.exchange("AT+CMEE?", self._patience_s)
+        except (CommandTimeout, ModemReset):
+            return None
 
-async def _ask(link: Link) -> Answer | None:
-    try:
-        return await link.exchange("AT+CMEE?", _FIRST_S)
-    except (CommandTimeout, ModemReset):
+    async def _listen(self, seconds: float) -> Answer | None:
+        try:
+            return await self._link.await_final("AT+CMEE?", seconds)
+        except (CommandTimeout, ModemReset):
+            return None
+
+    async def _find_terminator(self) -> Answer | None:
+        """Complete the command that got no answer with the other terminators, one by one."""
+        link = self._link
+        for end, if_ok, if_error in _LATER_ENDS:
+            link.write(end)
+            answer = await self._listen(self._patience_s)
+            if answer is not None:
+                link.terminator = if_ok if answer.ok else if_error
+                return answer if answer.ok else await self._ask()
+        link.write(b"\r")
         return None
 
 
-async def _listen(link: Link, seconds: float) -> Answer | None:
-    try:
-        return await link.await_final("AT+CMEE?", seconds)
-    except (CommandTimeout, ModemReset):
-        return None
-
-
-async def _find_terminator(link: Link) -> Answer | None:
-    """Complete the command that got no answer with the other terminators, one by one."""
-    for end, if_ok, if_error in _LATER_ENDS:
-        link.write(end)
-        answer = await _listen(link, _FIRST_S)
-        if answer is not None:
-            link.terminator = if_ok if answer.ok else if_error
-            return answer if answer.ok else await _ask(link)
-    link.write(b"\r")
-    return None
-
-
-def silence(name: str, heard: bytes) -> AtError:
+def silence(name: str, heard: bytes) -> NoAnswer:
     """Return the error of a port where nothing answers AT, with what was heard instead."""
     if not heard:
         return NoAnswer(
-            f"{name}: nothing answers AT there",
+            f"{name}: nothing answers AT there, with any line end",
             hint="`cellagent ports` tells which port of the kit answers",
         )
-    garbage = sum(byte > 126 or (byte < 32 and byte not in b"\r\n\t\x1b") for byte in heard)
-    if garbage * 4 > len(heard):
+    if is_garbage(heard):
         return NoAnswer(
-            f"{name}: no AT answer, {len(heard)} bytes of garbage",
-            hint="the speed may be wrong (another --baud), or it is a trace port",
+            f"{name}: no AT answer, {len(heard)} garbage bytes",
+            hint="the speed may be wrong, or it is a trace port: `cellagent ports` tries others",
+            heard=heard,
         )
     return NoAnswer(
         f"{name}: no AT answer, only {len(heard)} bytes of other text",
         hint="it may be the kit's console: `cellagent ports` tells which port answers",
+        heard=heard,
     )
+
+
+def is_garbage(heard: bytes | bytearray) -> bool:
+    """Tell bytes of a wrong speed, or of a binary trace, from text."""
+    odd = sum(byte > 126 or (byte < 32 and byte not in b"\r\n\t\x1b\x08") for byte in heard)
+    return odd * 4 > len(heard)

@@ -8,10 +8,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 import agent
 from agent.cli.frame import run_command_line
+from agent.cli.lazy import LazyGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,38 +43,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names in the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import the module of the command and return its `command`."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        command: click.Command = importlib.import_module(f"agent.cli.{entry[0]}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the table without importing anything."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete a command's name from the table without importing anything."""
-        if incomplete.startswith("-"):
-            return super().shell_complete(ctx, incomplete)
-        return [
-            CompletionItem(name, help=text)
-            for name, (_, text) in COMMANDS.items()
-            if name.startswith(incomplete)
-        ]
-
-
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(agent.__version__, prog_name="cellagent")
 def root() -> None:
     """Drive an nRF91 kit: its modem, position, updates, crashes and credentials.

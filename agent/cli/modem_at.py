@@ -1,0 +1,137 @@
+"""`cellagent modem at`: send AT commands, print their answers."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.frame import AgentCommand, emit, note, options, run, say
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from at.exchange import Answer
+
+# Commands whose arguments are keys: the process list and the shell's history would keep them.
+_SECRET = re.compile(
+    r"\s*AT(?:%CMNG\s*=\s*0\b|%KEYINJECT\s*=|%XSUDO\s*=.*CMNG\s*=\s*0)", re.IGNORECASE
+)
+
+
+@click.command(
+    cls=AgentCommand,
+    name="at",
+    epilog="Example: cellagent modem at --port /dev/ttyACM0 AT+CGMR AT+CEREG?",
+)
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=0.01), default=5.0, help="Seconds."
+)
+@click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
+@click.option("--dialect", type=click.Choice(["auto", "at-host", "serial-modem", "shell"]))
+@click.option(
+    "--terminator", type=click.Choice(["auto", "cr", "lf", "crlf", "null"]), default="auto"
+)
+@click.argument("commands", nargs=-1, required=True, metavar="CMD...")
+def command(
+    timeout_s: float,
+    baud: int | None,
+    dialect: str | None,
+    terminator: str,
+    commands: tuple[str, ...],
+) -> None:
+    """Send AT commands in order and print their answers; stop at the first that fails.
+
+    CMD `-` reads commands from standard input, one a line; a text in quotes may run over lines.
+    Credentials are taken from there only.
+    """
+    for line in commands:
+        if line != "-" and _SECRET.match(line):
+            raise UsageError(
+                "a credential does not belong on the command line, where others can read it",
+                hint="cellagent modem at - < FILE, with the command in FILE",
+            )
+    run(_send(commands, timeout_s, baud, dialect, terminator))
+
+
+async def _send(
+    commands: tuple[str, ...],
+    timeout_s: float,
+    baud: int | None,
+    dialect: str | None,
+    terminator: str,
+) -> int:
+    from agent.cli.kit import kit_modem
+    from at.modem import rejection
+
+    async with kit_modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
+        for line in _lines(commands):
+            answer = await modem.execute(line, timeout_s=timeout_s, multiline="\n" in line)
+            _print(line, answer)
+            if not answer.ok:
+                error = rejection(line, answer)
+                if error.hint and not options().json:
+                    note(f"  try: {error.hint}")
+                return 1
+    return 0
+
+
+def _lines(commands: Iterable[str]) -> Iterator[str]:
+    for line in commands:
+        if line == "-":
+            yield from joined(sys.stdin)
+        else:
+            yield line
+
+
+def joined(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the commands of a text: one a line, but a text in quotes may run over lines.
+
+    Empty lines and lines that begin with # are left out.
+    """
+    whole = ""
+    for line in lines:
+        whole += line
+        if whole.count('"') % 2:
+            continue
+        text, whole = whole.strip("\r\n"), ""
+        if text.strip() and not text.startswith("#"):
+            yield text
+    if whole.strip():
+        yield whole.strip("\r\n")
+
+
+def _print(line: str, answer: Answer) -> None:
+    shown = without_secret(line)
+    if options().json:
+        from at.modem import rejection
+
+        emit(
+            {
+                "type": "answer",
+                "command": shown,
+                "final": answer.final,
+                "code": answer.code,
+                "lines": list(answer.lines),
+                "error": None if answer.ok else str(rejection(line, answer)),
+            }
+        )
+        return
+    for text in answer.lines:
+        say(text)
+    final = answer.final or ""
+    say(
+        final
+        if answer.code is None and not answer.text
+        else f"{final}: {answer.code or answer.text}"
+    )
+
+
+def without_secret(line: str) -> str:
+    """Return a command as it may be shown: a credential's content is left out."""
+    if not _SECRET.match(line):
+        return line
+    return re.sub(r'"[^"]*"?', '"(hidden)"', line)

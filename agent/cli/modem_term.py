@@ -1,0 +1,124 @@
+"""`cellagent modem term`: a terminal that tells answers, notices and log lines apart."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.frame import AgentCommand, emit, note, options, run, say
+
+if TYPE_CHECKING:
+    from at.exchange import Item
+    from at.modem import Modem
+    from at.notices import Notice
+    from at.stream import Stream
+
+
+@click.command(
+    cls=AgentCommand,
+    name="term",
+    epilog="Example: cellagent modem term --port /dev/ttyACM0",
+)
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=0.01), default=60.0, help="Seconds."
+)
+@click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
+def command(timeout_s: float, baud: int | None) -> None:
+    """Type commands, see what the modem says: answers, notices (<<) and log lines (..) marked.
+
+    Ends with Ctrl-D. What is typed while a command runs waits its turn, so no byte is lost.
+    """
+    run(_terminal(timeout_s, baud))
+
+
+async def _terminal(timeout_s: float, baud: int | None) -> int:
+    from agent.cli.kit import kit_modem
+
+    async with kit_modem(baud=baud) as modem:
+        note(
+            f"{modem.name}: {modem.dialect.value}, line end {modem.terminator.value}. Ctrl-D ends."
+        )
+        with modem.notices() as notices, modem.lines() as lines:
+            watchers = [
+                asyncio.create_task(_show_notices(notices)),
+                asyncio.create_task(_show_lines(lines)),
+            ]
+            typing = asyncio.create_task(_type(modem, timeout_s))
+            try:
+                await asyncio.wait([typing, *watchers], return_when=asyncio.FIRST_COMPLETED)
+                for task in (typing, *watchers):
+                    if task.done():
+                        task.result()  # the loss of the link, if that ended it
+                await asyncio.sleep(0)
+            finally:
+                for task in (typing, *watchers):
+                    task.cancel()
+                await asyncio.gather(typing, *watchers, return_exceptions=True)
+            if notices.dropped or lines.dropped:
+                note(f"{notices.dropped + lines.dropped} lines came faster than they were shown")
+    return 0
+
+
+async def _type(modem: Modem, timeout_s: float) -> None:
+    from agent.cli.modem_at import without_secret
+    from at.errors import CommandTimeout, UnsafeArgument
+
+    typed = await _typed_lines()
+    whole = ""
+    async for raw in typed:
+        whole += raw.decode("utf-8", "replace")
+        line = whole.strip("\r\n")
+        if not line.strip():
+            whole = ""
+            continue
+        if whole.count('"') % 2:
+            continue  # a text in quotes goes on
+        whole = ""
+        try:
+            answer = await modem.execute(line, timeout_s=timeout_s, multiline="\n" in line)
+        except (CommandTimeout, UnsafeArgument) as error:
+            note(f"{error}" + (f"; try: {error.hint}" if error.hint else ""))
+            continue
+        if options().json:
+            emit(
+                {
+                    "type": "answer",
+                    "command": without_secret(line),
+                    "final": answer.final,
+                    "code": answer.code,
+                    "lines": list(answer.lines),
+                }
+            )
+            continue
+        for text in answer.lines:
+            say(text)
+        say(answer.final or "" if answer.code is None else f"{answer.final}: {answer.code}")
+
+
+async def _typed_lines() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+async def _show_notices(notices: Stream[Notice]) -> None:
+    async for notice in notices:
+        if options().json:
+            emit({"type": "notice", "name": notice.name, "line": notice.line})
+        else:
+            say(f"<< {notice.line}")
+
+
+async def _show_lines(lines: Stream[Item]) -> None:
+    from at.exchange import Echo
+
+    async for item in lines:
+        text = getattr(item, "text", getattr(item, "head", ""))
+        if options().json:
+            emit({"type": type(item).__name__.lower(), "line": text})
+        elif not isinstance(item, Echo):
+            say(f".. {text}")
