@@ -25,6 +25,9 @@ RESULTS_KEPT = 200
 MAX_INSTALL_STARTS = 10
 """Starts of the agent within one install: beyond it the kit or the host restarts in a loop."""
 
+MAX_DOWNLOAD_TRIES = 20
+"""Pulls that end because the download host is out of reach, before the job is given up."""
+
 
 class Step(Enum):
     """How far the open job has come; each is written before what it names begins."""
@@ -36,10 +39,8 @@ class Step(Enum):
     INSTALLING = "installing"
     INSTALLED = "installed"
     CONFIRMING = "confirming"
-    DECIDED = "decided"
 
 
-_ORDER = list(Step)
 _IN_INSTALL = {Step.INSTALLING, Step.INSTALLED, Step.CONFIRMING}
 
 
@@ -57,11 +58,14 @@ class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
     sha256: tuple[str, ...] = ()
     """Of each file, hex, once it is whole."""
     proof: str = ""
+    """What was and was not proven, as a sentence."""
+    version: str = ""
+    """What must run afterwards: read from the image, else named by the job."""
+    image_hash: str = ""
+    """MCUboot's name for it, "" where it has none."""
     running_before: str = ""
-    hash_before: str = ""
+    download_tries: int = 0
     install_starts: int = 0
-    result: Status | None = None
-    detail: str = ""
 
     @property
     def remembered(self) -> Remembered:

@@ -135,6 +135,22 @@ def prove(path: Path, job: Job, sha256: str, trust: Trust) -> Proof:
     )
 
 
+def check_provable(job: Job, trust: Trust) -> None:
+    """Raise NotProven where no image could ever prove enough: before a byte is downloaded."""
+    needed = required_level(job.kind, trust)
+    if needed is Level.VERIFIED and not (trust.named or job.sha256):
+        raise NotProven(
+            f"{job.kind.value} must be verified, and neither the job nor the profile names a "
+            "digest or key",
+            hint="name one in the profile (fota.digests, fota.public_key_file)",
+        )
+    if needed is Level.INTACT and job.kind in MODEM_TYPES and not (trust.named or job.sha256):
+        raise NotProven(
+            f"{job.kind.value} holds no hash of its own that could be checked",
+            hint="name its digest in the profile (fota.digests), or lower fota.require",
+        )
+
+
 def check_level(proof: Proof, kind: FirmwareType, trust: Trust) -> None:
     """Raise NotProven unless the proof reaches what the type and the profile ask for."""
     needed = required_level(kind, trust)
@@ -212,8 +228,3 @@ def _outside(path: Path, job: Job, sha256: str, image: McubootImage | None, trus
     if not found and job.sha256:
         found = ("digest in the job",)
     return ", ".join(found)
-
-
-def two_builds(job: Job) -> bool:
-    """Tell whether the job brings one build for each bootloader slot."""
-    return job.kind is FirmwareType.BOOT and len(job.paths) == 2

@@ -1,0 +1,1 @@
+"""How an image gets onto a kit: one seam, several installers."""

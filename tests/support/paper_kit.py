@@ -1,0 +1,209 @@
+"""A kit and a device cloud made of files: what they were told outlives a kill, and is counted.
+
+`edge` is called before and after each thing that leaves the agent; it may end the process there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from hand_clock import HandClock
+
+from agent.errors import NotFound
+from agent.fota import journal as journal_module
+from agent.fota.addresses import Sources
+from agent.fota.connection import Network
+from agent.fota.download import Clock, Downloader, Limits
+from agent.fota.image import is_mcuboot, read_image
+from agent.fota.installers.base import InstallFailed, Package, Running
+from agent.fota.jobs import Execution, FirmwareType, Job, Status, read_execution
+from agent.fota.journal import Journal
+from agent.fota.runner import Observer, Runner
+from agent.fota.verification import Trust
+
+
+class Edges:
+    """Counts the places where a kill matters, and kills at the one that is asked for."""
+
+    def __init__(self, kill_at: int = 0) -> None:
+        self.kill_at = kill_at
+        self.seen = 0
+
+    def __call__(self) -> None:
+        self.seen += 1
+        if self.seen == self.kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def append_line(path: Path, value: object) -> None:
+    with path.open("a") as file:
+        file.write(json.dumps(value) + "\n")
+
+
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+class PaperCloud:
+    """The device cloud for one device: one job, first in a file, and what was reported of it."""
+
+    def __init__(self, folder: Path, edge: Any = lambda: None) -> None:
+        self.folder = folder
+        self.edge = edge
+        self.fetches = 0
+
+    def offer(self, job_id: str = "job-1", **document: Any) -> None:
+        body = {"jobId": job_id, "deviceId": "kit", "status": "QUEUED", "jobDocument": document}
+        (self.folder / "offer.json").write_text(json.dumps(body))
+
+    def cancel(self) -> None:
+        (self.folder / "offer.json").unlink()
+
+    @property
+    def reports(self) -> list[list[str]]:
+        """job id, status, detail."""
+        return lines(self.folder / "reports")
+
+    @property
+    def statuses(self) -> list[str]:
+        return [report[1] for report in self.reports]
+
+    async def current(self) -> Execution | None:
+        await asyncio.sleep(0)
+        self.fetches += 1
+        path = self.folder / "offer.json"
+        if not path.exists():
+            return None
+        body = json.loads(path.read_text())
+        told = [report[1] for report in self.reports if report[0] == body["jobId"]]
+        if told and Status(told[-1]).final:
+            return None
+        return read_execution({**body, "status": told[-1] if told else "QUEUED"})
+
+    async def report(self, job_id: str, status: Status, detail: str) -> None:
+        self.edge()
+        await asyncio.sleep(0)
+        path = self.folder / "offer.json"
+        if not path.exists() or json.loads(path.read_text())["jobId"] != job_id:
+            raise NotFound(f"no job {job_id}", status=404)
+        append_line(self.folder / "reports", [job_id, status.value, detail])
+        self.edge()
+
+
+class PaperKit:
+    """A kit that runs what was installed, unless `mood` says otherwise.
+
+    Moods: good, dead (never answers again), reverts, wrong (runs something else), refuses,
+    needs-confirm (goes back unless confirmed).
+    """
+
+    name = "paper"
+
+    def __init__(
+        self, folder: Path, edge: Any = lambda: None, *, mood: str = "good", hashes: bool = True
+    ) -> None:
+        self.folder = folder
+        self.edge = edge
+        self.mood = mood
+        self.hashes = hashes
+        self.types = frozenset(FirmwareType) - {FirmwareType.SOFTDEVICE}
+        self.unfit = ""
+        if not (folder / "kit.json").exists():
+            self._keep(version="1.0.0", hash="00" * 32)
+
+    def _keep(self, **state: Any) -> None:
+        beside = self.folder / "kit.new"
+        beside.write_text(json.dumps(state))
+        beside.replace(self.folder / "kit.json")
+
+    @property
+    def installed(self) -> list[str]:
+        """SHA-256 of each image that was installed."""
+        return lines(self.folder / "installs")
+
+    def fetches_itself(self, job: Job) -> bool:
+        return False
+
+    async def check(self, job: Job) -> str:
+        return self.unfit
+
+    async def running(self, kind: FirmwareType) -> Running | None:
+        state = json.loads((self.folder / "kit.json").read_text())
+        if state.get("dead"):
+            return None
+        return Running(state["version"], state["hash"] if self.hashes else "")
+
+    async def install(self, package: Package, progress: Any) -> None:
+        self.edge()
+        await asyncio.sleep(0)
+        content = package.paths[0].read_bytes()
+        append_line(self.folder / "installs", hashlib.sha256(content).hexdigest())
+        progress("install", len(content), len(content))
+        self.edge()
+        if self.mood == "refuses":
+            raise InstallFailed("the kit says that the image is too large")
+        if self.mood == "dead":
+            self._keep(dead=True)
+        elif self.mood == "wrong":
+            self._keep(version="9.9.9", hash="99" * 32)
+        elif self.mood != "reverts":
+            self._keep(**self._names(package))
+        self.edge()
+
+    def _names(self, package: Package) -> dict[str, str]:
+        if not is_mcuboot(package.paths[0]):
+            return {"version": package.version, "hash": ""}
+        image = read_image(package.paths[0])
+        return {"version": image.version, "hash": image.stated_hash.hex()}
+
+    async def confirm(self, package: Package) -> None:
+        self.edge()
+        await asyncio.sleep(0)
+        if self.mood == "needs-confirm":
+            raise InstallFailed("the kit went away")
+        self.edge()
+
+
+async def no_gate() -> str:
+    return ""
+
+
+def make_runner(
+    folder: Path,
+    *,
+    edge: Any = lambda: None,
+    mood: str = "good",
+    trust: Trust | None = None,
+    gate: Any = no_gate,
+    observer: Observer | None = None,
+    clock: Clock | None = None,
+    **kit: Any,
+) -> Runner:
+    if edge.__class__ is Edges:
+        write = journal_module.write_durably
+
+        def edged(path: Path, data: bytes) -> None:
+            edge()
+            write(path, data)
+            edge()
+
+        journal_module.write_durably = edged
+    clock = clock or HandClock()
+    sources = Sources(hosts=(), stand_in=True)
+    return Runner(
+        cloud=PaperCloud(folder, edge),
+        installer=PaperKit(folder, edge, mood=mood, **kit),
+        journal=Journal(folder / "fota"),
+        downloader=Downloader(Network(sources), limits=Limits(tries=2), clock=clock),
+        clock=clock,
+        sources=sources,
+        trust=trust or Trust(),
+        gate=gate,
+        observer=observer or Observer(),
+    )
