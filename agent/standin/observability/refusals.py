@@ -1,20 +1,106 @@
-"""The observability service's error bodies."""
+"""The observability service's error body, the one that is published:
+`{"error": {"code", "http_code", "type", "message"}}`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.standin.errors import Refused
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Status -> code and type; only the first is published.
+_TYPES = {
+    400: (1000, "InvalidUsageError"),
+    401: (1001, "AuthenticationError"),
+    403: (1001, "AuthenticationError"),
+    404: (1002, "NotFoundError"),
+    405: (1006, "MethodNotAllowedError"),
+    409: (1007, "ConflictError"),
+    411: (1008, "LengthRequiredError"),
+    413: (1003, "PayloadTooLargeError"),
+    415: (1005, "UnsupportedMediaTypeError"),
+    416: (1009, "RangeNotSatisfiableError"),
+    429: (1004, "RateLimitError"),
+    500: (1500, "InternalError"),
+}
+
+ERROR_SCHEMA = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "http_code", "type", "message"],
+            "properties": {
+                "code": {"type": "integer"},
+                "http_code": {"type": "integer"},
+                "type": {"type": "string"},
+                "message": {
+                    "anyOf": [{"type": "string"}, {"type": "object"}],
+                    "description": "A text, or texts by index and by field.",
+                },
+            },
+        }
+    },
+}
+
 
 class ObservabilityRefused(Refused):
-    """An error of the observability service."""
+    """An error of the observability service; `details` are texts by field, in place of a text."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        details: dict[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, message, headers=headers)
+        self.details = details
 
     def body(self) -> Any:
         """Return the published error body."""
-        return {"error": {"http_code": self.status, "message": self.message}}
+        code, name = _TYPES.get(self.status, (1000 + self.status, "Error"))
+        message = self.message if self.details is None else self.details
+        return {
+            "error": {"code": code, "http_code": self.status, "type": name, "message": message}
+        }
 
 
-def refusal(status: int, message: str) -> Refused:
+def refusal(status: int, message: str) -> ObservabilityRefused:
     """Write an error that no route raised."""
     return ObservabilityRefused(status, message)
+
+
+def invalid(message: str) -> ObservabilityRefused:
+    """400: a request that is wrong as a whole."""
+    return ObservabilityRefused(400, message)
+
+
+def invalid_fields(details: dict[str, Any]) -> ObservabilityRefused:
+    """400: texts by field, or by index and field."""
+    return ObservabilityRefused(400, "invalid fields", details=details)
+
+
+def unauthorized(message: str) -> ObservabilityRefused:
+    """401: a user's credential is missing or wrong."""
+    challenge = {"WWW-Authenticate": 'Basic realm="observability"'}
+    return ObservabilityRefused(401, message, headers=challenge)
+
+
+def forbidden(message: str) -> ObservabilityRefused:
+    """403: a missing or wrong project key; a credential that may not do this."""
+    return ObservabilityRefused(403, message)
+
+
+def not_found(what: str) -> ObservabilityRefused:
+    """404: no such resource."""
+    return ObservabilityRefused(404, f"{what} not found")
+
+
+def later(message: str, retry_after_s: int) -> ObservabilityRefused:
+    """429: too much at once."""
+    return ObservabilityRefused(429, message, headers={"Retry-After": str(retry_after_s)})

@@ -1,0 +1,110 @@
+"""Which credential opens an operation of this half, and what its owner may do (clause O4)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from agent.standin.observability.refusals import forbidden, not_found, unauthorized
+from agent.standin.principal import Kind, Principal, by_bearer, identify, nobody
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from agent.standin.state import Cloud
+
+
+class Access(Enum):
+    """Who may call an operation."""
+
+    USER = "user credentials or an organization auth token"
+    BASIC = "email with password or user API key"
+    PROJECT_KEY = "the project key"
+    USER_OR_PROJECT_KEY = "user credentials, an organization auth token or the project key"
+    SIGNED = "nobody in particular: the URL itself is the secret"
+
+
+class Role(Enum):
+    """What a user may do in an organization; an organization token is a project manager's."""
+
+    MEMBER = 1
+    PROJECT_MANAGER = 2
+    ADMIN = 3
+
+
+_ROLES = {
+    "member": Role.MEMBER,
+    "project_manager": Role.PROJECT_MANAGER,
+    "admin": Role.ADMIN,
+}
+_USERS = frozenset({Kind.BASIC, Kind.ORGANIZATION_TOKEN})
+_TAKEN = {
+    Access.USER: _USERS,
+    Access.BASIC: frozenset({Kind.BASIC}),
+    Access.PROJECT_KEY: frozenset({Kind.PROJECT_KEY}),
+    Access.USER_OR_PROJECT_KEY: _USERS | {Kind.PROJECT_KEY},
+}
+
+
+def authenticate(request: Request, cloud: Cloud, access: Access) -> Principal:
+    """Return who calls. Raises 401 for nobody, 403 for a credential of the wrong kind."""
+    if access is Access.SIGNED:
+        return nobody("")
+    who = _identify(request, cloud)
+    if who.kind in _TAKEN[access]:
+        return who
+    if who.kind is Kind.NONE and access is not Access.PROJECT_KEY:
+        raise unauthorized(who.reason)
+    if access is Access.PROJECT_KEY:
+        # The published answer to a missing or wrong project key.
+        reason = who.reason or f"this endpoint takes the project key, not {who.kind.value}"
+        raise forbidden(reason)
+    raise forbidden(f"this endpoint takes {access.value}, not {who.kind.value}")
+
+
+def role_in(who: Principal, cloud: Cloud, organization: str) -> Role:
+    """Return the role of `who` in an organization.
+
+    Raises 404 for an organization that is not there, 403 for one that is closed to `who`.
+    """
+    record = cloud.table("organizations").get(organization)
+    if record is None:
+        raise not_found(f"organization {organization[:128]!r}")
+    if who.kind is Kind.ORGANIZATION_TOKEN:
+        if who.organization != organization:
+            raise forbidden("this organization auth token belongs to another organization")
+        return Role.PROJECT_MANAGER
+    name = cloud.table("users").get(who.email)["roles"].get(organization)
+    if name is None:
+        raise forbidden("the user is not, or no longer, a member of this organization")
+    if record.get("single_sign_on") and not who.with_password:
+        raise forbidden("this organization requires single sign-on: a user API key is refused")
+    return _ROLES.get(name, Role.MEMBER)
+
+
+def reachable(who: Principal, cloud: Cloud) -> list[str]:
+    """Return the slugs of the organizations that `who` may look into."""
+    if who.kind is Kind.ORGANIZATION_TOKEN:
+        return [who.organization]
+    roles = cloud.table("users").get(who.email)["roles"]
+    return [
+        slug
+        for slug, record in cloud.table("organizations").items()
+        if slug in roles and (who.with_password or not record.get("single_sign_on"))
+    ]
+
+
+def _identify(request: Request, cloud: Cloud) -> Principal:
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "basic":
+        # An older form of released tools: Basic, no user name, the token as the password.
+        try:
+            user, _, token = base64.b64decode(value, validate=True).decode().partition(":")
+        except (binascii.Error, ValueError):
+            return nobody("the Basic credential is malformed")
+        if not user:
+            who = by_bearer(token, cloud)
+            return who if who.kind is Kind.ORGANIZATION_TOKEN else nobody("no user name was sent")
+    return identify(request, cloud)

@@ -1,0 +1,223 @@
+"""From a request to what a handler needs: who asks, the project, parameters and body, all checked.
+
+An operation declares them once; this checks a request against the declaration, and the document
+(`agent.standin.openapi`) shows the same one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from starlette.requests import Request
+
+from agent.standin.dispatch import DEFAULT_MAX_BODY, Endpoint
+from agent.standin.observability.access import Access, Role, authenticate, role_in
+from agent.standin.observability.project import Project
+from agent.standin.observability.refusals import (
+    ObservabilityRefused,
+    forbidden,
+    invalid,
+    invalid_fields,
+    not_found,
+)
+from agent.standin.principal import Kind
+from agent.standin.schema import NOT_A_DATETIME, check, parse_datetime
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.responses import Response
+
+    from agent.standin.app import Host
+    from agent.standin.operation import Operation, Parameter
+    from agent.standin.principal import Principal
+    from agent.standin.schema import Schema
+    from agent.standin.state import Cloud
+
+JSON_TYPE = "application/json"
+MAX_DEPTH = 64
+_TRUTHS = {"true": True, "false": False}
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request, checked. `project` is None where the path or key names none."""
+
+    cloud: Cloud
+    request: Request
+    who: Principal
+    path: dict[str, str]
+    query: dict[str, Any]
+    body: Any
+    role: Role
+    project_or_none: Project | None
+
+    @property
+    def project(self) -> Project:
+        """The project that the path or the project key names."""
+        assert self.project_or_none is not None
+        return self.project_or_none
+
+
+Handler: TypeAlias = "Callable[[Exchange], Awaitable[Response]]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """An operation beside what serves it, to whom, and on which hosts."""
+
+    operation: Operation
+    handler: Handler
+    access: Access
+    hosts: tuple[Host, ...]
+    role: Role = Role.MEMBER
+    """The least role of a user."""
+    max_body: int = DEFAULT_MAX_BODY
+    path_schemas: Mapping[str, Schema] = field(default_factory=dict)
+
+
+def endpoint(served: Served, cloud: Cloud) -> Endpoint:
+    """Return the route that serves an operation."""
+    operation = served.operation
+
+    async def answer(request: Request) -> Response:
+        who = authenticate(request, cloud, served.access)
+        path = {name: str(value) for name, value in request.path_params.items()}
+        _check_path(path, operation)
+        role, project = _place(who, cloud, path)
+        if role.value < served.role.value:
+            raise forbidden(f"this takes the role of {served.role.name.lower()}")
+        query = _query(request, operation)
+        body = await _body(request, operation) if JSON_TYPE in operation.bodies else None
+        return await served.handler(
+            Exchange(cloud, request, who, path, query, body, role, project)
+        )
+
+    return Endpoint(
+        operation.path,
+        answer,
+        methods=[operation.method],
+        name=operation.name,
+        max_body=served.max_body,
+    )
+
+
+def _check_path(path: dict[str, str], operation: Operation) -> None:
+    schemas = {one.name: one.schema for one in operation.parameters if one.where == "path"}
+    found = {}
+    for name, value in path.items():
+        schema = schemas.get(name, {})
+        errors = check(_read(value, schema)[0], schema)
+        if errors:
+            found[name] = errors
+    if found:
+        raise invalid_fields(found)
+
+
+def _place(who: Principal, cloud: Cloud, path: dict[str, str]) -> tuple[Role, Project | None]:
+    """Return the role of `who` where the path leads, and the project there."""
+    if who.kind is Kind.PROJECT_KEY:
+        return Role.MEMBER, Project(cloud, who.organization, who.project)
+    organization = path.get("organization_slug")
+    if organization is None:
+        return Role.MEMBER, None
+    role = role_in(who, cloud, organization)
+    slug = path.get("project_slug")
+    if slug is None:
+        return role, None
+    if cloud.project(organization, slug) is None:
+        raise not_found(f"project {slug!r}")
+    return role, Project(cloud, organization, slug)
+
+
+def _query(request: Request, operation: Operation) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    errors: dict[str, Any] = {}
+    for parameter in operation.parameters:
+        if parameter.where != "query":
+            continue
+        given = request.query_params.getlist(parameter.name)
+        if not given:
+            if parameter.required:
+                errors[parameter.name] = ["Missing data for required field."]
+            elif "default" in parameter.schema:
+                values[parameter.name] = parameter.schema["default"]
+            continue
+        value, wrong = _parameter(given, parameter)
+        if wrong:
+            errors[parameter.name] = wrong
+        else:
+            values[parameter.name] = value
+    if errors:
+        raise invalid_fields(errors)
+    return values
+
+
+def _parameter(given: list[str], parameter: Parameter) -> tuple[Any, Any]:
+    """Return the value of a query parameter, and what is wrong with it."""
+    schema = parameter.schema
+    if schema.get("type") == "array":
+        # A list-valued parameter repeats its name; the `[]` of the reference is notation.
+        items = [_read(one, schema["items"])[0] for one in given]
+        return items, check(items, schema)
+    if len(given) > 1:
+        return None, ["It may be given once."]
+    value, instant = _read(given[0], schema)
+    if schema.get("format") == "date-time":
+        # Only the form with Z is taken, whatever else is a date and time of ISO 8601.
+        if instant is None or not given[0].endswith("Z") or "T" not in given[0]:
+            return None, [NOT_A_DATETIME]
+        return instant, None
+    return value, check(value, schema)
+
+
+def _read(text: str, schema: Schema) -> tuple[Any, float | None]:
+    """Return the text of a parameter as its schema types it; and, of a date, Unix seconds."""
+    kind = schema.get("type")
+    if kind == "integer":
+        digits = text.removeprefix("-")
+        if digits.isascii() and digits.isdigit() and len(digits) < 30:
+            return int(text), None
+    elif kind == "boolean":
+        return _TRUTHS.get(text, text), None
+    elif schema.get("format") == "date-time":
+        return text, parse_datetime(text)
+    return text, None
+
+
+async def _body(request: Request, operation: Operation) -> Any:
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    raw = await request.body()
+    if not raw and not media and not operation.body_required:
+        return None
+    if media != JSON_TYPE:
+        raise ObservabilityRefused(415, f"the body is to be {JSON_TYPE}, not {media or 'untold'}")
+    value = decode_json(raw)
+    errors = check(value, operation.bodies[JSON_TYPE])
+    if isinstance(errors, list) and errors:
+        raise invalid(errors[0])
+    if errors:
+        raise invalid_fields(dict(errors))
+    return value
+
+
+def decode_json(raw: bytes) -> Any:
+    """Return a JSON value that is neither too deep nor holds numbers beyond 64 bits."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise invalid(f"the body is no JSON: {error}") from error
+    waiting = [(value, 0)]
+    while waiting:
+        one, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise invalid("the body is nested too deep")
+        if isinstance(one, int) and not -(2**63) <= one < 2**64:
+            raise invalid("a number of the body is out of range")
+        if isinstance(one, dict):
+            waiting += ((inner, depth + 1) for inner in one.values())
+        elif isinstance(one, list):
+            waiting += ((inner, depth + 1) for inner in one)
+    return value

@@ -1,0 +1,198 @@
+"""What devices push, stored where it is then listed: events, traces, issues, core dumps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.observability.coredumps import BadCoredump, Coredump, parse_coredump
+from agent.standin.observability.device_events import BadEvent, DeviceEvent, parse_events
+from agent.standin.observability.messages import BadMessage, Kind, parse_message
+from agent.standin.observability.project import is_semver
+from agent.standin.observability.reasons import reason_name
+from agent.standin.observability.slugs import SLUG, VERSION
+from agent.standin.schema import check
+
+if TYPE_CHECKING:
+    from agent.standin.observability.project import Project, Record
+
+DAY_S = 86_400.0
+OLDEST_S = 365 * DAY_S
+AHEAD_S = 5 * 60.0
+
+
+def take_event(project: Project, event: dict[str, Any], captured_s: float | None) -> Record:
+    """Store one event, in the names of the events push. `captured_s` is the device's time."""
+    serial = event["device_serial"]
+    hardware = event["hardware_version"]
+    version = event.get("software_version") or event.get("release_version", "")
+    kind = event.get("software_type", "main")
+    project.saw(serial, hardware, kind, version)
+    now = project.now
+    if captured_s is not None and not now - OLDEST_S <= captured_s <= now + AHEAD_S:
+        project.log("warning", "the captured date is out of bounds and was ignored", serial)
+        captured_s = None
+    number = project.next_id("events")
+    record: Record = {
+        "id": number,
+        "type": event["type"],
+        "device": serial,
+        "hardware_version": hardware,
+        "software_type": kind,
+        "software_version": version,
+        "release": version if is_semver(version) else None,
+        "sdk_version": event.get("sdk_version"),
+        "build_id": event.get("build_id"),
+        "created": now,
+        "received": now,
+        "captured": now if captured_s is None else captured_s,
+        "event_info": event.get("event_info", {}),
+        "user_info": event.get("user_info", event.get("extra_info", {})),
+    }
+    project.table("events").put(str(number), record)
+    if event["type"] == "trace":
+        _add_trace(project, record, record["event_info"].get("reason"), source="event")
+    return record
+
+
+def take_message(project: Project, serial: str, message: bytes) -> None:
+    """Store what a message out of chunks holds; what is wrong goes to the processing log.
+
+    `serial` is that of the request: an event that names its own device overrides it.
+    """
+    try:
+        parsed = parse_message(message)
+        if parsed.project_key is not None:
+            project = _by_key(project, parsed.project_key)
+        if parsed.kind is Kind.COREDUMP:
+            take_coredump(project, parsed.payload, serial)
+        elif parsed.kind is Kind.MAR:
+            project.log("info", f"an archive of {len(parsed.payload)} bytes", serial)
+        else:
+            events = parse_events(parsed.payload)
+            prepared = [_prepare(event, serial) for event in events]
+            for event, captured in prepared:
+                take_event(project, event, captured)
+    except (BadMessage, BadEvent, BadCoredump) as error:
+        project.log("error", str(error), serial)
+
+
+def take_coredump(
+    project: Project, data: bytes, fallback_serial: str | None, *, unwrap: bool = True
+) -> Record:
+    """Store a core dump of the SDK as a trace. Raises BadCoredump.
+
+    With `unwrap` False the bytes are taken for what they are without a look inside (ELF cores).
+    """
+    dump = parse_coredump(data) if unwrap else None
+    serial = (dump.device_serial if dump else None) or fallback_serial
+    if not serial:
+        raise BadCoredump("neither the dump nor the request names the device")
+    _refuse_bad(serial, SLUG, "device_serial", BadCoredump)
+    hardware = (dump.hardware_version if dump else None) or "unknown"
+    kind = (dump.software_type if dump else None) or "main"
+    version = (dump.software_version if dump else None) or "0.0.0"
+    _refuse_bad(hardware, VERSION, "hardware_version", BadCoredump)
+    project.saw(serial, hardware, kind, version)
+    reason = dump.reason if dump else None
+    record: Record = {
+        "device": serial,
+        "hardware_version": hardware,
+        "software_type": kind,
+        "software_version": version,
+        "release": version if is_semver(version) else None,
+        "captured": project.now,
+        "event_info": _describe(dump) if dump else {},
+    }
+    trace = _add_trace(project, record, reason, source="coredump")
+    project.table("coredumps").put(
+        str(trace["id"]), {"id": trace["id"], "trace": trace["id"], "device": serial, "data": data,
+                           "size": len(data), "created": project.now}
+    )  # fmt: skip
+    return trace
+
+
+def _describe(dump: Coredump) -> dict[str, Any]:
+    return {
+        "reason": dump.reason,
+        "build_id": dump.build_id,
+        "machine": dump.machine,
+        "truncated": dump.truncated,
+        "regions": [
+            {"address": address, "size_bytes": size} for address, size in dump.regions[:1000]
+        ],
+    }
+
+
+def _add_trace(project: Project, record: Record, reason: Any, *, source: str) -> Record:
+    """Add a trace, and count it to the issue that its reason and place make."""
+    title = reason_name(reason)
+    place = record["event_info"].get("pc")
+    where = f" at 0x{place:08x}" if isinstance(place, int) else ""
+    signature = f"{title}{where} in {record['software_type']}"
+    now = project.now
+    issues = project.table("issues")
+    issue = next((one for one in issues.values() if one["signature"] == signature), None)
+    if issue is None:
+        number = project.next_id("issues")
+        issue = {
+            "id": number,
+            "status": "open",
+            "title": title + where,
+            "signature": signature,
+            "created": now,
+            "first_seen": now,
+            "first_release": record["release"],
+            "devices": [],
+            "traces": 0,
+        }
+    number = project.next_id("traces")
+    trace: Record = {
+        **{key: record[key] for key in ("device", "hardware_version", "software_type")},
+        **{key: record[key] for key in ("software_version", "release", "captured")},
+        "id": number,
+        "created": now,
+        "reason": title,
+        "reason_code": reason if isinstance(reason, int) else None,
+        "source": source,
+        "issue": issue["id"],
+        "trace_info": record["event_info"],
+    }
+    devices = issue["devices"]
+    if record["device"] not in devices:
+        devices = [*devices, record["device"]]
+    issues.put(
+        str(issue["id"]),
+        {
+            **issue,
+            "devices": devices,
+            "traces": issue["traces"] + 1,
+            "last_seen": now,
+            "last_release": record["release"],
+            "last_trace": number,
+        },
+    )
+    project.table("traces").put(str(number), trace)
+    return trace
+
+
+def _prepare(event: DeviceEvent, serial: str) -> tuple[dict[str, Any], float | None]:
+    """Fill in what a device leaves out, and hold it to the rules of the push."""
+    fields = {"device_serial": serial, "hardware_version": "unknown", **event.fields}
+    fields.setdefault("software_version", fields.get("release_version", "0.0.0"))
+    fields["type"] = event.type
+    for name, rule in (("device_serial", SLUG), ("hardware_version", VERSION)):
+        _refuse_bad(fields[name], rule, name, BadEvent)
+    return fields, event.captured_unix_s
+
+
+def _refuse_bad(value: str, rule: dict[str, Any], name: str, error: type[ValueError]) -> None:
+    if check(value, rule):
+        raise error(f"{name} {value[:40]!r} is not a valid identifier")
+
+
+def _by_key(project: Project, key: str) -> Project:
+    """A key in the message counts more than that of the request."""
+    for other in project.cloud.table("projects").values():
+        if other["project_key"] == key:
+            return type(project)(project.cloud, other["organization"], other["slug"])
+    raise BadMessage("the project key in the message is not known")

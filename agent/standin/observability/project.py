@@ -1,0 +1,175 @@
+"""What a project holds: its tables, and the resources that its data bring into being."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.observability.slugs import SEMVER_PATTERN
+
+if TYPE_CHECKING:
+    from agent.standin.state import Cloud
+    from agent.standin.store import Table
+
+DEFAULT_COHORT = "default"
+
+Record = dict[str, Any]
+
+
+def timestamp(unix_s: float | None) -> str | None:
+    """Write Unix seconds as responses do: fractional seconds, numeric offset (clause O2.3)."""
+    if unix_s is None:
+        return None
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="microseconds")
+
+
+def is_semver(text: str) -> bool:
+    """Say whether `text` is a Semantic Version, and so may name a release."""
+    return re.search(SEMVER_PATTERN.removesuffix("$") + r"\Z", text, re.ASCII) is not None
+
+
+class Project:
+    """One project of one organization, over the tables of the store."""
+
+    def __init__(self, cloud: Cloud, organization: str, slug: str) -> None:
+        self.cloud = cloud
+        self.organization = organization
+        self.slug = slug
+
+    @property
+    def record(self) -> Record:
+        """The project itself, as both halves of the stand-in store it."""
+        found = self.cloud.project(self.organization, self.slug)
+        assert found is not None
+        return found
+
+    @property
+    def now(self) -> float:
+        """The stand-in's time in Unix seconds."""
+        return self.cloud.clock.time()
+
+    def table(self, name: str) -> Table:
+        """Return a table of this project alone."""
+        return self.cloud.table(f"observability/{self.organization}/{self.slug}/{name}")
+
+    def next_id(self, kind: str) -> int:
+        """Return the next free number for a resource of that kind."""
+        counters = self.table("counters")
+        number = int(counters.get(kind) or 0) + 1
+        counters.put(kind, number)
+        return number
+
+    def log(self, level: str, message: str, device_serial: str | None = None) -> None:
+        """Write a line to the processing log."""
+        number = self.next_id("processing-log")
+        self.table("processing-log").put(
+            str(number),
+            {
+                "id": number,
+                "created": self.now,
+                "level": level,
+                "message": message,
+                "device_serial": device_serial,
+            },
+        )
+
+    def cohort(self, slug: str) -> Record | None:
+        """Return a cohort; `default` is always there."""
+        table = self.table("cohorts")
+        if slug == DEFAULT_COHORT and slug not in table:
+            self.make_cohort(slug, "Default")
+        found: Record | None = table.get(slug)
+        return found
+
+    def make_cohort(self, slug: str, name: str) -> Record:
+        """Make a cohort."""
+        record = {
+            "id": self.next_id("cohorts"),
+            "slug": slug,
+            "name": name,
+            "created": self.now,
+            "updated": self.now,
+        }
+        self.table("cohorts").put(slug, record)
+        return record
+
+    def release(self, version: str) -> Record:
+        """Return the release of that version, made where there is none."""
+        table = self.table("releases")
+        if version not in table:
+            table.put(
+                version,
+                {
+                    "id": self.next_id("releases"),
+                    "version": version,
+                    "min_version": "",
+                    "revision": "",
+                    "notes": "",
+                    "extra_info": None,
+                    "must_pass_through": False,
+                    "artifacts": [],
+                    "created": self.now,
+                    "updated": self.now,
+                },
+            )
+        found: Record = table.get(version)
+        return found
+
+    def device(self, serial: str, hardware_version: str | None = None) -> Record:
+        """Return the device of that serial; an unknown one comes into being with its first data."""
+        table = self.table("devices")
+        record: Record | None = table.get(serial)
+        if record is None:
+            self.cohort(DEFAULT_COHORT)
+            record = {
+                "id": self.next_id("devices"),
+                "device_serial": serial,
+                "hardware_version": hardware_version or "",
+                "owner_ref": None,
+                "nickname": "",
+                "description": "",
+                "cohort": DEFAULT_COHORT,
+                "created": self.now,
+                "updated": self.now,
+                "last_seen": None,
+                "software": {},
+                "last_seen_release": None,
+            }
+            table.put(serial, record)
+        elif hardware_version and record["hardware_version"] != hardware_version:
+            record = {**record, "hardware_version": hardware_version, "updated": self.now}
+            table.put(serial, record)
+        return record
+
+    def saw(
+        self, serial: str, hardware_version: str, software_type: str, software_version: str
+    ) -> Record:
+        """Note that a device runs a version; a new one is an install."""
+        record = self.device(serial, hardware_version)
+        before = record["software"].get(software_type)
+        record = {
+            **record,
+            "last_seen": self.now,
+            "software": {**record["software"], software_type: software_version},
+        }
+        if is_semver(software_version):
+            self.release(software_version)
+            record["last_seen_release"] = software_version
+        if before != software_version:
+            number = self.next_id("installs")
+            self.table("installs").put(
+                str(number),
+                {
+                    "id": number,
+                    "status": "done",
+                    "device": serial,
+                    "software_type": software_type,
+                    "from": before,
+                    "to": software_version,
+                    "began": self.now,
+                    "transitioned": self.now,
+                },
+            )
+        self.table("devices").put(serial, record)
+        return record

@@ -1,0 +1,46 @@
+"""One operation as it is declared: what serves it and what documents it are the same words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.standin.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter of the query, the path or a header. One whose schema is an array is repeated."""
+
+    name: str
+    schema: Schema
+    where: str = "query"
+    required: bool = False
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What a document says of a method on a path."""
+
+    method: str
+    path: str
+    name: str
+    """The operationId."""
+    summary: str
+    tag: str
+    security: tuple[str, ...] = ()
+    """Names of the document's security schemes, any of which will do; none: no scheme of its own."""
+    description: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    bodies: Mapping[str, Schema] = field(default_factory=dict)
+    """Schema by media type; none where there is no body."""
+    body_required: bool = True
+    answers: Mapping[int, Mapping[str, Schema]] = field(default_factory=dict)
+    """Schema by media type by status; {} for an answer without a body."""
+    refusals: tuple[int, ...] = ()
+    """Statuses that carry the service's error body."""
+    deprecated: bool = False
