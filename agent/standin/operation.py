@@ -33,7 +33,7 @@ class Operation:
     summary: str
     tag: str
     security: tuple[str, ...] = ()
-    """Names of the document's security schemes, any of which will do; none: no scheme of its own."""
+    """Names of security schemes of the document, any of which will do; () where it takes none."""
     description: str = ""
     parameters: tuple[Parameter, ...] = ()
     bodies: Mapping[str, Schema] = field(default_factory=dict)

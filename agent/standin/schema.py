@@ -73,7 +73,7 @@ def _weight(errors: Errors) -> int:
     if isinstance(errors, list):
         return 1000 if errors[0] in _NAMES.values() else 100
     # Deep errors mean that the outside already fitted.
-    return sum(min(99, _weight(inner)) for inner in errors.values())
+    return min(999, sum(min(99, _weight(inner)) for inner in errors.values()))
 
 
 def _is(value: Any, name: str) -> bool:

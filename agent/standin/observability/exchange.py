@@ -6,7 +6,7 @@ An operation declares them once; this checks a request against the declaration, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -26,14 +26,14 @@ from agent.standin.principal import Kind
 from agent.standin.schema import NOT_A_DATETIME, check, parse_datetime
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from starlette.responses import Response
 
     from agent.standin.app import Host
     from agent.standin.operation import Operation, Parameter
     from agent.standin.principal import Principal
-    from agent.standin.schema import Schema
+    from agent.standin.schema import Errors, Schema
     from agent.standin.state import Cloud
 
 JSON_TYPE = "application/json"
@@ -75,7 +75,8 @@ class Served:
     role: Role = Role.MEMBER
     """The least role of a user."""
     max_body: int = DEFAULT_MAX_BODY
-    path_schemas: Mapping[str, Schema] = field(default_factory=dict)
+    own_body: bool = False
+    """The handler reads the body itself: it comes in more than one form."""
 
 
 def endpoint(served: Served, cloud: Cloud) -> Endpoint:
@@ -90,10 +91,10 @@ def endpoint(served: Served, cloud: Cloud) -> Endpoint:
         if role.value < served.role.value:
             raise forbidden(f"this takes the role of {served.role.name.lower()}")
         query = _query(request, operation)
-        body = await _body(request, operation) if JSON_TYPE in operation.bodies else None
-        return await served.handler(
-            Exchange(cloud, request, who, path, query, body, role, project)
-        )
+        body = None
+        if JSON_TYPE in operation.bodies and not served.own_body:
+            body = await _body(request, operation)
+        return await served.handler(Exchange(cloud, request, who, path, query, body, role, project))
 
     return Endpoint(
         operation.path,
@@ -195,12 +196,16 @@ async def _body(request: Request, operation: Operation) -> Any:
     if media != JSON_TYPE:
         raise ObservabilityRefused(415, f"the body is to be {JSON_TYPE}, not {media or 'untold'}")
     value = decode_json(raw)
-    errors = check(value, operation.bodies[JSON_TYPE])
-    if isinstance(errors, list) and errors:
-        raise invalid(errors[0])
-    if errors:
-        raise invalid_fields(dict(errors))
+    refuse(check(value, operation.bodies[JSON_TYPE]))
     return value
+
+
+def refuse(errors: Errors) -> None:
+    """Raise 400 where there are errors: a text for the whole body, or texts by field."""
+    if isinstance(errors, dict) and errors:
+        raise invalid_fields(errors)
+    if errors:
+        raise invalid("; ".join(errors))
 
 
 def decode_json(raw: bytes) -> Any:

@@ -77,23 +77,35 @@ def take_message(project: Project, serial: str, message: bytes) -> None:
 
 
 def take_coredump(
-    project: Project, data: bytes, fallback_serial: str | None, *, unwrap: bool = True
+    project: Project,
+    data: bytes,
+    fallback_serial: str | None,
+    *,
+    identity: dict[str, str] | None = None,
 ) -> Record:
-    """Store a core dump of the SDK as a trace. Raises BadCoredump.
+    """Store a core dump as a trace. Raises BadCoredump.
 
-    With `unwrap` False the bytes are taken for what they are without a look inside (ELF cores).
+    The dump of the SDK names its own device. With `identity` (the four fields of a device) the
+    bytes are taken without a look inside: an ELF core does not say where it comes from.
     """
-    dump = parse_coredump(data) if unwrap else None
-    serial = (dump.device_serial if dump else None) or fallback_serial
-    if not serial:
-        raise BadCoredump("neither the dump nor the request names the device")
-    _refuse_bad(serial, SLUG, "device_serial", BadCoredump)
-    hardware = (dump.hardware_version if dump else None) or "unknown"
-    kind = (dump.software_type if dump else None) or "main"
-    version = (dump.software_version if dump else None) or "0.0.0"
-    _refuse_bad(hardware, VERSION, "hardware_version", BadCoredump)
+    info: dict[str, Any] = {}
+    reason = None
+    if identity is None:
+        dump = parse_coredump(data)
+        info, reason = _describe(dump), dump.reason
+        identity = {
+            "device_serial": dump.device_serial or fallback_serial or "",
+            "hardware_version": dump.hardware_version or "unknown",
+            "software_type": dump.software_type or "main",
+            "software_version": dump.software_version or "0.0.0",
+        }
+        if not identity["device_serial"]:
+            raise BadCoredump("neither the dump nor the request names the device")
+        _refuse_bad(identity["device_serial"], SLUG, "device_serial", BadCoredump)
+        _refuse_bad(identity["hardware_version"], VERSION, "hardware_version", BadCoredump)
+    names = ("device_serial", "hardware_version", "software_type", "software_version")
+    serial, hardware, kind, version = (identity[name] for name in names)
     project.saw(serial, hardware, kind, version)
-    reason = dump.reason if dump else None
     record: Record = {
         "device": serial,
         "hardware_version": hardware,
@@ -101,13 +113,12 @@ def take_coredump(
         "software_version": version,
         "release": version if is_semver(version) else None,
         "captured": project.now,
-        "event_info": _describe(dump) if dump else {},
+        "event_info": info,
     }
     trace = _add_trace(project, record, reason, source="coredump")
-    project.table("coredumps").put(
-        str(trace["id"]), {"id": trace["id"], "trace": trace["id"], "device": serial, "data": data,
-                           "size": len(data), "created": project.now}
-    )  # fmt: skip
+    stored = {"id": trace["id"], "trace": trace["id"], "device": serial, "data": data}
+    stored |= {"size": len(data), "created": project.now}
+    project.table("coredumps").put(str(trace["id"]), stored)
     return trace
 
 
@@ -191,7 +202,7 @@ def _refuse_bad(value: str, rule: dict[str, Any], name: str, error: type[ValueEr
 
 
 def _by_key(project: Project, key: str) -> Project:
-    """A key in the message counts more than that of the request."""
+    """Return the project of a key in the message, which counts more than that of the request."""
     for other in project.cloud.table("projects").values():
         if other["project_key"] == key:
             return type(project)(project.cloud, other["organization"], other["slug"])

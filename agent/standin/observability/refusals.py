@@ -1,5 +1,4 @@
-"""The observability service's error body, the one that is published:
-`{"error": {"code", "http_code", "type", "message"}}`."""
+"""The published error body: `{"error": {"code", "http_code", "type", "message"}}`."""
 
 from __future__ import annotations
 
@@ -65,9 +64,7 @@ class ObservabilityRefused(Refused):
         """Return the published error body."""
         code, name = _TYPES.get(self.status, (1000 + self.status, "Error"))
         message = self.message if self.details is None else self.details
-        return {
-            "error": {"code": code, "http_code": self.status, "type": name, "message": message}
-        }
+        return {"error": {"code": code, "http_code": self.status, "type": name, "message": message}}
 
 
 def refusal(status: int, message: str) -> ObservabilityRefused:

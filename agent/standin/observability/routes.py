@@ -1,16 +1,39 @@
-"""The routes of the observability half, by host."""
+"""The routes of the observability half, by host, from the operations that it declares."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.standin.observability import (
+    files,
+    latest,
+    organizations,
+    processing_log,
+    push,
+    resources,
+    uploads,
+)
+from agent.standin.observability.exchange import endpoint
+
 if TYPE_CHECKING:
     from starlette.routing import Route
 
     from agent.standin.app import Host
+    from agent.standin.observability.exchange import Served
     from agent.standin.state import Cloud
 
 
-def routes(cloud: Cloud) -> dict[Host, list[Route]]:  # noqa: ARG001 - none are built yet
+def every_operation() -> list[Served]:
+    """Return all operations of this half."""
+    parts = (push, latest, files, organizations, resources, uploads, processing_log)
+    return [served for part in parts for served in part.served()]
+
+
+def routes(cloud: Cloud) -> dict[Host, list[Route]]:
     """Return the routes of this half."""
-    return {}
+    found: dict[Host, list[Route]] = {}
+    for served in every_operation():
+        route = endpoint(served, cloud)
+        for host in served.hosts:
+            found.setdefault(host, []).append(route)
+    return found

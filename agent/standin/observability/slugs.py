@@ -28,7 +28,5 @@ def precedence(version: str) -> tuple[object, ...]:
     """Return what Semantic Versions are ordered by (clause 11): build metadata does not count."""
     core, _, pre = version.partition("+")[0].partition("-")
     numbers = tuple(int(part) for part in core.split("."))
-    parts = tuple(
-        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in pre.split(".")
-    )
+    parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in pre.split("."))
     return (*numbers, (0, parts) if pre else (1, ()))

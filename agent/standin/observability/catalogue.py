@@ -1,0 +1,330 @@
+"""The resources of a project as one table: what each shows, filters, sorts, takes and refuses.
+
+A method that a resource has no entry for has no route, and is refused with the `Allow` header
+(clause O3.1: not every route exists for every resource).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.observability import changes, views
+from agent.standin.observability.conventions import Filter
+from agent.standin.observability.slugs import RELEASE_VERSION, SLUG, VERSION
+from agent.standin.observability.views import shape
+
+if TYPE_CHECKING:
+    from agent.standin.observability.exchange import Exchange
+    from agent.standin.observability.project import Project, Record
+    from agent.standin.schema import Schema
+
+Show = Callable[["Project", "Record"], dict[str, Any]]
+Read = Callable[["Record"], Any]
+
+ID: Schema = {"type": "integer", "minimum": 1}
+_TEXT: Schema = {"type": "string", "maxLength": 1000}
+_PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource. `create` and `change` get the checked exchange and return the record."""
+
+    name: str
+    """Its segment of the path, and the name of its table."""
+    singular: str
+    key: str
+    """The name of its path parameter."""
+    key_schema: Schema
+    schema: Schema
+    show: Show
+    filters: Mapping[str, Filter] = field(default_factory=dict)
+    sorts: Mapping[str, Read] = field(default_factory=dict)
+    order: Read
+    """What a list is sorted by when nobody says; the newest first."""
+    create: Callable[[Exchange], Record] | None = None
+    create_body: Schema = field(default_factory=dict)
+    change: Callable[[Exchange, Record], Record] | None = None
+    change_body: Schema = field(default_factory=dict)
+    remove: Callable[[Project, Record], None] | None = None
+    remove_many: bool = False
+
+
+def reading(name: str) -> Read:
+    """Return what reads a field of a record."""
+    return lambda record: record[name]
+
+
+def _any(name: str) -> Filter:
+    return Filter(reading(name))
+
+
+def _since(name: str) -> Filter:
+    return Filter(reading(name), "since", "At or after this instant.")
+
+
+def _until(name: str) -> Filter:
+    return Filter(reading(name), "until", "At or before this instant.")
+
+
+_DATES = {"created_date": reading("created"), "updated_date": reading("updated")}
+_UPDATED = {"created_date": _since("created"), "updated_date": _since("updated")}
+
+RELEASES = Resource(
+    name="releases",
+    singular="Release",
+    key="release_version",
+    key_schema=RELEASE_VERSION,
+    schema=views.RELEASE,
+    show=lambda scope, record: views.release(scope, record, ""),
+    filters=_UPDATED,
+    sorts={"version": reading("version"), **_DATES},
+    order=reading("id"),
+    create=changes.create_release,
+    create_body=shape(version=RELEASE_VERSION)
+    | {
+        "properties": {
+            "version": RELEASE_VERSION,
+            "revision": _TEXT,
+            "notes": _TEXT,
+            "min_version": {"anyOf": [RELEASE_VERSION, {"enum": [""]}]},
+            "extra_info": views.OPEN_OR_NULL,
+            "must_pass_through": {"type": "boolean"},
+        }
+    },
+    change=changes.change_release,
+    change_body={
+        "type": "object",
+        "properties": {
+            "revision": _TEXT,
+            "notes": _TEXT,
+            "extra_info": views.OPEN_OR_NULL,
+            "must_pass_through": {"type": "boolean"},
+        },
+    },
+    remove=changes.remove_release,
+    remove_many=True,
+)
+COHORTS = Resource(
+    name="cohorts",
+    singular="Cohort",
+    key="cohort_slug",
+    key_schema=SLUG,
+    schema=views.COHORT,
+    show=views.cohort,
+    filters=_UPDATED,
+    sorts={"name": reading("name"), "slug": reading("slug"), **_DATES},
+    order=reading("id"),
+    create=changes.create_cohort,
+    create_body=shape(slug=SLUG) | {"properties": {"slug": SLUG, "name": _TEXT}},
+    change=changes.change_cohort,
+    change_body={"type": "object", "properties": {"name": _TEXT}},
+    remove=changes.remove_cohort,
+)
+DEVICES = Resource(
+    name="devices",
+    singular="Device",
+    key="device_serial",
+    key_schema=SLUG,
+    schema=views.DEVICE,
+    show=views.device,
+    filters={
+        "device_serial": _any("device_serial"),
+        "cohort": _any("cohort"),
+        "release": _any("last_seen_release"),
+        "owner_ref": _any("owner_ref"),
+        "hardware_version": _any("hardware_version"),
+        "last_seen_since": _since("last_seen"),
+        "last_seen_until": _until("last_seen"),
+        **_UPDATED,
+    },
+    sorts={
+        "device_serial": reading("device_serial"),
+        "last_seen": reading("last_seen"),
+        **_DATES,
+    },
+    order=reading("id"),
+    create=changes.create_device,
+    create_body=shape(device_serial=SLUG, hardware_version=VERSION)
+    | {
+        "properties": {
+            "device_serial": SLUG,
+            "hardware_version": VERSION,
+            "owner_ref": views.TEXT_OR_NULL,
+            "nickname": _TEXT,
+            "description": _TEXT,
+            "cohort": SLUG,
+        }
+    },
+    change=changes.change_device,
+    change_body={
+        "type": "object",
+        "properties": {
+            "hardware_version": VERSION,
+            "owner_ref": views.TEXT_OR_NULL,
+            "nickname": _TEXT,
+            "description": _TEXT,
+            "cohort": SLUG,
+        },
+    },
+    remove=changes.remove_device,
+    remove_many=True,
+)
+DEPLOYMENTS = Resource(
+    name="deployments",
+    singular="Deployment",
+    key="id",
+    key_schema=ID,
+    schema=views.DEPLOYMENT,
+    show=views.deployment,
+    filters={
+        "cohort": _any("cohort"),
+        "release": _any("release"),
+        "status": _any("status"),
+        "deployed_date": _since("deployed"),
+    },
+    sorts={"deployed_date": reading("deployed"), "id": reading("id")},
+    order=reading("id"),
+    create=changes.create_deployment,
+    create_body=shape(release=RELEASE_VERSION, cohort=SLUG)
+    | {
+        "properties": {
+            "type": {"type": "string", "enum": ["normal", "staged_rollout"]},
+            "release": RELEASE_VERSION,
+            "cohort": SLUG,
+            "rollout_percent": _PERCENT,
+            "extra_info": views.OPEN_OR_NULL,
+        }
+    },
+    change=changes.change_deployment,
+    change_body={"type": "object", "properties": {"rollout_percent": _PERCENT}},
+    remove=changes.abort_deployment,
+)
+EVENTS = Resource(
+    name="events",
+    singular="Event",
+    key="id",
+    key_schema=ID,
+    schema=views.EVENT,
+    show=views.event,
+    filters={
+        "device": _any("device"),
+        "type": _any("type"),
+        "release": _any("release"),
+        "since": _since("captured"),
+        "until": _until("captured"),
+        "created_date": _since("created"),
+    },
+    sorts={
+        "created_date": reading("created"),
+        "captured_date": reading("captured"),
+        "received_date": reading("received"),
+        "id": reading("id"),
+    },
+    order=reading("id"),
+)
+TRACES = Resource(
+    name="traces",
+    singular="Trace",
+    key="id",
+    key_schema=ID,
+    schema=views.TRACE,
+    show=views.trace,
+    filters={
+        "device": _any("device"),
+        "issue": _any("issue"),
+        "release": _any("release"),
+        "source": _any("source"),
+        "since": _since("captured"),
+        "until": _until("captured"),
+        "created_date": _since("created"),
+    },
+    sorts={
+        "created_date": reading("created"),
+        "captured_date": reading("captured"),
+        "id": reading("id"),
+    },
+    order=reading("id"),
+)
+ISSUES = Resource(
+    name="issues",
+    singular="Issue",
+    key="id",
+    key_schema=ID,
+    schema=views.ISSUE,
+    show=views.issue,
+    filters={
+        "status": _any("status"),
+        "first_seen": _since("first_seen"),
+        "last_seen": _since("last_seen"),
+        "created_date": _since("created"),
+    },
+    sorts={
+        "first_seen": reading("first_seen"),
+        "last_seen": reading("last_seen"),
+        "trace_count": reading("traces"),
+        "device_count": lambda record: len(record["devices"]),
+        "id": reading("id"),
+    },
+    order=reading("last_seen"),
+    change=changes.change_issue,
+    change_body={
+        "type": "object",
+        "properties": {
+            "status": {"type": "string", "enum": ["open", "closed", "resolved"]},
+            "title": _TEXT,
+        },
+    },
+)
+INSTALLS = Resource(
+    name="installs",
+    singular="Install",
+    key="id",
+    key_schema=ID,
+    schema=views.INSTALL,
+    show=views.install,
+    filters={
+        "device": _any("device"),
+        "status": _any("status"),
+        "began_at": _since("began"),
+    },
+    sorts={"began_at": reading("began"), "id": reading("id")},
+    order=reading("id"),
+)
+COREDUMPS = Resource(
+    name="coredumps",
+    singular="Coredump",
+    key="id",
+    key_schema=ID,
+    schema=views.COREDUMP,
+    show=views.coredump,
+    filters={"device": _any("device"), "created_date": _since("created")},
+    sorts={"created_date": reading("created"), "id": reading("id")},
+    order=reading("id"),
+)
+FILES = Resource(
+    name="files",
+    singular="File",
+    key="id",
+    key_schema=ID,
+    schema=views.FILE,
+    show=views.file,
+    filters={"kind": _any("kind"), "name": _any("name"), "created_date": _since("created")},
+    sorts={"created_date": reading("created"), "name": reading("name"), "id": reading("id")},
+    order=reading("id"),
+)
+
+RESOURCES = (
+    RELEASES,
+    COHORTS,
+    DEVICES,
+    DEPLOYMENTS,
+    EVENTS,
+    TRACES,
+    ISSUES,
+    INSTALLS,
+    COREDUMPS,
+    FILES,
+)

@@ -1,0 +1,238 @@
+"""Stored bytes and the signed URLs that lead to them: uploads in one piece or in parts, downloads.
+
+A signed URL is its own credential, as at a plain object store: no key is sent to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from agent.standin.app import Host
+from agent.standin.observability.access import Access
+from agent.standin.observability.exchange import Exchange, Served
+from agent.standin.observability.push import decoded
+from agent.standin.observability.refusals import ObservabilityRefused, forbidden, invalid, not_found
+from agent.standin.operation import Operation, Parameter
+
+if TYPE_CHECKING:
+    from agent.standin.schema import Schema
+    from agent.standin.state import Cloud
+
+DOWNLOAD_LIFE_S = 6 * 3600
+UPLOAD_LIFE_S = 3600
+MAX_FILE = 256 * 1024 * 1024
+PART_BYTES = 8 * 1024 * 1024
+MAX_PARTS = 100
+
+_STORAGE = "/api/v0/storage"
+_TEXT: Schema = {"type": "string", "maxLength": 512}
+_BINARY: Schema = {"type": "string", "format": "binary"}
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+
+
+def put_blob(cloud: Cloud, data: bytes) -> str:
+    """Store bytes and return their name."""
+    name = secrets.token_hex(16)
+    cloud.table("observability/blobs").put(name, data)
+    return name
+
+
+def get_blob(cloud: Cloud, name: str) -> bytes | None:
+    """Return stored bytes, None where there are none of that name."""
+    found: bytes | None = cloud.table("observability/blobs").get(name)
+    return found
+
+
+def signed_url(cloud: Cloud, blob: str, filename: str, base_url: str = "") -> str:
+    """Return a URL that opens a stored file for six hours."""
+    base = base_url or cloud.urls.get("files", "")
+    expires = int(cloud.clock.time()) + DOWNLOAD_LIFE_S
+    signature = _sign(cloud, blob, expires)
+    name = quote(filename, safe="") or "file"
+    return f"{base}{_STORAGE}/files/{blob}/{name}?expires={expires}&signature={signature}"
+
+
+def upload_url(cloud: Cloud, secret: str, base_url: str, part: int | None = None) -> str:
+    """Return the URL that takes the bytes of a prepared upload, or one part of them."""
+    base = cloud.urls.get("files") or base_url.rstrip("/")
+    return f"{base}{_STORAGE}/uploads/{secret}" + ("" if part is None else f"/{part}")
+
+
+def served() -> list[Served]:
+    """Return the operations of the storage."""
+    secret = Parameter(name="secret", schema=_TEXT, where="path", required=True)
+    part = Parameter(
+        name="part",
+        schema={"type": "integer", "minimum": 1, "maximum": MAX_PARTS},
+        where="path",
+        required=True,
+    )
+    bodies = {"application/octet-stream": _BINARY}
+    put = Operation(
+        method="PUT", path=_STORAGE + "/uploads/{secret}", name="PutUpload",
+        summary="The bytes of a prepared upload", tag="files",
+        description="The URL is the credential; no key is sent here.",
+        parameters=(secret,), bodies=bodies, answers={200: {}},
+        refusals=(400, 404, 413, 415),
+    )  # fmt: skip
+    put_part = Operation(
+        method="PUT", path=_STORAGE + "/uploads/{secret}/{part}", name="PutUploadPart",
+        summary="One part of a prepared upload; its ETag is needed at the end", tag="files",
+        parameters=(secret, part), bodies=bodies, answers={200: {}},
+        refusals=(400, 404, 413, 415),
+    )  # fmt: skip
+    complete = Operation(
+        method="POST", path=_STORAGE + "/uploads/{secret}", name="CompleteUpload",
+        summary="Put the parts of an upload together", tag="files",
+        parameters=(secret,), bodies={"application/xml": {"type": "string"}},
+        answers={200: {"application/xml": {"type": "string"}}},
+        refusals=(400, 404, 413),
+    )  # fmt: skip
+    get = Operation(
+        method="GET", path=_STORAGE + "/files/{blob}/{filename}", name="Download",
+        summary="A stored file; a range of it with Range", tag="files",
+        parameters=(
+            Parameter(name="blob", schema=_TEXT, where="path", required=True),
+            Parameter(name="filename", schema=_TEXT, where="path", required=True),
+            Parameter(name="expires", schema={"type": "integer"}, required=True),
+            Parameter(name="signature", schema=_TEXT, required=True),
+        ),
+        answers={200: bodies, 206: bodies}, refusals=(400, 403, 404, 416),
+    )  # fmt: skip
+    every = (Host.FILES, Host.INGRESS)
+    return [
+        Served(operation=put, handler=_put, access=Access.SIGNED, hosts=every, max_body=MAX_FILE),
+        Served(operation=put_part, handler=_put_part, access=Access.SIGNED, hosts=every,
+               max_body=MAX_FILE),
+        Served(operation=complete, handler=_complete, access=Access.SIGNED, hosts=every),
+        Served(operation=get, handler=_get, access=Access.SIGNED, hosts=(Host.FILES,)),
+    ]  # fmt: skip
+
+
+def find_upload(cloud: Cloud, secret: str) -> dict[str, Any]:
+    """Return an upload that still waits for its bytes. Raises 404."""
+    found: dict[str, Any] | None = cloud.table("observability/uploads").get(secret)
+    if found is None or cloud.clock.time() > found["created"] + UPLOAD_LIFE_S:
+        raise not_found("upload")
+    return found
+
+
+async def _put(exchange: Exchange) -> Response:
+    secret = exchange.path["secret"]
+    upload = find_upload(exchange.cloud, secret)
+    data = await _content(exchange, upload)
+    if len(data) != upload["size"]:
+        raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
+    data = decoded(data, upload["content_encoding"], MAX_FILE)
+    _stored(exchange.cloud, secret, upload, data)
+    return Response(headers={"ETag": _etag(data)})
+
+
+async def _put_part(exchange: Exchange) -> Response:
+    secret, number = exchange.path["secret"], int(exchange.path["part"])
+    upload = find_upload(exchange.cloud, secret)
+    if number > upload["parts"]:
+        raise not_found(f"part {number}")
+    data = await _content(exchange, upload)
+    exchange.cloud.table("observability/parts").put(f"{secret}/{number}", data)
+    return Response(headers={"ETag": _etag(data)})
+
+
+async def _complete(exchange: Exchange) -> Response:
+    secret = exchange.path["secret"]
+    upload = find_upload(exchange.cloud, secret)
+    text = (await exchange.request.body()).decode("utf-8", "replace")
+    # No XML parser: two numbers are read, and nothing else that XML can hold.
+    named = re.findall(
+        r"<PartNumber>\s*(\d{1,5})\s*</PartNumber>\s*<ETag>\s*([^<]{1,100}?)\s*</ETag>", text
+    )
+    if not named or [int(number) for number, _ in named] != list(range(1, len(named) + 1)):
+        raise invalid("the parts are to be named from 1 on, each with its ETag")
+    table = exchange.cloud.table("observability/parts")
+    data = b""
+    for number, etag in named:
+        part: bytes | None = table.get(f"{secret}/{number}")
+        plain = etag.replace("&quot;", '"').strip('"')
+        if part is None or plain != _etag(part).strip('"'):
+            raise invalid(f"part {number} is not what came")
+        data += part
+    if len(data) != upload["size"]:
+        raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
+    for number, _ in named:
+        table.delete(f"{secret}/{number}")
+    _stored(exchange.cloud, secret, upload, data)
+    answer = "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
+    return Response(answer, media_type="application/xml")
+
+
+async def _get(exchange: Exchange) -> Response:
+    cloud, blob = exchange.cloud, exchange.path["blob"]
+    expires = exchange.query["expires"]
+    signature = exchange.query["signature"]
+    if not hmac.compare_digest(_sign(cloud, blob, expires).encode(), signature.encode()):
+        raise forbidden("the signature of this URL is wrong")
+    if cloud.clock.time() > expires:
+        raise forbidden("this URL has expired: ask for a new one")
+    data = get_blob(cloud, blob)
+    if data is None:
+        raise not_found("file")
+    headers = {"Accept-Ranges": "bytes", "ETag": _etag(data)}
+    wanted = exchange.request.headers.get("range")
+    if wanted is not None and exchange.request.headers.get("if-range", _etag(data)) == _etag(data):
+        place = _range(wanted, len(data))
+        if place is not None:
+            first, last = place
+            headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
+            return _bytes(data[first : last + 1], 206, headers)
+    return _bytes(data, 200, headers)
+
+
+def _bytes(data: bytes, status: int, headers: dict[str, str]) -> Response:
+    return Response(data, status, headers=headers, media_type="application/octet-stream")
+
+
+def _range(wanted: str, size: int) -> tuple[int, int] | None:
+    """Return the first and last byte of a single range, None to send all. Raises 416."""
+    found = _RANGE.fullmatch(wanted.strip())
+    if found is None or not any(found.groups()):
+        return None
+    first, last = found.groups()
+    if not first:
+        start, end = max(0, size - int(last)), size - 1
+    else:
+        start, end = int(first), min(int(last) if last else size - 1, size - 1)
+    if start >= size or start > end:
+        headers = {"Content-Range": f"bytes */{size}"}
+        raise ObservabilityRefused(416, "no such range", headers=headers)
+    return start, end
+
+
+async def _content(exchange: Exchange, upload: dict[str, Any]) -> bytes:
+    declared = exchange.request.headers.get("content-length")
+    if declared is not None and int(declared) > upload["size"]:
+        raise invalid(f"{declared} bytes come, {upload['size']} were announced")
+    return await exchange.request.body()
+
+
+def _stored(cloud: Cloud, secret: str, upload: dict[str, Any], data: bytes) -> None:
+    uploads = cloud.table("observability/uploads")
+    uploads.put(secret, {**upload, "blob": put_blob(cloud, data)})
+
+
+def _etag(data: bytes) -> str:
+    return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
+
+
+def _sign(cloud: Cloud, blob: str, expires: int) -> str:
+    table = cloud.table("observability/secrets")
+    if "downloads" not in table:
+        table.put("downloads", secrets.token_bytes(32))
+    text = f"{blob}\n{expires}".encode("utf-8", "surrogatepass")
+    return hmac.new(table.get("downloads"), text, hashlib.sha256).hexdigest()

@@ -1,0 +1,54 @@
+"""Rate limits per device. The service has them and publishes few figures: off until asked for.
+
+A limit is switched on through `limits(cloud)` by a test, or by the `rate-limit` fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agent.standin.observability.refusals import later
+
+if TYPE_CHECKING:
+    from agent.standin.observability.project import Project
+    from agent.standin.state import Cloud
+
+HOUR_S = 3600.0
+SUGGESTED = {
+    "chunks": (600, HOUR_S),
+    "events": (600, HOUR_S),
+    "releases": (60, HOUR_S),
+    "coredumps": (50, 24 * HOUR_S),
+}
+"""Figures to switch on for a device: so many in so many seconds."""
+
+
+@dataclass(slots=True)
+class Limits:
+    """What is allowed, by kind, and what came lately, by device."""
+
+    allowed: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _seen: dict[tuple[str, ...], deque[float]] = field(default_factory=dict)
+
+    def count(self, project: Project, kind: str, serial: str) -> None:
+        """Count one request of a device. Raises 429 with Retry-After beyond the limit."""
+        if kind not in self.allowed:
+            return
+        most, window_s = self.allowed[kind]
+        now = project.now
+        seen = self._seen.setdefault((project.organization, project.slug, kind, serial), deque())
+        while seen and seen[0] <= now - window_s:
+            seen.popleft()
+        if len(seen) >= most:
+            wait_s = max(1, math.ceil(seen[0] + window_s - now)) if seen else int(window_s)
+            raise later(f"more than {most} {kind} of this device in {window_s:g} s", wait_s)
+        seen.append(now)
+
+
+def limits(cloud: Cloud) -> Limits:
+    """Return the limits of this stand-in; a test may switch them in place."""
+    found: Limits = cloud.rooms.setdefault("observability limits", Limits())
+    return found

@@ -1,0 +1,83 @@
+"""Calling the observability half of the stand-in from tests, as each kind of caller would."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import httpx
+from standin import StandIn
+
+KEY_HEADER = "Service-Project-Key"
+
+
+class Caller:
+    """One caller: its base URL, its credential, and the project that its paths are below."""
+
+    def __init__(self, standin: StandIn, headers: dict[str, str]) -> None:
+        self.standin = standin
+        self.headers = headers
+        self.place = f"/api/v0/organizations/{standin.organization}/projects/{standin.project}"
+
+    async def __call__(
+        self, method: str, path: str, host: str = "api", **how: Any
+    ) -> httpx.Response:
+        """Send; a path that begins with "~" is below the project."""
+        path = self.place + path.removeprefix("~") if path.startswith("~") else path
+        headers = {**self.headers, **how.pop("headers", {})}
+        url = self.standin.urls[host] + path
+        return await self.standin.client.request(method, url, headers=headers, **how)
+
+    async def data(self, path: str, **query: Any) -> Any:
+        answer = await self("GET", path, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+
+def basic(email: str, secret: str) -> dict[str, str]:
+    text = base64.b64encode(f"{email}:{secret}".encode()).decode()
+    return {"Authorization": f"Basic {text}"}
+
+
+def with_token(standin: StandIn) -> Caller:
+    return Caller(standin, standin.bearer("organization_auth_token"))
+
+
+def with_password(standin: StandIn) -> Caller:
+    given = standin.credentials
+    return Caller(standin, basic(given["user_email"], given["user_password"]))
+
+
+def with_user_key(standin: StandIn) -> Caller:
+    given = standin.credentials
+    return Caller(standin, basic(given["user_email"], given["user_api_key"]))
+
+
+def with_project_key(standin: StandIn, header: str = KEY_HEADER) -> Caller:
+    return Caller(standin, {header: standin.credentials["project_key"]})
+
+
+def error_of(answer: httpx.Response) -> dict[str, Any]:
+    """Return the published error body, which every refusal of this half carries."""
+    assert answer.headers["content-type"] == "application/json"
+    error: dict[str, Any] = answer.json()["error"]
+    assert set(error) == {"code", "http_code", "type", "message"}
+    assert error["http_code"] == answer.status_code
+    return error
+
+
+def an_event(serial: str = "kit-1", **more: Any) -> dict[str, Any]:
+    return {
+        "type": "heartbeat",
+        "software_type": "modem-app",
+        "software_version": "2.4.1",
+        "device_serial": serial,
+        "hardware_version": "nrf9161dk",
+        "sdk_version": "0.5.0",
+        "event_info": {"metrics": {"battery_pct": 77}},
+    } | more
+
+
+def a_trace(serial: str = "kit-1", reason: int = 0x8001, **more: Any) -> dict[str, Any]:
+    info = {"reason": reason, "pc": 226_689, "lr": 226_574, "sp": 6712}
+    return an_event(serial, type="trace", event_info=info) | more
