@@ -82,7 +82,7 @@ def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:
     from agent.standin.control import routes as control
     from agent.standin.faults import FaultLayer
 
-    dispatcher = Dispatcher([*routes, *control(cloud)], cloud.store, refusal)
+    dispatcher = Dispatcher([*routes, *control(cloud)], cloud, refusal)
     return HostGuard(FaultLayer(dispatcher, cloud), cloud, refusal)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from agent.standin.store import Store
+    from agent.standin.state import Cloud
 
 _log = logging.getLogger(__name__)
 
@@ -47,12 +47,12 @@ class Dispatcher:
     def __init__(
         self,
         routes: Sequence[Route],
-        store: Store,
+        cloud: Cloud,
         refuse: Callable[[str, int, str], Refused],
     ) -> None:
         self._buckets: dict[tuple[str, ...], list[Route]] = {}
         self._loose: list[Route] = []
-        self._store = store
+        self._cloud = cloud
         self._refuse = refuse
         for route in routes:
             key = tuple(route.path.split("/")[1:3])
@@ -71,6 +71,8 @@ class Dispatcher:
             await send(message)
 
         try:
+            for settle in self._cloud.settling:
+                settle()
             route = self._match(scope)
             limit = getattr(route, "max_body", DEFAULT_MAX_BODY)
             if _declared_length(scope) > limit:
@@ -83,7 +85,7 @@ class Dispatcher:
                 raise
             await self._refusal(scope, error).response()(scope, receive, send)
         finally:
-            self._store.commit()
+            self._cloud.store.commit()
 
     def _match(self, scope: Scope) -> Route:
         route: Route

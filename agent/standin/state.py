@@ -63,6 +63,8 @@ class Cloud:
     allowed_hosts: set[str] = field(default_factory=set)
     """Names beside localhost and IP addresses that the Host header may hold."""
     control_token: str = field(default_factory=lambda: secret("ctl"))
+    settling: list[Callable[[], None]] = field(default_factory=list)
+    """What is called before each request: what was accepted earlier takes effect here."""
     closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """What is called when the stand-in stops: workers end here."""
     rooms: dict[str, Any] = field(default_factory=dict)

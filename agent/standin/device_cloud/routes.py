@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.standin.app import Host
-from agent.standin.device_cloud import account, ble, device_changes, devices, messages
+from agent.standin.device_cloud import (
+    account,
+    association,
+    ble,
+    bulk,
+    device_changes,
+    devices,
+    messages,
+    onboarding,
+)
 
 if TYPE_CHECKING:
     from starlette.routing import Route
@@ -14,10 +23,14 @@ if TYPE_CHECKING:
 
 
 def routes(cloud: Cloud) -> dict[Host, list[Route]]:
-    """Return the routes of this half."""
+    """Return the routes of this half, and have what was accepted earlier take effect in time."""
+    cloud.settling.append(lambda: bulk.settle(cloud))
     return {
         Host.DEVICE_CLOUD: [
             *account.routes(cloud),
+            *onboarding.routes(cloud),
+            *association.routes(cloud),
+            *bulk.routes(cloud),
             *devices.routes(cloud),
             *device_changes.routes(cloud),
             *messages.routes(cloud),
