@@ -6,6 +6,7 @@ Starlette's router tries one route after the other; the stand-in has more than a
 from __future__ import annotations
 
 import logging
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -17,7 +18,7 @@ from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping, Sequence
+    from collections.abc import Callable, Iterator, MutableMapping, Sequence
 
     from starlette.types import Receive, Scope, Send
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _SLASH = "\ue000"
+
+_DEPTH = 4
+"""Segments of a path that are looked up at once."""
 
 DEFAULT_MAX_BODY = 4 * 1024 * 1024
 
@@ -39,7 +43,7 @@ class Endpoint(Route):
 
 
 class Dispatcher:
-    """An ASGI application over routes, told apart by the first two segments of the path.
+    """An ASGI application over routes, told apart by the literal beginning of the path.
 
     `refuse` writes an error that no route raised: unknown path, wrong method, body too large.
     """
@@ -51,15 +55,13 @@ class Dispatcher:
         refuse: Callable[[str, int, str], Refused],
     ) -> None:
         self._buckets: dict[tuple[str, ...], list[Route]] = {}
-        self._loose: list[Route] = []
         self._cloud = cloud
         self._refuse = refuse
         for route in routes:
-            key = tuple(route.path.split("/")[1:3])
-            if any("{" in segment for segment in key):
-                self._loose.append(route)
-            else:
-                self._buckets.setdefault(key, []).append(route)
+            segments = route.path.split("/")[1:]
+            literal = tuple(takewhile(lambda segment: "{" not in segment, segments))
+            self._buckets.setdefault(literal[:_DEPTH], []).append(route)
+        self._tops = {key[0] for key in self._buckets if key}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -96,7 +98,7 @@ class Dispatcher:
             scope["path"] = unquote(raw)
         path: str = scope["path"]
         allowed: set[str] = set()
-        for route in (*self._buckets.get(tuple(path.split("/")[1:3]), ()), *self._loose):
+        for route in self._candidates(path):
             match, child = route.matches(scope)
             if match is Match.FULL:
                 if quoted_slash:
@@ -111,6 +113,14 @@ class Dispatcher:
             refused.headers["Allow"] = ", ".join(sorted(allowed))
             raise refused
         raise self._refuse(path, 404, "no such path")
+
+    def _candidates(self, path: str) -> Iterator[Route]:
+        """Yield the routes that may match, those with the longest literal beginning first."""
+        segments = tuple(path.split("/", _DEPTH + 1)[1 : _DEPTH + 1])
+        # The downloads host serves any path, yet not one below what another host owns.
+        shortest = 1 if segments[0] in self._tops else 0
+        for length in range(len(segments), shortest - 1, -1):
+            yield from self._buckets.get(segments[:length], ())
 
     def _refusal(self, scope: Scope, error: Exception) -> Refused:
         path = scope["path"]

@@ -47,8 +47,6 @@ class Settings:
     """The legacy location paths answer; False once "migrated" (clause D8.4)."""
     account_paths: bool = True
     """The deprecated account paths are there; they may go after 2026-07-01 (clause D9.4)."""
-    bad_download_host_form: bool = False
-    """P-GPS answers name their host with a scheme in front, as some logs show."""
 
 
 @dataclass(slots=True)

@@ -10,8 +10,13 @@ from agent.standin.device_cloud import (
     association,
     ble,
     bulk,
+    bundles,
     device_changes,
     devices,
+    downloads,
+    executions,
+    fota_jobs,
+    location,
     messages,
     onboarding,
 )
@@ -35,5 +40,10 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
             *device_changes.routes(cloud),
             *messages.routes(cloud),
             *ble.routes(cloud),
-        ]
+            *bundles.routes(cloud),
+            *fota_jobs.routes(cloud),
+            *executions.routes(cloud),
+            *location.routes(cloud),
+        ],
+        Host.DOWNLOADS: downloads.routes(cloud),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import time
 
@@ -47,9 +48,7 @@ def certificate(key, *, unit: str = "") -> str:
     if unit:
         names.append(x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit))
     name = x509.Name(names)
-    import datetime
-
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     made = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -57,7 +56,7 @@ def certificate(key, *, unit: str = "") -> str:
         .public_key(key.public_key())
         .serial_number(1)
         .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
         .sign(key, hashes.SHA256())
     )
     return made.public_bytes(serialization.Encoding.PEM).decode()

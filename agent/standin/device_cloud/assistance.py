@@ -1,0 +1,199 @@
+"""A-GNSS and P-GPS: requests, and the binary files of the documented formats (facts 5.5 to 6.2)."""
+
+from __future__ import annotations
+
+import math
+import struct
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.device_cloud import location_input, orbits, paging
+from agent.standin.device_cloud.downloads import ranged
+from agent.standin.device_cloud.refusals import invalid
+from agent.standin.device_cloud.resource import decode_json, read_json
+from agent.standin.errors import JSON
+from agent.standin.radio_world import Fix, radio_world
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from agent.standin.principal import Principal
+    from agent.standin.state import Cloud
+
+DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
+KNOWN_TYPES = frozenset(range(1, 18)) - {10}
+_MOST_VISIBLE = 16
+_QZSS = range(193, 197)
+_GALILEO = range(1, 25)
+_BLOCK = struct.Struct("<BH")
+
+
+async def agnss(request: Request, cloud: Cloud, _who: Principal) -> Response:
+    """Answer with assistance data; a `Range` header gets a part of it."""
+    asked = _asked(await read_json(request))
+    return ranged(_data(asked, cloud.clock.time()), request.headers)
+
+
+async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Response:
+    """Answer with the size alone: the fields stand in the query, or in a body."""
+    body = await request.body()
+    asked: dict[str, Any] = decode_json(body) if body else {}
+    if not body:
+        query = request.query_params
+        types = paging.listed(request, "types")
+        asked = {"types": [int(t) if t.isdecimal() else t for t in types]} if types else {}
+        for name in ("mcc", "mnc", "tac", "eci", "mask", "rsrp"):
+            if name in query:
+                text = query[name]
+                asked[name] = int(text) if text.lstrip("-").isdecimal() else text
+        if "filtered" in query:
+            asked["filtered"] = paging.boolean(request, "filtered", default=False)
+    return ranged(_data(_asked(asked), cloud.clock.time()), {})
+
+
+def _asked(body: Any) -> dict[str, Any]:
+    """Check the fields of an A-GNSS request."""
+    asked = location_input.an_object(body)
+    types = asked.get("types", list(DEFAULT_TYPES))
+    if not isinstance(types, list) or not 1 <= len(types) <= 17:
+        raise invalid("types is a list of 1 to 17 numbers")
+    if any(isinstance(t, bool) or not isinstance(t, int) or not 1 <= t <= 17 for t in types):
+        raise invalid("a type is a number from 1 to 17")
+    mask = asked.get("mask", 5)
+    if isinstance(mask, bool) or not isinstance(mask, int | float) or not 0 <= mask <= 90:
+        raise invalid("mask is degrees from 0 to 90")
+    if not isinstance(asked.get("filtered", False), bool):
+        raise invalid("filtered is true or false")
+    if asked.get("filtered") or 8 in types or "eci" in asked:
+        location_input.cells({"lte": [asked]})
+    return {**asked, "types": list(dict.fromkeys(types)), "mask": mask}
+
+
+def _data(asked: dict[str, Any], now_s: float) -> bytes:
+    """Return the file: version 1, then a block for each type that there is data for."""
+    at = orbits.gps_seconds(now_s)
+    place = radio_world().by_cells([asked], fallback=True) if "eci" in asked else None
+    satellites = list(range(1, orbits.SATELLITES + 1))
+    if asked.get("filtered") and place is not None:
+        heights = {s: orbits.elevation_deg(s, at, place.lat, place.lon) for s in satellites}
+        seen = [s for s in satellites if heights[s] >= asked["mask"]]
+        satellites = sorted(sorted(seen, key=lambda s: -heights[s])[:_MOST_VISIBLE])
+    file = b"\x01"
+    for kind in asked["types"]:
+        if kind == 8:
+            elements = [_location(place)] if place is not None else []
+        elif kind in _ELEMENTS:
+            elements = _ELEMENTS[kind](satellites, at)
+        else:
+            elements = []
+        if elements:
+            file += _BLOCK.pack(kind, len(elements)) + b"".join(elements)
+    return file
+
+
+def _utc(_satellites: list[int], at: float) -> list[bytes]:
+    week = int(at // orbits.WEEK_S)
+    return [
+        struct.pack("<iiBBbBbb", 0, 0, 0, week % 256, orbits.LEAP_S, week % 256, 7, orbits.LEAP_S)
+    ]
+
+
+def _clock(_satellites: list[int], at: float) -> list[bytes]:
+    day, second = divmod(at, orbits.DAY_S)
+    return [struct.pack("<HIHII", int(day), int(second), int(second % 1 * 1000), 0xFFFFFFFF, 0)]
+
+
+_ELEMENTS: dict[int, Callable[[list[int], float], list[bytes]]] = {
+    1: _utc,
+    2: lambda satellites, at: [orbits.ephemeris(s, at) for s in satellites],
+    3: lambda satellites, at: [orbits.almanac(s, at) for s in satellites],
+    4: lambda _, __: [struct.pack("<8b", 11, 1, -1, -1, 43, 2, -2, -3)],
+    5: lambda _, __: [struct.pack("<hhhBB", 160, 40, 10, 0, 1)],
+    6: lambda satellites, _: [struct.pack("<BHB", s, 0x22C0 + s, 1) for s in satellites],
+    7: _clock,
+    9: lambda _, __: [struct.pack("<I", 0)],
+    11: lambda _, at: [orbits.almanac(s, at) for s in _QZSS],
+    12: lambda _, at: [orbits.ephemeris(s, at) for s in _QZSS],
+    13: lambda _, __: [struct.pack("<I", 0)],
+    14: lambda _, at: [orbits.galileo_almanac(s, at) for s in _GALILEO],
+    15: lambda _, at: [orbits.galileo_ephemeris(s, at) for s in _GALILEO],
+    16: lambda _, at: [struct.pack("<hhHH", 0, 0, 0, int(at // orbits.WEEK_S) % 64)],
+    17: lambda _, __: [struct.pack("<Q", 0)],
+}
+
+
+def _location(place: Fix) -> bytes:
+    """Return the 15 bytes of a position: scales of facts 6.1, type 8."""
+    steps = math.ceil(math.log(place.uncertainty_m / 10 + 1) / math.log(1.1))
+    radius = max(0, min(127, steps))
+    lat = max(-(2**23), min(2**23 - 1, round(place.lat * 2**23 / 90)))
+    lon = max(-(2**23), min(2**23 - 1, round(place.lon * 2**24 / 360)))
+    return struct.pack("<iihBBBBB", lat, lon, 0, radius, radius, 0, 255, 68)
+
+
+PREDICTION_BYTES = 2006
+_HEADER = struct.Struct("<BBHHHHhi")
+_DAYS_AHEAD = 14
+
+
+async def pgps(request: Request, cloud: Cloud, _who: Principal) -> Response:
+    """Answer with where the prediction file is."""
+    interval = _number(request, "predictionIntervalMinutes", 240, 120, 480)
+    if interval % 60:
+        raise invalid("predictionIntervalMinutes is a multiple of 60")
+    count = _number(request, "predictionCount", 42, 1, 14 * 1440 // interval)
+    now = orbits.gps_seconds(cloud.clock.time())
+    rounded = now - now % (interval * 60)
+    day = _number(request, "startGpsDay", int(rounded // orbits.DAY_S), 0, 65535)
+    if day > now // orbits.DAY_S + _DAYS_AHEAD:
+        raise invalid(f"startGpsDay is {_DAYS_AHEAD} days ahead at most")
+    stated = "startGpsDay" in request.query_params
+    second = _number(
+        request,
+        "startGpsTimeOfDaySeconds",
+        0 if stated else int(rounded % orbits.DAY_S),
+        0,
+        orbits.DAY_S - 1,
+    )
+    last = day * orbits.DAY_S + second + (count - 1) * interval * 60
+    last_day, last_second = divmod(last, orbits.DAY_S)
+    path = f"public/{day}-{second}_{last_day}-{last_second}.bin"
+    cloud.table("predictions").put(path, [day, second, count, interval])
+    return JSON({"host": cloud.urls["downloads"], "path": path})
+
+
+@lru_cache(maxsize=8)
+def predictions(day: int, second: int, count: int, interval_min: int) -> bytes:
+    """Return a prediction file: a header, then a clock and 32 ephemerides for each step."""
+    parts = [_HEADER.pack(1, 10, 1, count, PREDICTION_BYTES, interval_min, day, second)]
+    for step in range(count):
+        at = day * orbits.DAY_S + second + step * interval_min * 60
+        its_day, its_second = divmod(at, orbits.DAY_S)
+        parts.append(_BLOCK.pack(7, 1) + struct.pack("<HIHII", its_day, its_second, 0, 0, 0))
+        parts.append(_BLOCK.pack(2, orbits.SATELLITES))
+        parts += [orbits.ephemeris(s, at) for s in range(1, orbits.SATELLITES + 1)]
+    return b"".join(parts)
+
+
+def distance_m(one: Fix, other: Fix) -> float:
+    """Return the metres between two positions of one town."""
+    north = math.radians(other.lat - one.lat)
+    east = math.radians(other.lon - one.lon) * math.cos(math.radians(one.lat))
+    return 6_371_000 * math.hypot(north, east)
+
+
+def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if (
+        not text.isascii()
+        or not text.isdecimal()
+        or len(text) > 9
+        or not least <= int(text) <= most
+    ):
+        raise invalid(f"{name} is a number from {least} to {most}")
+    return int(text)

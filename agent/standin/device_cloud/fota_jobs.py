@@ -1,0 +1,206 @@
+"""FOTA jobs: made by users, turned into one execution a device (facts 4.5)."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.clock import iso
+from agent.standin.device_cloud import access, bundles, executions, paging
+from agent.standin.device_cloud.refusals import bad_request, invalid, not_found
+from agent.standin.device_cloud.registry import registry
+from agent.standin.device_cloud.resource import (
+    accepted,
+    answer_one,
+    check_if_match,
+    read_json,
+    with_meta,
+)
+from agent.standin.dispatch import Endpoint
+from agent.standin.errors import JSON
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    from agent.standin.state import Cloud
+
+_COUNTERS = {
+    "QUEUED": "queued",
+    "IN_PROGRESS": "inProgress",
+    "DOWNLOADING": "downloading",
+    "SUCCEEDED": "succeeded",
+    "FAILED": "failed",
+    "REJECTED": "rejected",
+    "TIMED_OUT": "timedOut",
+    "CANCELLED": "cancelled",
+}
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of jobs."""
+
+    async def create(request: Request) -> Response:
+        who = access.user(request, cloud)
+        body = await read_json(request)
+        row = _job(cloud, who.team, body)
+        cloud.table("jobs").put(row["jobId"], row)
+        if row["status"] == "IN_PROGRESS":
+            _apply(cloud, row)
+        return JSON({"jobId": row["jobId"]}, 201)
+
+    async def listed(request: Request) -> Response:
+        who = access.user(request, cloud)
+        rows = [row for row in cloud.table("jobs").values() if row["team"] == who.team]
+        items, rest = paging.page(request, descending=True).cut(rows)
+        return JSON({"items": [show(cloud, row) for row in items], **rest})
+
+    async def fetch(request: Request) -> Response:
+        who = access.user(request, cloud)
+        return answer_one(show(cloud, _find(request, cloud, who.team)))
+
+    async def apply(request: Request) -> Response:
+        row = _changed(request, cloud)
+        if row["status"] != "CREATED":
+            raise bad_request("the job was applied before")
+        _apply(cloud, {**row, "status": "IN_PROGRESS"})
+        return accepted()
+
+    async def cancel(request: Request) -> Response:
+        row = _changed(request, cloud)
+        if row["status"] not in {"CREATED", "IN_PROGRESS"}:
+            raise bad_request("the job has ended")
+        reason = request.query_params.get("reason", "")[:1024]
+        _store(cloud, {**row, "status": "CANCELLED", "status_detail": reason})
+        executions.cancel_job(cloud, row["jobId"], reason)
+        return accepted()
+
+    async def delete(request: Request) -> Response:
+        row = _changed(request, cloud)
+        executions.forget_job(cloud, row["jobId"])
+        cloud.table("jobs").delete(row["jobId"])
+        return accepted()
+
+    one = "/v1/fota-jobs/{job_id}"
+    return [
+        Endpoint("/v1/fota-jobs", create, methods=["POST"], name="CreateFOTAJob"),
+        Endpoint("/v1/fota-jobs", listed, methods=["GET"], name="ListFOTAJobs"),
+        Endpoint(one, fetch, methods=["GET"], name="FetchFOTAJob"),
+        Endpoint(one, delete, methods=["DELETE"], name="DeleteFOTAJob"),
+        Endpoint(one + "/apply", apply, methods=["POST"], name="ApplyFOTAJob"),
+        Endpoint(one + "/cancel", cancel, methods=["PUT"], name="CancelFOTAJob"),
+    ]
+
+
+def show(cloud: Cloud, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the job resource; it is complete once every execution has ended."""
+    rows = executions.of_job(cloud, row["jobId"])
+    counts = Counter(execution["status"] for execution in rows)
+    ended = sum(counts[name] for name in executions.FINAL)
+    status = row["status"]
+    if status == "IN_PROGRESS" and rows and ended == len(rows):
+        status = "COMPLETED"
+    changed = max([row["updated_at"], *(e["updated_at"] for e in rows)])
+    shown = {
+        "jobId": row["jobId"],
+        "name": row["name"],
+        "description": row["description"],
+        "status": status,
+        "statusDetail": row["status_detail"],
+        "target": row["target"],
+        "firmware": row["firmware"],
+        "executionStats": {
+            "executions": len(rows),
+            "devices": len(rows),
+            **{key: counts[name] for name, key in _COUNTERS.items()},
+            "removed": 0,
+            "completedExecutions": ended,
+        },
+        "createdAt": iso(row["created_at"]),
+        "lastUpdatedAt": iso(changed),
+    }
+    if status in {"COMPLETED", "CANCELLED"}:
+        shown["completedAt"] = iso(changed)
+    return with_meta(shown, iso(row["created_at"]), iso(changed))
+
+
+def _job(cloud: Cloud, team: str, body: Any) -> dict[str, Any]:
+    """Return a new job's row from the body of CreateFOTAJob."""
+    if not isinstance(body, dict) or not isinstance(body.get("bundleId"), str):
+        raise invalid("the body holds `bundleId`, and `deviceIds` or `tags`")
+    bundle = bundles.find(cloud, team, body["bundleId"])
+    ids = _texts(body, "deviceIds") or _texts(body, "deviceIdentifiers")
+    tags = _texts(body, "tags")
+    if bool(ids) is bool(tags):
+        raise invalid("either deviceIds or tags, 1 to 100 of them")
+    name, description = body.get("name", ""), body.get("description", "")
+    if not isinstance(name, str) or not isinstance(description, str):
+        raise invalid("name and description are texts")
+    if len(name) > 64 or len(description) > 1024:
+        raise invalid("a name has 64 characters at most, a description 1024")
+    # A released tool sends the text "false".
+    applied = body.get("autoApply", True) not in {False, "false"}
+    now = cloud.clock.time()
+    return {
+        "jobId": str(uuid.uuid4()),
+        "team": team,
+        "name": name,
+        "description": description,
+        "status": "IN_PROGRESS" if applied else "CREATED",
+        "status_detail": "",
+        "target": {"deviceIds": ids, "tags": tags},
+        "firmware": {
+            "bundleId": bundle["bundleId"],
+            "host": cloud.urls["downloads"],
+            "fileSize": bundle["size"],
+            "firmwareType": bundle["type"],
+            "version": bundle["version"],
+            "uris": bundle["uris"],
+        },
+        # A bootloader's two builds stand in one path, parted by a space.
+        "path": " ".join(bundle["paths"]),
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+def _texts(body: dict[str, Any], name: str) -> list[str]:
+    value = body.get(name, [])
+    if not isinstance(value, list) or len(value) > 100:
+        raise invalid(f"{name} is a list of 1 to 100 texts")
+    if not all(isinstance(text, str) and text for text in value):
+        raise invalid(f"{name} is a list of 1 to 100 texts")
+    return list(dict.fromkeys(value))
+
+
+def _apply(cloud: Cloud, row: dict[str, Any]) -> None:
+    """Make an execution for each target that may get this type of firmware."""
+    target, devices = row["target"], registry(cloud)
+    if target["tags"]:
+        wanted = set(target["tags"])
+        found = [r for r in devices.walk(row["team"]) if not wanted.isdisjoint(r["fields"]["tags"])]
+    else:
+        found = [devices.get(row["team"], device_id) for device_id in target["deviceIds"]]
+    for record in found:
+        executions.create(cloud, row, record["fields"]["id"])
+    _store(cloud, row)
+
+
+def _find(request: Request, cloud: Cloud, team: str) -> dict[str, Any]:
+    row: dict[str, Any] | None = cloud.table("jobs").get(request.path_params["job_id"])
+    if row is None or row["team"] != team:
+        raise not_found("no such job")
+    return row
+
+
+def _changed(request: Request, cloud: Cloud) -> dict[str, Any]:
+    who = access.user(request, cloud)
+    row = _find(request, cloud, who.team)
+    check_if_match(request, show(cloud, row)["$meta"]["version"])
+    return row
+
+
+def _store(cloud: Cloud, row: dict[str, Any]) -> None:
+    cloud.table("jobs").put(row["jobId"], {**row, "updated_at": cloud.clock.time()})

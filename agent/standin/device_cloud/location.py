@@ -1,0 +1,217 @@
+"""The location endpoints, in the organization form and the legacy form (facts 5; D8, D10.6, D10.7).
+
+An operation is written once and hung below both prefixes; each prefix has its own credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from agent.standin.device_cloud import access, assistance, location_input, paging
+from agent.standin.device_cloud.credentials_csv import is_device_id
+from agent.standin.device_cloud.refusals import invalid, not_found
+from agent.standin.device_cloud.resource import accepted, read_json, with_meta
+from agent.standin.dispatch import Endpoint
+from agent.standin.errors import JSON
+from agent.standin.principal import Kind, Principal
+from agent.standin.radio_world import Fix, radio_world
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import Route
+
+    from agent.standin.state import Cloud
+
+Operation = Callable[["Request", "Cloud", Principal], Awaitable[Response]]
+
+NINETY_FIVE_PERCENT = 1.62
+"""From the radius that holds 68 % to the one that holds 95 %, errors being normal both ways."""
+_MOST_FIXES = 10_000
+
+
+async def wifi(request: Request, cloud: Cloud, who: Principal) -> Response:
+    """Answer with the position of a Wi-Fi scan."""
+    body = location_input.an_object(await read_json(request))
+    fix = radio_world().by_wifi(location_input.access_points(body))
+    return _answer(request, cloud, who, fix, service="WIFI")
+
+
+async def cell(request: Request, cloud: Cloud, who: Principal) -> Response:
+    """Answer with the position of a cell scan."""
+    body = location_input.an_object(await read_json(request))
+    if sum(name in body for name in location_input.CELL_LISTS) != 1:
+        raise invalid("the body holds one of lte, ltecatm and nbiot")
+    found = location_input.cells(body)
+    if not found:
+        raise invalid("at least one cell is needed")
+    fallback = paging.boolean(request, "fallback", default=True)
+    fix = radio_world().by_cells(found, fallback=fallback)
+    return _answer(request, cloud, who, fix, service="CELL")
+
+
+async def ground_fix(request: Request, cloud: Cloud, who: Principal) -> Response:
+    """Answer with the position of Wi-Fi, or else of cells."""
+    body = location_input.an_object(await read_json(request))
+    found = location_input.cells(body)
+    heard = location_input.access_points(body["wifi"]) if "wifi" in body else []
+    if not found and not heard:
+        raise invalid("at least one of lte, ltecatm, nbiot and wifi is needed")
+    fallback = paging.boolean(request, "fallback", default=True)
+    by_wifi = radio_world().by_wifi(heard)
+    by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
+    alternative = by_cells if by_wifi and paging.boolean(request, "alt", default=False) else None
+    return _answer(
+        request, cloud, who, by_wifi or by_cells, service="GROUND_FIX", alternative=alternative
+    )
+
+
+OPERATIONS: tuple[tuple[str, str, Operation], ...] = (
+    ("wifi", "POST", wifi),
+    ("cell", "POST", cell),
+    ("ground-fix", "POST", ground_fix),
+    ("agnss", "POST", assistance.agnss),
+    ("agnss", "HEAD", assistance.agnss_size),
+    ("pgps", "GET", assistance.pgps),
+    ("pgnss", "GET", assistance.pgps),
+)
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return every operation below both prefixes, and the history of positions."""
+    found: list[Route] = []
+    current = "/v1/organizations/{organization}/projects/{project}/location/"
+    for suffix, method, operation in OPERATIONS:
+        name = {"agnss": "AGNSS", "pgps": "PGPS", "pgnss": "PGNSS"}.get(suffix, suffix)
+        found += [
+            Endpoint(
+                current + suffix,
+                _organization_form(cloud, operation),
+                methods=[method],
+                name=f"{name}-{method}",
+            ),
+            Endpoint(
+                "/v1/location/" + suffix,
+                _legacy_form(cloud, operation),
+                methods=[method],
+                name=f"Legacy-{name}-{method}",
+            ),
+        ]
+
+    async def history(request: Request) -> Response:
+        who = access.user(request, cloud)
+        device = request.query_params.get("deviceId")
+        rows = [
+            row["fix"]
+            for row in cloud.table("fixes").values()
+            if row["team"] == who.team and device in {None, row["fix"]["deviceId"]}
+        ]
+        items, rest = paging.page(request, descending=True).cut(rows)
+        return JSON({"items": items, **rest})
+
+    async def gnss(request: Request) -> Response:
+        _migrated(cloud)
+        who = access.location_client(request, cloud)
+        body = location_input.an_object(await read_json(request))
+        lat = _number(body.get("lat"), 90, "lat")
+        lon = _number(body.get("lon", body.get("lng")), 180, "lon")
+        accuracy = abs(_number(body.get("acc", 10), 1e9, "acc"))
+        _remember(request, cloud, who, Fix(lat, lon, accuracy, "GNSS"), "GNSS")
+        return accepted()
+
+    return [
+        *found,
+        Endpoint("/v1/location/history", history, methods=["GET"], name="LocationHistory"),
+        Endpoint("/v1/location/gnss", gnss, methods=["POST"], name="StoreGNSSFix"),
+    ]
+
+
+def _organization_form(cloud: Cloud, operation: Operation) -> Callable[..., Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        path = request.path_params
+        who = access.project_client(request, cloud, path["organization"], path["project"])
+        return await operation(request, cloud, who)
+
+    return answer
+
+
+def _legacy_form(cloud: Cloud, operation: Operation) -> Callable[..., Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        _migrated(cloud)
+        who = access.location_client(request, cloud)
+        return await operation(request, cloud, who)
+
+    return answer
+
+
+def _migrated(cloud: Cloud) -> None:
+    if not cloud.settings.legacy_location:
+        raise not_found("migrated: use the path with organization and project")
+
+
+def _answer(
+    request: Request,
+    cloud: Cloud,
+    who: Principal,
+    fix: Fix | None,
+    *,
+    service: str,
+    alternative: Fix | None = None,
+) -> Response:
+    sure = paging.boolean(request, "hiConf", default=False)
+    reply = paging.boolean(request, "doReply", default=True)
+    if fix is None:
+        raise not_found("no position found for what was heard")
+    _remember(request, cloud, who, fix, service)
+    if not reply:
+        return Response(status_code=200)
+    shown = _show(fix, who, sure=sure)
+    if alternative is not None:
+        shown["alt"] = {
+            "loc": _show(alternative, who, sure=sure),
+            "dist": round(assistance.distance_m(fix, alternative), 1),
+        }
+    return JSON(shown)
+
+
+def _show(fix: Fix, who: Principal, *, sure: bool) -> dict[str, Any]:
+    method = fix.method + ("_EVAL" if who.kind is Kind.EVALUATION_TOKEN else "")
+    return {
+        "lat": fix.lat,
+        "lon": fix.lon,
+        "uncertainty": round(fix.uncertainty_m * (NINETY_FIVE_PERCENT if sure else 1), 3),
+        "fulfilledWith": method,
+    }
+
+
+def _remember(request: Request, cloud: Cloud, who: Principal, fix: Fix, service: str) -> None:
+    """Keep the position of a request that names a device; numbers are texts in the history."""
+    device = who.device_id or request.headers.get("x-custom-device-id", "")
+    if not device:
+        return
+    if not is_device_id(device):
+        raise invalid("x-custom-device-id is no device id")
+    table = cloud.table("fixes")
+    number = cloud.rooms["fixes"] = cloud.rooms.get("fixes", len(table)) + 1
+    now = cloud.clock.iso()
+    shown = {
+        "id": f"{number:012d}",
+        "deviceId": device,
+        "serviceType": service,
+        "insertedAt": now,
+        "lat": str(fix.lat),
+        "lon": str(fix.lon),
+        "uncertainty": str(fix.uncertainty_m),
+    }
+    team = who.team or cloud.team_id
+    table.put(shown["id"], {"team": team, "fix": with_meta(shown, now)})
+    if len(table) > _MOST_FIXES:
+        table.delete(next(iter(table)))
+
+
+def _number(value: Any, most: float, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > most:
+        raise invalid(f"{name} is a number of at most {most:g}")
+    return float(value)

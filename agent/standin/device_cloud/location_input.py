@@ -1,0 +1,123 @@
+"""What a location request may hold, checked field by field (facts 5.2, 5.3)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agent.standin.device_cloud.refusals import bad_request, invalid
+
+_MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}")
+_DIGITS = re.compile(r"[0-9]{1,3}")
+CELL_LISTS = ("lte", "ltecatm", "nbiot")
+_MOST = 1000
+# name -> smallest, largest.
+_CELL_REQUIRED = {"eci": (0, 268435455), "tac": (0, 65535)}
+_CELL_OPTIONAL: dict[str, tuple[float, float]] = {
+    "rsrp": (-157, -44),
+    "rsrq": (-34.5, 3.5),
+    "pci": (0, 503),
+    "earfcn": (0, 262143),
+    "adv": (0, 65535),
+}
+_NEIGHBOR_REQUIRED = {"earfcn": (0, 262143), "pci": (0, 503)}
+_NEIGHBOR_OPTIONAL: dict[str, tuple[float, float]] = {
+    "rsrp": (-157, -44),
+    "rsrq": (-34.5, 3.5),
+    "eci": (0, 268435455),
+    "timeDiff": (-1e9, 1e9),
+}
+_WIFI_OPTIONAL: dict[str, tuple[float, float]] = {
+    "signalStrength": (-128, 0),
+    "age": (0, 1e12),
+    "channel": (0, 1000),
+    "frequency": (0, 1e5),
+    "signalToNoiseRatio": (-1000, 1000),
+}
+_LONGEST_ADVANCE = 20512
+
+
+def access_points(value: Any) -> list[tuple[str, float | None]]:
+    """Return address and level of each access point; the address with colons, in lower case."""
+    if isinstance(value, dict):
+        value = value.get("accessPoints")
+    if not isinstance(value, list) or len(value) > _MOST:
+        raise invalid(f"accessPoints is a list of at most {_MOST}")
+    found = [_access_point(entry) for entry in value]
+    if len(found) < 2:
+        raise invalid("at least two access points are needed")
+    return found
+
+
+def cells(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the cell objects of a body, whichever lists they stand in."""
+    found: list[dict[str, Any]] = []
+    for name in CELL_LISTS:
+        entries = body.get(name, [])
+        if not isinstance(entries, list) or len(entries) > _MOST:
+            raise invalid(f"{name} is a list of at most {_MOST} cells")
+        found += [_cell(entry, name) for entry in entries]
+    return found
+
+
+def network(entry: dict[str, Any], where: str) -> None:
+    """Check `mcc` and `mnc`: numbers, or texts of digits, whose zeros then count."""
+    for name, least in (("mcc", 1), ("mnc", 0)):
+        value = entry.get(name)
+        if isinstance(value, str) and _DIGITS.fullmatch(value):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 999:
+            raise invalid(f"{where}.{name} is a number from {least} to 999")
+
+
+def an_object(value: Any) -> dict[str, Any]:
+    """Return the body, which is an object."""
+    if not isinstance(value, dict):
+        raise bad_request("the body is an object")
+    return value
+
+
+def _access_point(entry: Any) -> tuple[str, float | None]:
+    if not isinstance(entry, dict):
+        raise invalid("an access point is an object")
+    address = entry.get("macAddress")
+    if not isinstance(address, str) or not _MAC.fullmatch(address):
+        raise invalid("macAddress is six pairs of hex digits, parted by colons or hyphens")
+    if not isinstance(entry.get("ssid", ""), str):
+        raise invalid("ssid is text")
+    if "channel" in entry and "frequency" in entry:
+        raise invalid("channel or frequency, not both")
+    _numbers(entry, {}, _WIFI_OPTIONAL, "accessPoints")
+    return address.replace("-", ":").lower(), entry.get("signalStrength")
+
+
+def _cell(entry: Any, where: str) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise invalid(f"a cell of {where} is an object")
+    network(entry, where)
+    _numbers(entry, _CELL_REQUIRED, _CELL_OPTIONAL, where)
+    if _LONGEST_ADVANCE < entry.get("adv", 0) < 65535:
+        raise invalid(f"{where}.adv is a number from 0 to {_LONGEST_ADVANCE}")
+    neighbors = entry.get("nmr", [])
+    if not isinstance(neighbors, list) or len(neighbors) > _MOST:
+        raise invalid(f"{where}.nmr is a list")
+    for neighbor in neighbors:
+        if not isinstance(neighbor, dict):
+            raise invalid(f"a neighbor of {where} is an object")
+        _numbers(neighbor, _NEIGHBOR_REQUIRED, _NEIGHBOR_OPTIONAL, f"{where}.nmr")
+    return entry
+
+
+def _numbers(
+    entry: dict[str, Any],
+    required: dict[str, tuple[int, int]],
+    optional: dict[str, tuple[float, float]],
+    where: str,
+) -> None:
+    for name, (least, most) in {**required, **optional}.items():
+        if name not in entry and name not in required:
+            continue
+        value = entry.get(name)
+        kinds = int if name in required else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
+            raise invalid(f"{where}.{name} is a number from {least:g} to {most:g}")

@@ -1,0 +1,234 @@
+"""Positions from scans, in the same made-up radio world that the virtual modem lives in.
+
+Shared with it is the data file alone. Levels fall with the distance by the file's formula, so a
+level gives a distance, and several distances a place.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_EARTH_M = 6_371_000.0
+_ROUNDING_DB = 0.6
+"""Levels are whole decibels; a little more for what a scanner converts them from."""
+_CELL_RANGE_M = 3000.0
+"""How far from a cell one may be when no level is known."""
+_METRES_PER_TIMING_STEP = 4.884
+"""Half the way of light in one Ts of LTE, 1/30.72 MHz (3GPP TS 36.211, clause 4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A position; the uncertainty is a radius in metres that holds 68 % of the cases."""
+
+    lat: float
+    lon: float
+    uncertainty_m: float
+    method: str
+    """WIFI, MCELL or SCELL."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """A transmitter at x, y metres from the origin of the world, and the distance to it."""
+
+    x: float
+    y: float
+    distance_m: float
+
+
+class RadioWorld:
+    """The transmitters of the data file, by what a scan names them."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self._exponent: dict[str, float] = data["exponent"]
+        self._cells = {(_plmn(c["plmn"]), c["eci"]): c for c in data["cells"]}
+        self._by_channel: dict[tuple[int, int], list[dict[str, Any]]] = {}
+        for cell in data["cells"]:
+            self._by_channel.setdefault((cell["earfcn"], cell["pci"]), []).append(cell)
+        self._access_points = {ap["bssid"].lower(): ap for ap in data["access_points"]}
+        self._lat0 = sum(c["lat"] for c in data["cells"]) / len(data["cells"])
+        self._lon0 = sum(c["lon"] for c in data["cells"]) / len(data["cells"])
+
+    def by_wifi(self, heard: Sequence[tuple[str, float | None]]) -> Fix | None:
+        """Return where these access points (address with colons, dBm) are heard."""
+        rings = []
+        for address, level in heard:
+            found = self._access_points.get(address.lower())
+            if found is not None:
+                rings.append(self._ring("wifi", found, -75.0 if level is None else level))
+        return self._fix(rings, "wifi", "WIFI")
+
+    def by_cells(self, cells: Sequence[dict[str, Any]], *, fallback: bool) -> Fix | None:
+        """Return where these cell objects (facts 5.2) are heard; with `fallback` also roughly."""
+        rings = []
+        for heard in cells:
+            serving = self._cells.get(((int(heard["mcc"]), int(heard["mnc"])), heard["eci"]))
+            if serving is None:
+                continue
+            level, advance = heard.get("rsrp"), heard.get("adv", 65535)
+            if level is not None:
+                rings.append(self._ring("cell", serving, level))
+            elif advance != 65535:
+                x, y = self._metres(serving)
+                rings.append(_Ring(x, y, advance * _METRES_PER_TIMING_STEP + 80))
+            else:
+                x, y = self._metres(serving)
+                rings.append(_Ring(x, y, _CELL_RANGE_M))
+            for neighbor in heard.get("nmr") or ():
+                found = self._neighbor(neighbor, serving)
+                if found is not None and neighbor.get("rsrp") is not None:
+                    rings.append(self._ring("cell", found, neighbor["rsrp"]))
+        fix = self._fix(rings, "cell", "SCELL" if len(rings) == 1 else "MCELL")
+        return fix or (self._by_area(cells) if fallback else None)
+
+    def _by_area(self, cells: Sequence[dict[str, Any]]) -> Fix | None:
+        """Return the middle of the tracking area of the first cell whose area is known."""
+        for heard in cells:
+            plmn = (int(heard["mcc"]), int(heard["mnc"]))
+            members = [
+                self._metres(cell)
+                for (network, _), cell in self._cells.items()
+                if network == plmn and cell["tac"] == heard["tac"]
+            ]
+            if members:
+                x = sum(m[0] for m in members) / len(members)
+                y = sum(m[1] for m in members) / len(members)
+                radius = max(math.hypot(m[0] - x, m[1] - y) for m in members) + _CELL_RANGE_M
+                return self._placed(x, y, radius, "SCELL")
+        return None
+
+    def _neighbor(self, heard: dict[str, Any], serving: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the cell of that channel and physical id; the nearest, as networks plan them."""
+        found = self._by_channel.get((heard.get("earfcn", -1), heard.get("pci", -1)), [])
+        here = self._metres(serving)
+        return min(found, key=lambda cell: math.dist(here, self._metres(cell)), default=None)
+
+    def _ring(self, kind: str, transmitter: dict[str, Any], level_dbm: float) -> _Ring:
+        x, y = self._metres(transmitter)
+        loss = transmitter["reference_dbm"] - level_dbm
+        return _Ring(x, y, max(1.0, 10 ** (loss / (10 * self._exponent[kind]))))
+
+    def _fix(self, rings: list[_Ring], kind: str, method: str) -> Fix | None:
+        if not rings:
+            return None
+        if len(rings) == 1:
+            (ring,) = rings
+            return self._placed(ring.x, ring.y, ring.distance_m * 1.1 + 5, method)
+        relative = 10 ** (_ROUNDING_DB / (10 * self._exponent[kind])) - 1
+        x, y, radius = _locate(rings, relative)
+        return self._placed(x, y, radius, method)
+
+    def _metres(self, place: dict[str, Any]) -> tuple[float, float]:
+        north = math.radians(place["lat"] - self._lat0) * _EARTH_M
+        east = math.radians(place["lon"] - self._lon0) * _EARTH_M
+        return east * math.cos(math.radians(self._lat0)), north
+
+    def _placed(self, x: float, y: float, radius_m: float, method: str) -> Fix:
+        lat = self._lat0 + math.degrees(y / _EARTH_M)
+        lon = self._lon0 + math.degrees(x / _EARTH_M / math.cos(math.radians(self._lat0)))
+        return Fix(round(lat, 7), round(lon, 7), round(radius_m, 3), method)
+
+
+@cache
+def radio_world() -> RadioWorld:
+    """Return the world of the data file that lies in the package of the AT driver."""
+    # Found and not imported: of that package only the data is used here.
+    spec = importlib.util.find_spec("at")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    return RadioWorld(json.loads((folder / "virtual" / "radio_world.json").read_text("utf-8")))
+
+
+def _plmn(text: str) -> tuple[int, int]:
+    return int(text[:3]), int(text[3:])
+
+
+def _locate(rings: Sequence[_Ring], relative: float) -> tuple[float, float, float]:
+    """Return x, y and a radius, all in metres: the place that fits the distances best.
+
+    A distance is known to a part of itself, so the near ones say more. Started from several
+    places, since on one side of a row of transmitters a second place fits nearly as well.
+    """
+    places = _candidates(rings)
+    misfits = [_misfit(place, rings) for place in places]
+    least = min(misfits)
+    best = places[misfits.index(least)]
+    spread = max(relative, math.sqrt(least / len(rings)))
+    radius = 2.5 * spread * _dilution(best, rings) + 5
+    # Where another place fits about as well, the circle reaches it, too.
+    as_good = 4 * least + len(rings) * relative**2
+    others = [place for place, misfit in zip(places, misfits, strict=True) if misfit <= as_good]
+    return best[0], best[1], radius + max(math.dist(best, place) for place in others)
+
+
+def _candidates(rings: Sequence[_Ring]) -> list[tuple[float, float]]:
+    near = sorted(rings, key=lambda ring: ring.distance_m)[:3]
+    starts = [(sum(r.x for r in near) / len(near), sum(r.y for r in near) / len(near))]
+    first = near[0]
+    for step in range(8):
+        angle = step * math.pi / 4
+        starts.append(
+            (
+                first.x + first.distance_m * math.cos(angle),
+                first.y + first.distance_m * math.sin(angle),
+            )
+        )
+    return [_descend(start, rings) for start in starts]
+
+
+def _misfit(place: tuple[float, float], rings: Sequence[_Ring]) -> float:
+    x, y = place
+    return sum(
+        ((max(1.0, math.hypot(x - r.x, y - r.y)) - r.distance_m) / r.distance_m) ** 2 for r in rings
+    )
+
+
+def _descend(place: tuple[float, float], rings: Sequence[_Ring]) -> tuple[float, float]:
+    """Gauss and Newton's method, damped, for at most 30 steps."""
+    x, y = place
+    for _ in range(30):
+        xx, xy, yy, gx, gy = _normal((x, y), rings)
+        damping = 1e-6 * (xx + yy) + 1e-12
+        determinant = (xx + damping) * (yy + damping) - xy * xy
+        dx = (-(yy + damping) * gx + xy * gy) / determinant
+        dy = (xy * gx - (xx + damping) * gy) / determinant
+        x, y = x + 0.7 * dx, y + 0.7 * dy
+        if math.hypot(dx, dy) < 0.01:
+            break
+    return x, y
+
+
+def _normal(
+    place: tuple[float, float], rings: Sequence[_Ring]
+) -> tuple[float, float, float, float, float]:
+    """Return the normal matrix of the relative misfits, and their gradient."""
+    xx = xy = yy = gx = gy = 0.0
+    for ring in rings:
+        dx, dy = place[0] - ring.x, place[1] - ring.y
+        far = max(1.0, math.hypot(dx, dy))
+        ux, uy = dx / far / ring.distance_m, dy / far / ring.distance_m
+        miss = (far - ring.distance_m) / ring.distance_m
+        xx, xy, yy = xx + ux * ux, xy + ux * uy, yy + uy * uy
+        gx, gy = gx + ux * miss, gy + uy * miss
+    return xx, xy, yy, gx, gy
+
+
+def _dilution(place: tuple[float, float], rings: Sequence[_Ring]) -> float:
+    """Return metres of position for one part of error in the distances."""
+    xx, xy, yy, _, _ = _normal(place, rings)
+    determinant = xx * yy - xy * xy
+    nearest = min(ring.distance_m for ring in rings)
+    if determinant <= 1e-9 * (xx + yy) ** 2:
+        return 4 * nearest  # all in one line: across it nothing is known
+    return math.sqrt((xx + yy) / determinant)
