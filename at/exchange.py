@@ -27,6 +27,7 @@ _ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
 _RESTARTS = frozenset({"Ready", "ready", "INIT ERROR", "Bootloader mode ready"})
 # Serial Modem cuts an echo at this many bytes; what is shorter is cut by accident.
 _ECHO_LIMIT = 4096
+_HELD_ITEMS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ class Exchange:
         self._echo: list[str] = []
         self._body: list[str] = []
         self._named = False  # the body in progress holds a line with a name
+        # Offline, what came since a line that may turn out to be an answer's: True marks the line.
+        self._held: list[tuple[bool, Item]] = []
 
     @property
     def in_flight(self) -> bool:
@@ -155,17 +158,42 @@ class Exchange:
     def feed(self, data: bytes) -> Iterator[Item]:
         """Yield what `data` completes, in order. Consume all of it before the next call."""
         for event in self.framer.feed(data):
-            yield from self._sort(event)
+            yield from self._hold(event) if self.offline else self._sort(event)
 
     def finish(self) -> Iterator[Item]:
         """Yield what the end of the input completes: the last line, the answer in progress."""
         for event in self.framer.finish():
-            yield from self._sort(event)
-        if self._body and not self._named and self._command is None:
-            for line in self._body:
-                yield Unknown(line)
-        elif self._body or (self.offline and self._command is not None):
+            yield from self._hold(event) if self.offline else self._sort(event)
+        if self.offline:
+            yield from self._end_offline()
+        self._idle()
+
+    def _hold(self, event: Event) -> Iterator[Item]:
+        """Keep the order while nobody knows whether a line is an answer's or nobody's."""
+        for item in self._sort(event):
+            if isinstance(item, Answer):
+                yield from self._unheld(item.lines)
+                yield item
+            elif self._held:
+                self._held.append((False, item))
+            else:
+                yield item
+        if len(self._held) > _HELD_ITEMS:
+            yield from self._end_offline()
+
+    def _unheld(self, lines: tuple[str, ...]) -> Iterator[Item]:
+        held, self._held = self._held, []
+        for is_body, item in held:
+            if not (is_body and lines):
+                yield item
+
+    def _end_offline(self) -> Iterator[Item]:
+        """Yield the answer in progress, or the lines that were none."""
+        if self._command is not None or self._named:
+            yield from self._unheld(tuple(self._body))
             yield Answer(tuple(self._body), None, command=self._command)
+        else:
+            yield from self._unheld(())
         self._idle()
 
     def _idle(self) -> None:
@@ -200,6 +228,8 @@ class Exchange:
             yield from self._offline_echo(line)
         elif self._takes_bare_lines():
             self._body.append(line)
+            if self._command is None:
+                self._held.append((True, Unknown(line)))
         else:
             yield Unknown(line)
 
@@ -227,7 +257,9 @@ class Exchange:
         return Answer(lines, final, code, text, command)
 
     def _restart(self, line: str) -> Restart:
-        self._idle()
+        # Offline, an answer that a restart cut off stays in progress until the input ends.
+        if not self.offline:
+            self._idle()
         self.contexts.clear()
         return Restart(line)
 
@@ -247,7 +279,7 @@ class Exchange:
 
     def _offline_echo(self, line: str) -> Iterator[Item]:
         if self._body or self._command is not None:
-            yield Answer(tuple(self._body), None, command=self._command)
+            yield from self._end_offline()
         self.start(line)
         self._echo = []
         self.framer.multiline = self._owner.name or None

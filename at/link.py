@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from at.transport.base import Transport
 
 _CTRL_Z = b"\x1a"
+_RESTARTS_IN_A_ROW = 5
 
 
 class Link:
@@ -42,6 +43,8 @@ class Link:
         self.in_data_mode = False
         self._on_item = on_item
         self._on_lost = on_lost
+        self.on_idle_restart: Callable[[], None] = lambda: None
+        """Called when the modem restarts while no command is in flight."""
         self._machine = Exchange()
         self._debts = resync.Debts()
         self._suspect = False
@@ -101,9 +104,9 @@ class Link:
             await self._turn()
         self._busy = True
         try:
-            if self._lost or self._suspect or self._restarted:
+            if self._suspect or self._restarted:
                 await self.settle()
-            return await self._exchange(line, owner, timeout_s, payload)
+            return await self.exchange(line, timeout_s, owner, payload=payload)
         finally:
             self._pass_on()
 
@@ -118,23 +121,67 @@ class Link:
             self._pass_on()
 
     async def settle(self) -> None:
-        """Make the link trustworthy: resynchronise, then set again what a restart has undone."""
-        if self._lost:
-            raise self._lost
-        if self._suspect:
-            await self._resynchronise()
-        if self._restarted:
+        """Make the link trustworthy: resynchronise, then set again what a restart has undone.
+
+        A kit says several times that it boots: that starts it over, a bounded number of times.
+        """
+        for _ in range(_RESTARTS_IN_A_ROW):
+            if self._lost:
+                raise self._lost
+            if self._suspect:
+                await self._resynchronise()
+            if not self._restarted:
+                return
             self._restarted = False
             try:
                 if self.after_restart:
                     await self.after_restart()
+            except (ModemReset, CommandTimeout):
+                self._restarted = True
             except BaseException:
                 self._restarted = True
                 raise
+        raise NoAnswer(f"{self.transport.name}: the modem keeps restarting")
 
-    async def exchange(self, line: str, timeout_s: float, owner: Owner | None = None) -> Answer:
-        """Send a command within a turn that the caller holds."""
-        return await self._exchange(line, owner, timeout_s, None)
+    @property
+    def unsettled(self) -> bool:
+        """Tell whether something is to be done before the next command."""
+        return self._suspect or self._restarted
+
+    async def exchange(
+        self,
+        line: str,
+        timeout_s: float,
+        owner: Owner | None = None,
+        *,
+        data: bytes | None = None,
+        payload: bytes | None = None,
+    ) -> Answer:
+        """Send a command within a turn that the caller holds; return its answer.
+
+        `data` is written instead of the command, where an earlier attempt left most of it there.
+        """
+        if self._lost:
+            raise self._lost
+        waiter: asyncio.Future[Answer] = self._loop.create_future()
+        self._waiter = waiter
+        self._payload = payload
+        typed = dialects.typed(self.dialect, line)
+        self._machine.start(line, owner, prompt=payload is not None, typed=typed)
+        timer = self._loop.call_later(timeout_s, self._expire, waiter, line, timeout_s)
+        try:
+            self.transport.write(typed.encode() + self.terminator.wire if data is None else data)
+            return await waiter
+        except BaseException:
+            if self._machine.in_flight:
+                self._suspect = True
+                self._debts.owe(line)
+                for item in self._machine.abandon():
+                    self._on_item(item)
+            raise
+        finally:
+            timer.cancel()
+            self._waiter = None
 
     def write(self, data: bytes) -> None:
         """Write bytes within a turn that the caller holds. Raises LinkLost."""
@@ -151,10 +198,6 @@ class Link:
         self._suspect = self._restarted = False
         self._debts.clear()
 
-    async def await_final(self, line: str, timeout_s: float, owner: Owner | None = None) -> Answer:
-        """Wait for an answer without sending anything."""
-        return await self._exchange(line, owner, timeout_s, None, send=False)
-
     # --- turns
 
     async def _turn(self) -> None:
@@ -163,9 +206,7 @@ class Link:
         try:
             await ticket
         except BaseException:
-            if ticket.cancelled():
-                self._queue.remove(ticket)
-            else:
+            if not ticket.cancelled():
                 self._pass_on()  # it was our turn already
             raise
 
@@ -178,38 +219,6 @@ class Link:
         self._busy = False
 
     # --- one exchange
-
-    async def _exchange(
-        self,
-        line: str,
-        owner: Owner | None,
-        timeout_s: float,
-        payload: bytes | None,
-        *,
-        send: bool = True,
-    ) -> Answer:
-        if self._lost:
-            raise self._lost
-        waiter: asyncio.Future[Answer] = self._loop.create_future()
-        self._waiter = waiter
-        self._payload = payload
-        typed = dialects.typed(self.dialect, line)
-        self._machine.start(line, owner, prompt=payload is not None, typed=typed)
-        timer = self._loop.call_later(timeout_s, self._expire, waiter, line, timeout_s)
-        try:
-            if send:
-                self.transport.write(typed.encode() + self.terminator.wire)
-            return await waiter
-        except BaseException:
-            if self._machine.in_flight:
-                self._suspect = True
-                self._debts.owe(line)
-                for item in self._machine.abandon():
-                    self._on_item(item)
-            raise
-        finally:
-            timer.cancel()
-            self._waiter = None
 
     def _expire(self, waiter: asyncio.Future[Answer], line: str, timeout_s: float) -> None:
         if not waiter.done():
@@ -248,6 +257,8 @@ class Link:
         self._restarted = self._suspect = True
         self.in_data_mode = False
         self._debts.clear()
+        if not self._busy:
+            self.on_idle_restart()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(
                 ModemReset(
@@ -275,8 +286,7 @@ class Link:
             for kick in resync.kicks(
                 attempt, self.terminator, self.dialect, data_mode=self.in_data_mode
             ):
-                self.write(kick)
-                await self._listen("AT", resync.KICK_S, lambda _answer: True)
+                await self._listen("AT", kick, resync.KICK_S, lambda _answer: True)
             if await self._probe():
                 self._suspect = self.in_data_mode = False
                 self._debts.clear()
@@ -290,13 +300,13 @@ class Link:
         """Send one probe; tell whether an answer came after which nothing older can follow."""
         probe = self._debts.choose_probe()
         self._debts.owe(probe)
-        self.write(dialects.typed(self.dialect, probe).encode() + self.terminator.wire)
-        return await self._listen(probe, resync.PROBE_S, self._debts.settled_by) is not None
+        data = dialects.typed(self.dialect, probe).encode() + self.terminator.wire
+        return await self._listen(probe, data, resync.PROBE_S, self._debts.settled_by) is not None
 
     async def _listen(
-        self, command: str, seconds: float, accept: Callable[[Answer], bool]
+        self, command: str, data: bytes, seconds: float, accept: Callable[[Answer], bool]
     ) -> Answer | None:
-        """Return the next answer that `accept` takes; None if none came within `seconds`."""
+        """Write `data`; return the next answer that `accept` takes, None after `seconds`."""
         if self._lost:
             raise self._lost
         self._listening = (command, Owner(command_name(command), lambda _: True, bare=False))
@@ -306,6 +316,7 @@ class Link:
         self._machine.start(*self._listening)
         timer = self._loop.call_later(seconds, _give_up, waiter)
         try:
+            self.transport.write(data)
             return await waiter
         except (ModemReset, CommandTimeout):
             return None

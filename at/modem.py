@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +18,6 @@ from at.ownership import Owner, command_name
 from at.stream import Stream
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterator
 
     from at.command import Command
@@ -38,6 +38,7 @@ class Modem:
     ) -> None:
         self._link = Link(transport, self._sort, self._on_lost)
         self._link.after_restart = self._set_again
+        self._link.on_idle_restart = self._recover
         self._wanted = (dialect, terminator)
         self._dispatcher = Dispatcher()
         self._notices: list[Stream[Notice]] = []
@@ -203,6 +204,15 @@ class Modem:
             notices.end(error)
         for console in self._consoles:
             console.end(error)
+
+    def _recover(self) -> None:
+        """Bring subscriptions back though nobody sends a command."""
+        if self._subscriptions and (self._again is None or self._again.done()):
+            self._again = asyncio.get_running_loop().create_task(self._settle())
+
+    async def _settle(self) -> None:
+        with contextlib.suppress(AtError):  # the next command tries again, and says what is wrong
+            await self._link.ask("AT", timeout_s=DEFAULT_TIMEOUT_S)
 
     async def _set_again(self) -> None:
         """Set what a restart has undone. Runs in the turn of the command that comes next."""

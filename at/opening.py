@@ -94,8 +94,7 @@ class _Opening:
         link = self._link
         for attempt in range(_ATTEMPTS):
             for kick in resync.kicks(attempt, link.terminator, link.dialect, data_mode=False):
-                link.write(kick)
-                await self._listen(resync.KICK_S)
+                await self._complete(kick, resync.KICK_S)
             answer = await self._ask() or answer
             if answer is not None and (answer.ok or attempt):
                 return answer
@@ -104,14 +103,12 @@ class _Opening:
         raise silence(link.transport.name, bytes(self._heard))
 
     async def _ask(self) -> Answer | None:
-        try:
-            return await self._link.exchange("AT+CMEE?", self._patience_s)
-        except (CommandTimeout, ModemReset):
-            return None
+        return await self._complete(None, self._patience_s)
 
-    async def _listen(self, seconds: float) -> Answer | None:
+    async def _complete(self, data: bytes | None, seconds: float) -> Answer | None:
+        """Write the question, or what may be missing of it; return the answer, if one comes."""
         try:
-            return await self._link.await_final("AT+CMEE?", seconds)
+            return await self._link.exchange("AT+CMEE?", seconds, data=data)
         except (CommandTimeout, ModemReset):
             return None
 
@@ -119,8 +116,7 @@ class _Opening:
         """Complete the command that got no answer with the other terminators, one by one."""
         link = self._link
         for end, if_ok, if_error in _LATER_ENDS:
-            link.write(end)
-            answer = await self._listen(self._patience_s)
+            answer = await self._complete(end, self._patience_s)
             if answer is not None:
                 link.terminator = if_ok if answer.ok else if_error
                 return answer if answer.ok else await self._ask()
