@@ -5,6 +5,8 @@ Starlette's router tries one route after the other; the stand-in has more than a
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,8 @@ _DEPTH = 4
 """Segments of a path that are looked up at once."""
 
 DEFAULT_MAX_BODY = 4 * 1024 * 1024
+_DRAINED_BYTES = 32 * 1024 * 1024
+_DRAIN_S = 5.0
 
 
 class Endpoint(Route):
@@ -85,6 +89,8 @@ class Dispatcher:
         except Exception as error:
             if started:
                 raise
+            if isinstance(error, _TooLarge):
+                await _drain(receive)
             await self._refusal(scope, error).response()(scope, receive, send)
         finally:
             self._cloud.store.commit()
@@ -126,7 +132,7 @@ class Dispatcher:
         path = scope["path"]
         if isinstance(error, _TooLarge):
             refused = self._refuse(path, 413, str(error))
-            # What is left of the body is not read.
+            # What is left of the body, past a bound, is not read.
             refused.headers["Connection"] = "close"
             return refused
         if isinstance(error, Refused):
@@ -160,6 +166,18 @@ class _Capped:
             if self._left < 0:
                 raise _TooLarge(self._limit)
         return message
+
+
+async def _drain(receive: Receive) -> None:
+    """Read on for a while: whoever still sends would see a reset, and not the refusal."""
+    left = _DRAINED_BYTES
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_S):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
 
 
 def _declared_length(scope: Scope) -> int:
