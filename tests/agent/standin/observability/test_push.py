@@ -1,4 +1,4 @@
-"""What devices push: events, chunks, core dumps; clauses O3.4, O5.1 and O5.2, the stand-in's half."""
+"""What devices push: events, chunks, core dumps; the stand-in's half of O3.4, O5.1, O5.2."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ async def push_chunk(standin: StandIn, content: bytes, serial: str = "kit-1", **
 def in_parts(parts: list[bytes], boundary: str = "b", head: str | None = None) -> bytes:
     body = b""
     for part in parts:
-        lines = head if head is not None else f"Content-Length: {len(part)}\r\n" \
-            "Content-Type: application/octet-stream"  # fmt: skip
+        usual = f"Content-Length: {len(part)}\r\nContent-Type: application/octet-stream"
+        lines = usual if head is None else head
         lines = f"{lines}\r\n" if lines else ""
         body += f"--{boundary}\r\n{lines}\r\n".encode() + part + b"\r\n"
     return body + f"--{boundary}--\r\n".encode()
