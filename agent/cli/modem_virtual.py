@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.frame import AgentCommand, emit, options, run, say
-from agent.errors import RefusedByRule, UsageError
+from agent.cli.places import require_one, serve_port, serve_terminal
+from agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AsyncExitStack
-
     from at.virtual.options import Options
 
 
@@ -70,8 +68,7 @@ def command(
     if "help" in faults:
         _list_faults()
         return
-    if (pty is None) == (tcp is None):
-        raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
+    require_one(pty, tcp)
     places = Places(pty, tcp, console, companion, allow_remote)
     run(_serve(Options(**kit), places, state, cmd))  # type: ignore[arg-type]
 
@@ -96,54 +93,26 @@ async def _serve(
     runner = Runner(modem, state)
     async with AsyncExitStack() as stack:
         stack.callback(runner.stop)
-        if places.tcp is not None:
-            from at.virtual.tcp_server import TcpServer
-
-            server = TcpServer(runner.receive)
-            stack.push_async_callback(server.close)
-            await server.listen(*_address(places.tcp, places.allow_remote))
-            runner.attach(Port.AT, server.send)
-            port = server.port
-        else:
-            assert places.pty is not None
-            port = places.pty
-            runner.attach(Port.AT, _terminal(stack, port, runner.receive))
+        port, send = await serve_port(
+            stack,
+            runner.receive,
+            pty=places.pty,
+            tcp=places.tcp,
+            allow_remote=places.allow_remote,
+        )
+        runner.attach(Port.AT, send)
         ready = {"ready": True, "port": port}
         if places.console is not None:
-            sends = _terminal(stack, places.console, runner.receive_console)
+            sends = serve_terminal(stack, places.console, runner.receive_console)
             runner.attach(Port.CONSOLE, sends)
             ready["console"] = places.console
         if places.companion is not None:
-            sends = _terminal(stack, places.companion, runner.receive_companion)
+            sends = serve_terminal(stack, places.companion, runner.receive_companion)
             runner.companion_sends = sends
             ready["companion"] = places.companion
         runner.start()
         emit(ready)
         return await until_told_to_stop(cmd, {"CELLAGENT_PORT": port})
-
-
-def _terminal(
-    stack: AsyncExitStack, path: str, received: Callable[[bytes], None]
-) -> Callable[[bytes], None]:
-    from at.virtual.pty_server import PtyServer
-
-    terminal = PtyServer(path, received)
-    stack.callback(terminal.close)
-    return terminal.send
-
-
-def _address(text: str, allow_remote: bool) -> tuple[str, int]:
-    from at.virtual.tcp_server import is_loopback
-
-    host, colon, port = text.removeprefix("tcp://").rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"not HOST:PORT: {text!r}")
-    host = host.strip("[]") or "127.0.0.1"
-    if not is_loopback(host) and not allow_remote:
-        raise RefusedByRule(
-            f"{host} is reached from other machines", hint="add --allow-remote if you mean it"
-        )
-    return host, int(port)
 
 
 def _list_faults() -> None:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agent.cli.frame import EXIT_INTERRUPTED
 from agent.errors import UsageError
@@ -14,10 +15,15 @@ from agent.errors import UsageError
 _GRACE_S = 5.0
 
 
-async def until_told_to_stop(command: Sequence[str], environment: Mapping[str, str]) -> int:
+async def until_told_to_stop(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    failure: asyncio.Future[Any] | None = None,
+) -> int:
     """Run `command` to its end, or wait for a signal if there is none; return the exit code.
 
     SIGTERM ends in 0, Ctrl-C in 130. A command is given the signal and has five seconds to end.
+    `failure` ends it likewise; what it means is the caller's.
     """
     loop = asyncio.get_running_loop()
     told: asyncio.Future[signal.Signals] = loop.create_future()
@@ -26,6 +32,8 @@ async def until_told_to_stop(command: Sequence[str], environment: Mapping[str, s
         if not told.done():
             told.set_result(number)
 
+    if failure is not None:
+        failure.add_done_callback(lambda _: tell(signal.SIGTERM))
     numbers = (signal.SIGTERM, signal.SIGINT)
     for number in numbers:
         # Windows has no handlers on the loop: there Ctrl-C arrives as KeyboardInterrupt.

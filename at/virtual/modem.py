@@ -94,7 +94,7 @@ class VirtualModem:
             before = bytes(buffer)
             typed = self._shell.take(buffer)
             eaten = before[: len(before) - len(buffer)]
-            self._out[Port.CONSOLE] += self._echoed(eaten)
+            self._out[Port.CONSOLE] += eaten.replace(b"\r", b"\r\n")
             if typed is not None:
                 self.console.run(typed.text or "")
                 self._settle()

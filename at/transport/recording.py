@@ -1,0 +1,114 @@
+"""A transport that writes down what passes through it, as a transcript without secrets."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from at.errors import TranscriptError
+from at.recorder import Recorder
+from at.redaction import Redactor
+from at.transcript import Direction, Step, Transcript, format_step, format_transcript
+
+if TYPE_CHECKING:
+    from at.transport.base import Receiver, Transport
+
+
+class RecordingTransport:
+    """Wraps another transport; every line is in the file (0600) before the next one passes.
+
+    Tokens, keys and passwords are taken out as the file is written; with `redact_identity` also
+    IMEI, ICCID, IMSI and UUIDs. `header` are the transcript's own lines: device, firmware, ...
+    """
+
+    def __init__(
+        self,
+        inner: Transport,
+        path: str | Path,
+        *,
+        header: Mapping[str, str] | None = None,
+        redact_identity: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._inner = inner
+        self._path = Path(path)
+        self._header = {"origin": "recorded", **(header or {})}
+        self._recorder = Recorder(Redactor(identity=redact_identity))
+        self._clock = clock
+        self._began = 0.0
+        self._file = -1
+        self._receiver: Receiver | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the port behind."""
+        return self._inner.name
+
+    async def open(self, receiver: Receiver) -> None:
+        """Open the port and begin the file. Raises PortError; TranscriptError if it exists."""
+        if self._file < 0:
+            self._begin()
+        self._receiver = receiver
+        await self._inner.open(self)
+
+    def _begin(self) -> None:
+        try:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError as error:
+            raise TranscriptError(
+                f"{self._path} exists already", hint="a recording overwrites nothing: name another"
+            ) from error
+        except OSError as error:
+            raise TranscriptError(f"cannot write {self._path}: {error.strerror}") from error
+        self._began = self._clock()
+        self._put(format_transcript(Transcript((), self._header)))
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, written down. Raises LinkLost once closed."""
+        self._note(Direction.SENT, data)
+        self._inner.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the port behind has room again. Raises LinkLost."""
+        await self._inner.drain()
+
+    async def close(self) -> None:
+        """Close the port and the file."""
+        await self._inner.close()
+        self._end(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on, written down."""
+        self._note(Direction.RECEIVED, data)
+        if self._receiver is not None:
+            self._receiver.data_received(data)
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Pass the end of the link on; one that was not asked for is written down."""
+        if reason is not None:
+            self._end(self._clock() - self._began)
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.connection_lost(reason)
+
+    def _note(self, direction: Direction, data: bytes) -> None:
+        if self._file >= 0:
+            self._put_steps(self._recorder.add(direction, data, self._clock() - self._began))
+
+    def _end(self, at_s: float | None) -> None:
+        if self._file >= 0:
+            self._put_steps(self._recorder.finish(at_s))
+            os.close(self._file)
+            self._file = -1
+
+    def _put_steps(self, steps: list[Step]) -> None:
+        if steps:
+            self._put("".join(format_step(step) + "\n" for step in steps))
+
+    def _put(self, text: str) -> None:
+        data = text.encode("ascii", "backslashreplace")
+        while data:
+            data = data[os.write(self._file, data) :]
