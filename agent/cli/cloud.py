@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import os
 import signal
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, run, say
+from agent.cli.frame import AgentGroup, emit, note, run, say
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from agent.standin.state import Cloud
+_T = TypeVar("_T")
 
 
 @click.group(cls=AgentGroup, name="cloud")
@@ -26,13 +28,13 @@ def command() -> None:
     """Stand in for both services, on loopback: no account, no internet."""
 
 
-@command.command(context_settings={"ignore_unknown_options": False})
+@command.command()
 @click.option(
     "--listen",
     default="127.0.0.1:0",
     metavar="HOST:PORT",
     show_default=True,
-    help="Where to listen; port 0 means a free one. Anything but loopback is your own risk.",
+    help="Where to listen; port 0 means a free one.",
 )
 @click.option("--split", is_flag=True, help="A port for each host; each refuses others' routes.")
 @click.option(
@@ -54,90 +56,146 @@ def command() -> None:
     metavar="NAME[=ARG]",
     help="Spoil answers from the start; `--fault help` lists the names.",
 )
+@click.option(
+    "--write-profile",
+    "profile",
+    metavar="NAME",
+    help="Write a profile of that name, secrets 0600, for the other commands.",
+)
+@click.option(
+    "--connect-proxy",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Also end TLS for the public services' hosts, on this port of loopback (0: a free one).",
+)
+@click.option(
+    "--ca-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="OUT",
+    help="Where the proxy's CA certificate goes; its clients trust it.",
+)
+@click.option(
+    "--connect-host",
+    "connect_hosts",
+    multiple=True,
+    metavar="NAME[=HOST]",
+    help="One more name that the proxy answers for, and which of the hosts it means.",
+)
+@click.option("--allow-remote", is_flag=True, help="Listen on an address that is no loopback.")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
-def serve(
-    listen: str,
-    split: bool,
-    state: Path | None,
-    devices: int,
-    faults: tuple[str, ...],
-    program: tuple[str, ...],
-) -> None:
+def serve(listen: str, program: tuple[str, ...], allow_remote: bool, **settings: Any) -> None:
     r"""Serve the device cloud and the observability service until told to stop.
 
     Prints one line of JSON once it is ready: the URLs, the slugs and made-up credentials. With
-    a command after `--`, runs it, and ends with its exit code.
+    a command after `--`, runs it with CELLAGENT_PROFILE set, and ends with its exit code.
 
     \b
     Example:
-      cellagent cloud serve --listen 127.0.0.1:8080
+      cellagent cloud serve --write-profile standin
       cellagent cloud serve -- pytest tests/
+      cellagent cloud serve --connect-proxy 8443 --ca-file ca.pem
     """
-    if "help" in faults:
+    if "help" in settings["faults"]:
         _list_faults()
         return
-    host, port = _address(listen)
-    run(_serve(host, port, split, state, devices, faults, program))
+    wish = _Wish(*_address(listen, remote=allow_remote), program=program, **settings)
+    if (wish.connect_proxy is None) is not (wish.ca_file is None):
+        raise UsageError("--connect-proxy and --ca-file go together")
+    run(_serve(wish))
 
 
-async def _serve(
-    host: str,
-    port: int,
-    split: bool,
-    state: Path | None,
-    devices: int,
-    faults: tuple[str, ...],
-    program: tuple[str, ...],
-) -> int:
-    from agent.standin import serve as server
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the command line asks for."""
+
+    host: str
+    port: int
+    split: bool
+    state: Path | None
+    devices: int
+    faults: tuple[str, ...]
+    profile: str | None
+    connect_proxy: int | None
+    ca_file: Path | None
+    connect_hosts: tuple[str, ...]
+    program: tuple[str, ...]
+
+
+async def _serve(wish: _Wish) -> int:
     from agent.standin.credentials import credentials
     from agent.standin.faults import install
+    from agent.standin.serve import serving
     from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
 
     stop = asyncio.Event()
-    cloud = open_cloud(state, devices=devices)
+    cloud = open_cloud(wish.state, devices=wish.devices)
     try:
-        install(cloud, faults)
+        install(cloud, wish.faults)
     except ValueError as error:
         raise UsageError(str(error), hint="`--fault help` lists the names") from error
-    with tempfile.TemporaryDirectory(prefix="cellagent-cloud-") as folder, _signals(stop):
-        keys = state.parent / f"{state.name}.keys" if state else Path(folder)
-        async with _listening(server.serving(cloud, host=host, port=port, split=split), host, port):
-            emit(
-                {
-                    "ready": True,
-                    "urls": cloud.urls,
-                    "organization": ORGANIZATION,
-                    "project": PROJECT,
-                    "team_id": cloud.team_id,
-                    "credentials": credentials(cloud, keys),
-                }
-            )
-            if program:
-                return await _run_program(program, stop)
-            await stop.wait()
+    async with contextlib.AsyncExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-cloud-")))
+        opened.enter_context(_signals(stop))
+        keys = wish.state.parent / f"{wish.state.name}.keys" if wish.state else folder
+        where = f"{wish.host}:{wish.port}"
+        serve = serving(cloud, host=wish.host, port=wish.port, split=wish.split)
+        await _entered(opened, serve, where)
+        ready: dict[str, Any] = {
+            "ready": True,
+            "urls": cloud.urls,
+            "organization": ORGANIZATION,
+            "project": PROJECT,
+            "team_id": cloud.team_id,
+            "credentials": credentials(cloud, keys),
+        }
+        if wish.connect_proxy is not None and wish.ca_file is not None:
+            from agent.standin.connect_proxy import connect_proxy
+
+            proxy = connect_proxy(cloud, wish.connect_proxy, wish.ca_file, wish.connect_hosts)
+            port = await _entered(opened, proxy, f"127.0.0.1:{wish.connect_proxy}")
+            note(f"proxy for unmodified tools: HTTPS_PROXY=http://127.0.0.1:{port}")
+        environment = _profile(wish, ready, folder)
+        emit(ready)
+        if wish.program:
+            return await _run_program(wish.program, stop, environment)
+        await stop.wait()
     return 0
 
 
-@contextlib.asynccontextmanager
-async def _listening(
-    serving: contextlib.AbstractAsyncContextManager[Cloud], host: str, port: int
-) -> AsyncIterator[None]:
+def _profile(wish: _Wish, ready: dict[str, Any], folder: Path) -> dict[str, str]:
+    """Write the profile that was asked for; return what CMD's environment says of it."""
+    from agent.cli.cloud_profile import write_standin_profile
+
+    if wish.profile is not None:
+        path = write_standin_profile(wish.profile, ready)
+        note(f"profile {wish.profile} written to {path}")
+        return {"CELLAGENT_PROFILE": wish.profile}
+    if not wish.program:
+        return {}
+    # Nobody asked for a profile: CMD gets one that goes away with us.
+    path = write_standin_profile("standin", ready, file=folder / "config.toml")
+    return {"CELLAGENT_PROFILE": "standin", "CELLAGENT_CONFIG": str(path)}
+
+
+async def _entered(
+    opened: contextlib.AsyncExitStack,
+    serving: contextlib.AbstractAsyncContextManager[_T],
+    where: str,
+) -> _T:
+    """Start a server that ends with `opened`; say so where it cannot listen."""
     try:
-        await serving.__aenter__()
+        return await opened.enter_async_context(serving)
     except OSError as error:
         raise UsageError(
-            f"cannot listen on {host}:{port}: {error.strerror}",
+            f"cannot listen on {where}: {error.strerror}",
             hint="choose another port, or 0 for a free one",
         ) from error
-    try:
-        yield
-    finally:
-        await serving.__aexit__(None, None, None)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 @contextlib.contextmanager
-def _signals(stop: asyncio.Event):  # type: ignore[no-untyped-def]
+def _signals(stop: asyncio.Event) -> Iterator[None]:
     """Turn SIGINT and SIGTERM into `stop`, for as long as the block lasts."""
     loop = asyncio.get_running_loop()
     taken = (signal.SIGINT, signal.SIGTERM)
@@ -154,10 +212,12 @@ def _signals(stop: asyncio.Event):  # type: ignore[no-untyped-def]
             loop.remove_signal_handler(number)
 
 
-async def _run_program(program: Sequence[str], stop: asyncio.Event) -> int:
+async def _run_program(
+    program: Sequence[str], stop: asyncio.Event, environment: dict[str, str]
+) -> int:
     """Run CMD and return its exit code; being told to stop ends it first."""
     try:
-        process = await asyncio.create_subprocess_exec(*program, env=dict(os.environ))
+        process = await asyncio.create_subprocess_exec(*program, env=os.environ | environment)
     except OSError as error:
         raise UsageError(f"cannot run {program[0]}: {error.strerror}") from error
     ended = asyncio.create_task(process.wait())
@@ -174,11 +234,24 @@ async def _run_program(program: Sequence[str], stop: asyncio.Event) -> int:
     return 128 - code if code < 0 else code
 
 
-def _address(text: str) -> tuple[str, int]:
+def _address(text: str, *, remote: bool) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
+    host = host.strip("[]")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise UsageError(f"--listen {text}: not HOST:PORT", hint="for example 127.0.0.1:8080")
-    return host.strip("[]"), int(port)
+    if not remote and host != "localhost" and not _is_loopback(host):
+        raise UsageError(
+            f"--listen {text}: not an address of loopback",
+            hint="--allow-remote listens there, for whoever can reach this machine",
+        )
+    return "127.0.0.1" if host == "localhost" else host, int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _list_faults() -> None:

@@ -11,6 +11,7 @@ from agent.standin.device_cloud import (
     ble,
     bulk,
     bundles,
+    claiming,
     device_changes,
     devices,
     downloads,
@@ -19,6 +20,7 @@ from agent.standin.device_cloud import (
     location,
     messages,
     onboarding,
+    provisioning,
 )
 
 if TYPE_CHECKING:
@@ -45,5 +47,6 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
             *executions.routes(cloud),
             *location.routes(cloud),
         ],
+        Host.PROVISIONING: [*claiming.routes(cloud), *provisioning.routes(cloud)],
         Host.DOWNLOADS: downloads.routes(cloud),
     }

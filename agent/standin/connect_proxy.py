@@ -1,0 +1,227 @@
+"""A proxy that is the internet: it ends TLS for the public hosts and hands the rest to us.
+
+For third-party tools that know no other base URL: HTTPS_PROXY points at it, and its CA file is
+what they trust. It never forwards: a host that is not in its table is refused. The CA lives one
+day, and its key only in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import os
+import ssl
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from agent.standin.app import Host
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from agent.standin.state import Cloud
+
+PUBLIC_HOSTS = {
+    "api.nrfcloud.com": Host.DEVICE_CLOUD,
+    "api.provisioning.nrfcloud.com": Host.PROVISIONING,
+    "firmware.nrfcloud.com": Host.DOWNLOADS,
+    "bundles.nrfcloud.com": Host.DOWNLOADS,
+    "pgps.nrfcloud.com": Host.DOWNLOADS,
+    "api.memfault.com": Host.API,
+    "device.memfault.com": Host.API,
+    "device-nrf.memfault.com": Host.API,
+    "chunks.memfault.com": Host.CHUNKS,
+    "chunks-nrf.memfault.com": Host.CHUNKS,
+    "ingress.memfault.com": Host.INGRESS,
+    "files.memfault.com": Host.FILES,
+}
+"""Names of the public profile's services, and the host of ours that answers for each."""
+
+_HEAD_LIMIT = 16 * 1024
+_HEAD_S = 10.0
+_IDLE_S = 120.0
+_LIFE = dt.timedelta(days=1)
+
+
+class CertificateAuthority:
+    """A CA for a day; `pem` is its certificate."""
+
+    def __init__(self) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name(
+            [x509.NameAttribute(NameOID.COMMON_NAME, "cellagent stand-in CA, test only")]
+        )
+        builder = _builder(self._name, self._name, self._key.public_key()).add_extension(
+            x509.BasicConstraints(ca=True, path_length=0), critical=True
+        )
+        self._certificate = builder.add_extension(_key_usage(signs=True), critical=True).sign(
+            self._key, hashes.SHA256()
+        )
+        self.pem = self._certificate.public_bytes(serialization.Encoding.PEM)
+        self.context = cache(self._context)
+
+    def write(self, path: Path) -> None:
+        """Write the certificate, for those who are to trust this CA."""
+        path.write_bytes(self.pem)
+
+    def _context(self, host: str) -> ssl.SSLContext:
+        """Return the TLS settings of a server called `host`."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        certificate = (
+            _builder(name, self._name, key.public_key())
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(issuer, critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # The library reads a key from a file only; this one is gone before anybody connects.
+        descriptor, path = tempfile.mkstemp()
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(certificate.public_bytes(serialization.Encoding.PEM))
+                file.write(
+                    key.private_bytes(
+                        serialization.Encoding.PEM,
+                        serialization.PrivateFormat.PKCS8,
+                        serialization.NoEncryption(),
+                    )
+                )
+            context.load_cert_chain(path)
+        finally:
+            Path(path).unlink()
+        return context
+
+
+@contextlib.asynccontextmanager
+async def connect_proxy(
+    cloud: Cloud, port: int, ca_file: Path, extra_hosts: Iterable[str] = ()
+) -> AsyncIterator[int]:
+    """Serve the proxy on loopback until the block ends; give its port.
+
+    `extra_hosts` are names that the device cloud answers for, too, each NAME or NAME=HOST with a
+    key of `urls`. Writes the CA's certificate to `ca_file`. Raises OSError, ValueError.
+    """
+    table = {**PUBLIC_HOSTS, **_extra(extra_hosts)}
+    authority = CertificateAuthority()
+    authority.write(ca_file)
+    cloud.allowed_hosts |= set(table)
+    connections: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connections.add(task)
+        task.add_done_callback(connections.discard)
+        try:
+            await _serve_one(cloud, table, authority, reader, writer)
+        except (OSError, TimeoutError, EOFError, ValueError):
+            pass  # the client went away, or spoke no TLS: its own log says so
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", port, limit=_HEAD_LIMIT)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in connections:
+            task.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
+
+async def _serve_one(
+    cloud: Cloud,
+    table: dict[str, Host],
+    authority: CertificateAuthority,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    async with asyncio.timeout(_HEAD_S):
+        head = await reader.readuntil(b"\r\n\r\n")
+    method, _, rest = head.decode("latin-1").partition(" ")
+    name = rest.partition(" ")[0].rpartition(":")[0].lower()
+    if method != "CONNECT" or name not in table:
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        return
+    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    await writer.drain()
+    await writer.start_tls(authority.context(name), ssl_handshake_timeout=_HEAD_S)
+    target = urlsplit(cloud.urls[table[name]])
+    inward, outward = await asyncio.open_connection(target.hostname, target.port)
+    try:
+        ways = [
+            asyncio.create_task(_pump(reader, outward)),
+            asyncio.create_task(_pump(inward, writer)),
+        ]
+        _, rest_ways = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in rest_ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+    finally:
+        outward.close()
+
+
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    while True:
+        async with asyncio.timeout(_IDLE_S):
+            data = await source.read(65536)
+            if not data:
+                return
+            sink.write(data)
+            await sink.drain()
+
+
+def _extra(names: Iterable[str]) -> dict[str, Host]:
+    found = {}
+    for text in names:
+        name, _, host = text.partition("=")
+        try:
+            found[name.lower()] = Host(host or Host.DEVICE_CLOUD)
+        except ValueError as error:
+            raise ValueError(f"{text}: the hosts are {', '.join(Host)}") from error
+    return found
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    now = dt.datetime.now(dt.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(minutes=5))
+        .not_valid_after(now + _LIFE)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _key_usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
