@@ -1,0 +1,96 @@
+"""What the outbox holds, and what it says about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import AgentError, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Kind(StrEnum):
+    """What an item is; it decides the call that delivers it."""
+
+    CHUNK = "chunk"
+    EVENT = "event"
+    COREDUMP = "coredump"
+
+
+class OutboxFull(AgentError):
+    """Nothing more is taken: the disk is nearly full, or the item is larger than the quota."""
+
+    kind = "outbox-full"
+
+
+class OutboxHeld(Unavailable):
+    """Another process has the outbox open; there is one connection to it at a time."""
+
+    kind = "outbox-held"
+
+
+@dataclass(frozen=True, slots=True)
+class NewItem:
+    """Something to deliver. `captured_s` is when it happened, in unix seconds; None is now.
+
+    An item whose `key` was taken before is a duplicate and is not taken again.
+    """
+
+    kind: Kind
+    device: str
+    body: bytes
+    captured_s: float | None = None
+    key: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of the items of one call: all of it is on disk, synced."""
+
+    ids: tuple[int, ...]
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item that waits or is parked."""
+
+    id: int
+    kind: Kind
+    device: str
+    body: bytes
+    captured_s: float
+    refusals: int
+    meta: Mapping[str, Any]
+    idempotency_key: str
+    """The same at every try, after a crash too: so that the service can tell a second delivery."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An item as `outbox list` shows it: without its body."""
+
+    id: int
+    kind: Kind
+    device: str
+    size: int
+    captured_s: float
+    refusals: int
+    parked: str
+    """Why it is parked; "" while it waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How full the outbox is, and what has become of everything it ever took."""
+
+    waiting: int
+    parked: int
+    size: int
+    """Bytes of all bodies."""
+    counts: Mapping[str, int]
+    """delivered, duplicates, expired, dropped, refused, salvaged, unreadable, damaged_files."""

@@ -1,0 +1,105 @@
+"""The outbox: one file, one connection, one thread that writes; callers wait for the sync."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from agent.errors import AgentError
+from agent.observability.outbox.lock import FolderLock
+from agent.observability.outbox.schema import open_file
+from agent.observability.outbox.store import Store
+from agent.observability.outbox.writer import Work, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from agent.config.profile import Outbox as Limits
+    from agent.observability.outbox.items import NewItem, Receipt
+
+T = TypeVar("T")
+
+FILE = "outbox.sqlite"
+
+
+class Outbox:
+    """What waits for delivery, in `folder` (made 0700; its files are 0600).
+
+    `put` and `aput` return once their items are on disk, synced. Raises OutboxHeld while another
+    process has the folder, AgentError when it cannot be written. A damaged file is set aside and
+    salvaged; `salvaged` then says how many items were read from it, else it is None.
+    """
+
+    def __init__(
+        self, folder: Path, limits: Limits, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.path = folder / FILE
+        self._clock = clock
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = FolderLock(folder / f"{FILE}.lock")
+        except OSError as exc:
+            raise AgentError(f"{folder}: {exc.strerror}") from exc
+        try:
+            connection, salvaged = open_file(self.path, clock())
+            store = Store(connection, self.path, limits)
+        except (sqlite3.Error, OSError) as exc:
+            self._lock.release()
+            raise AgentError(f"{self.path} cannot be opened: {exc}") from exc
+        self.salvaged = None if salvaged < 0 else salvaged
+        self._writer = Writer(connection, store)
+        if self.salvaged is not None:
+            counts = {"damaged_files": 1, "salvaged": self.salvaged}
+            self.do(lambda store: store.count(counts))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Finish what was handed in, and let another process have the folder."""
+        self._writer.close()
+        self._lock.release()
+
+    def put(self, items: Sequence[NewItem]) -> Receipt:
+        """Take `items`, all or none; wait for the sync. Raises OutboxFull, AgentError."""
+        now = self._clock()
+        return self.do(lambda store: store.take(items, now))
+
+    async def aput(self, items: Sequence[NewItem]) -> Receipt:
+        """Do as `put` without holding up the event loop."""
+        now = self._clock()
+        return await self.ado(lambda store: store.take(items, now))
+
+    def do(self, action: Callable[[Store], T]) -> T:
+        """Run `action` in a transaction; return its result once that is on disk."""
+        work = Work(action)
+        self._writer.hand_in(work)
+        work.landed.acquire()
+        if work.error is not None:
+            raise work.error
+        result: T = work.result
+        return result
+
+    async def ado(self, action: Callable[[Store], T]) -> T:
+        """Do as `do` without holding up the event loop.
+
+        A caller that is cancelled learns nothing; the work is done all the same.
+        """
+        work = Work(action, asyncio.get_running_loop())
+        assert work.future is not None
+        self._writer.hand_in(work)
+        result: T = await work.future
+        return result

@@ -1,0 +1,220 @@
+"""The outbox's file: how it is opened, checked, set aside when damaged, and salvaged."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import uuid
+import zlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FORMAT = 1
+WAITING, PARKED = 0, 1
+
+_SCHEMA = """
+CREATE TABLE items(
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    device TEXT NOT NULL,
+    message INTEGER NOT NULL,
+    captured REAL NOT NULL,
+    added REAL NOT NULL,
+    meta TEXT NOT NULL,
+    body BLOB NOT NULL,
+    crc INTEGER NOT NULL,
+    state INTEGER NOT NULL DEFAULT 0,
+    refusals INTEGER NOT NULL DEFAULT 0,
+    reason TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX waiting ON items(device, kind, id) WHERE state = 0;
+CREATE INDEX parked ON items(id) WHERE state = 1;
+CREATE INDEX continuations ON items(message) WHERE message <> id;
+CREATE TABLE recent(mark BLOB PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE counts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE about(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+INSERT = (
+    "INSERT INTO items(id, kind, device, message, captured, added, meta, body, crc) "
+    "VALUES(?,?,?,?,?,?,?,?,?)"
+)
+COLUMNS = "id, kind, device, message, captured, added, meta, body, crc"
+# One connection by construction (SQLite before 3.51.3 has a race between two); the WAL is
+# synced at each commit, and never shared.
+_SETTINGS = (
+    "PRAGMA locking_mode=EXCLUSIVE",
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA fullfsync=1",
+    "PRAGMA checkpoint_fullfsync=1",
+    "PRAGMA temp_store=MEMORY",
+)
+
+
+def open_file(path: Path, now: float) -> tuple[sqlite3.Connection, int]:
+    """Open the outbox at `path`, making it and its folder; return it and how many were salvaged.
+
+    A damaged file is set aside beside it and what can be read of it goes into a new one; -1
+    salvaged means that nothing was damaged. The caller holds the lock.
+    """
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = _connect(path)
+        _check(connection)
+    except (sqlite3.DatabaseError, _Unsound) as exc:
+        if connection is not None:
+            _close(connection)
+        if not _is_damage(exc, path):
+            raise
+        aside = _set_aside(path, now)
+        connection = _connect(path)
+        return connection, _salvage(aside, connection)
+    return connection, -1
+
+
+class _Unsound(Exception):
+    """The file opens, yet is not what it must be."""
+
+
+_NOT_THE_FILE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_IOERR,
+}
+
+
+def _is_damage(error: Exception, path: Path) -> bool:
+    """Tell a file that is damaged from a disk that is full, gone or not ours to write."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+    if code == sqlite3.SQLITE_IOERR_SHORT_READ:
+        return True
+    if code & 0xFF == sqlite3.SQLITE_READONLY:
+        return os.access(path, os.W_OK)  # a damaged header, too, makes a file read-only
+    return code & 0xFF not in _NOT_THE_FILE
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # SQLite would make the file with the mode that the umask leaves; it copies the mode to the
+    # files beside it.
+    new = not path.exists() or path.stat().st_size == 0
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        for setting in _SETTINGS:
+            connection.execute(setting)
+        if new:
+            connection.executescript("BEGIN EXCLUSIVE;" + _SCHEMA)
+            connection.execute("INSERT INTO about VALUES('id', ?)", (uuid.uuid4().hex,))
+            connection.execute(f"PRAGMA user_version={FORMAT}")
+            connection.execute("COMMIT")
+            _sync_folder(path.parent)
+    except BaseException:
+        _close(connection)
+        raise
+    return connection
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != FORMAT:
+        raise _Unsound(f"format {version}")
+    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise _Unsound(found)
+    name = connection.execute("SELECT value FROM about WHERE name = 'id'").fetchone()
+    if name is None or not isinstance(name[0], str):
+        raise _Unsound("no id")
+    connection.execute("SELECT id, refusals, state, reason FROM items LIMIT 1").fetchall()
+    connection.execute("SELECT mark, at FROM recent LIMIT 1").fetchall()
+    connection.execute("SELECT name, value FROM counts").fetchall()
+
+
+def _set_aside(path: Path, now: float) -> Path:
+    """Rename the file and what belongs to it; return its new name."""
+    stem = f"{path.name}.damaged-{int(now)}"
+    number = 0
+    while (aside := path.with_name(f"{stem}.{number}" if number else stem)).exists():
+        number += 1
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.rename(aside.with_name(aside.name + suffix))
+    return aside
+
+
+def _salvage(aside: Path, connection: sqlite3.Connection) -> int:
+    """Copy the rows that can be read and whose body is sound; return how many."""
+    rows: dict[int, tuple[Any, ...]] = {}
+    for row in _readable_rows(aside):
+        if _sound(row):
+            rows.setdefault(row[0], row)
+    kept = [rows[number] for number in sorted(rows)]
+    connection.execute("BEGIN IMMEDIATE")
+    connection.executemany(INSERT, kept)
+    connection.execute("COMMIT")
+    return len(kept)
+
+
+def _readable_rows(aside: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield rows from both ends: a damaged page stops each walk, and hides only what it holds."""
+    for order in ("ASC", "DESC"):
+        try:
+            # Read and write: without it the WAL, where the newest rows are, is not read.
+            source = sqlite3.connect(aside, isolation_level=None)
+        except sqlite3.Error:
+            return
+        try:
+            source.execute("PRAGMA locking_mode=EXCLUSIVE")
+            source.execute("PRAGMA cell_size_check=1")
+            source.text_factory = bytes
+            for row in source.execute(
+                f"SELECT {COLUMNS} FROM items NOT INDEXED ORDER BY id {order}"  # noqa: S608 - constants
+            ):
+                yield tuple(_text(value, at) for at, value in enumerate(row))
+        except (sqlite3.Error, OverflowError, MemoryError):
+            continue
+        finally:
+            _close(source)
+
+
+_BODY_AT = COLUMNS.split(", ").index("body")
+
+
+def _text(value: Any, at: int) -> Any:
+    if isinstance(value, bytes) and at != _BODY_AT:
+        return value.decode("utf-8", "replace")
+    return value
+
+
+def _sound(row: tuple[Any, ...]) -> bool:
+    kinds = (int, str, str, int, int | float, int | float, str, bytes, int)
+    return (
+        all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True))
+        and row[0] > 0
+        and zlib.crc32(row[_BODY_AT]) == row[-1]
+    )
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":
+        return  # a folder cannot be opened there, and its entries are journaled
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _close(connection: sqlite3.Connection) -> None:
+    try:
+        connection.close()
+    except sqlite3.Error:
+        # A damaged file may refuse even its last checkpoint; the handle is gone all the same.
+        return
