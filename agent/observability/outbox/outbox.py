@@ -93,6 +93,10 @@ class Outbox:
         result: T = work.result
         return result
 
+    def hand_in(self, action: Callable[[Store], object]) -> None:
+        """Have `action` done without waiting for it; `close` still does."""
+        self._writer.hand_in(Work(action))
+
     async def ado(self, action: Callable[[Store], T]) -> T:
         """Do as `do` without holding up the event loop.
 

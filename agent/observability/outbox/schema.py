@@ -37,6 +37,16 @@ CREATE TABLE recent(mark BLOB PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE counts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE about(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
+# What damage within a row can look like that leaves the tree of the table sound.
+_STRANGE = """
+SELECT (SELECT count(*) FROM items WHERE kind NOT IN ('chunk', 'event', 'coredump')
+    OR typeof(device) <> 'text' OR typeof(message) <> 'integer' OR typeof(added) <> 'real'
+    OR typeof(captured) <> 'real' OR typeof(meta) <> 'text' OR typeof(body) <> 'blob'
+    OR typeof(crc) <> 'integer' OR state NOT IN (0, 1) OR typeof(refusals) <> 'integer'
+    OR typeof(reason) <> 'text' OR id < 1)
+    + (SELECT count(*) FROM counts WHERE typeof(value) <> 'integer' OR typeof(name) <> 'text')
+    + (SELECT count(*) FROM recent WHERE typeof(at) <> 'real')
+"""
 INSERT = (
     "INSERT INTO items(id, kind, device, message, captured, added, meta, body, crc) "
     "VALUES(?,?,?,?,?,?,?,?,?)"
@@ -64,7 +74,7 @@ def open_file(path: Path, now: float) -> tuple[sqlite3.Connection, int]:
     try:
         connection = _connect(path)
         _check(connection)
-    except (sqlite3.DatabaseError, _Unsound) as exc:
+    except _DAMAGE as exc:
         if connection is not None:
             _close(connection)
         if not _is_damage(exc, path):
@@ -79,6 +89,8 @@ class _Unsound(Exception):
     """The file opens, yet is not what it must be."""
 
 
+# A damaged schema gives error messages that are no UTF-8, and sizes beyond any memory.
+_DAMAGE = (sqlite3.DatabaseError, _Unsound, UnicodeDecodeError, OverflowError, MemoryError)
 _NOT_THE_FILE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -131,9 +143,17 @@ def _check(connection: sqlite3.Connection) -> None:
     name = connection.execute("SELECT value FROM about WHERE name = 'id'").fetchone()
     if name is None or not isinstance(name[0], str):
         raise _Unsound("no id")
-    connection.execute("SELECT id, refusals, state, reason FROM items LIMIT 1").fetchall()
-    connection.execute("SELECT mark, at FROM recent LIMIT 1").fetchall()
+    (strange,) = connection.execute(_STRANGE).fetchone()
+    if strange:
+        raise _Unsound(f"{strange} rows are of another shape")
+    connection.execute("SELECT DISTINCT device FROM items").fetchall()
     connection.execute("SELECT name, value FROM counts").fetchall()
+    connection.execute("SELECT mark, at FROM recent LIMIT 1").fetchall()
+
+
+def row_crc(kind: str, device: str, captured: float, meta: str, body: bytes) -> int:
+    """Return the CRC-32 of what a row says: what it is compared with wherever it is read."""
+    return zlib.crc32(body, zlib.crc32(f"{kind}\n{device}\n{captured!r}\n{meta}".encode()))
 
 
 def _set_aside(path: Path, now: float) -> Path:
@@ -178,7 +198,7 @@ def _readable_rows(aside: Path) -> Iterator[tuple[Any, ...]]:
                 f"SELECT {COLUMNS} FROM items NOT INDEXED ORDER BY id {order}"  # noqa: S608 - constants
             ):
                 yield tuple(_text(value, at) for at, value in enumerate(row))
-        except (sqlite3.Error, OverflowError, MemoryError):
+        except _DAMAGE:
             continue
         finally:
             _close(source)
@@ -194,11 +214,11 @@ def _text(value: Any, at: int) -> Any:
 
 
 def _sound(row: tuple[Any, ...]) -> bool:
-    kinds = (int, str, str, int, int | float, int | float, str, bytes, int)
+    kinds = (int, str, str, int, float, float, str, bytes, int)
     return (
         all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True))
         and row[0] > 0
-        and zlib.crc32(row[_BODY_AT]) == row[-1]
+        and row_crc(row[1], row[2], row[4], row[6], row[7]) == row[8]
     )
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ from agent.observability.outbox.items import (
     Receipt,
     Totals,
 )
-from agent.observability.outbox.schema import INSERT, PARKED, WAITING
+from agent.observability.outbox.schema import INSERT, PARKED, WAITING, row_crc
 
 if TYPE_CHECKING:
     import sqlite3
@@ -57,15 +56,31 @@ class Store:
     """The tables behind one connection."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, limits: Limits) -> None:
-        self._db = connection
+        self._connection = connection
+        self._unwritten: list[tuple[Any, ...]] = []
         self._folder = path.parent
         self._limits = limits
         self._taken: set[int] = set()
         (self.id,) = connection.execute("SELECT value FROM about WHERE name = 'id'").fetchone()
         self.load()
 
+    @property
+    def _db(self) -> sqlite3.Connection:
+        """The connection, once the rows that were taken are in its tables.
+
+        So the rows of all callers that share a commit go in with one statement.
+        """
+        self._write()
+        return self._connection
+
+    def _write(self) -> None:
+        if self._unwritten:
+            rows, self._unwritten = self._unwritten, []
+            self._connection.executemany(INSERT, rows)
+
     def load(self) -> None:
         """Read from the tables what is kept in memory; forget what a rollback undid."""
+        self._unwritten = []
         rows = self._db.execute(
             "SELECT device, kind, count(*), sum(length(body)) FROM items WHERE state = 0 "
             "GROUP BY device, kind"
@@ -80,6 +95,7 @@ class Store:
         ).fetchone()
         self._parked: int = parked[0]
         self._size += parked[1]
+        self._held = self._lanes.total() + self._parked
         sequence = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'items'")
         row = sequence.fetchone()
         self._last_id: int = row[0] if row else 0
@@ -128,29 +144,22 @@ class Store:
                     continue
                 message = placed
             self._last_id = number
-            rows.append(
-                (
-                    number,
-                    item.kind.value,
-                    item.device,
-                    message,
-                    now if item.captured_s is None else item.captured_s,
-                    now,
-                    json.dumps(dict(item.meta)) if item.meta else "",
-                    item.body,
-                    zlib.crc32(item.body),
-                )
-            )
+            kind, device, body = item.kind.value, item.device, item.body
+            captured = float(now if item.captured_s is None else item.captured_s)
+            meta = json.dumps(dict(item.meta)) if item.meta else ""
+            crc = row_crc(kind, device, captured, meta, body)
+            rows.append((number, kind, device, message, captured, float(now), meta, body, crc))
         if recalled:
             gone = set(recalled)
             rows = [row for row in rows if row[0] not in gone]
             self._delete(recalled)
-        self._db.executemany(INSERT, rows)
+        self._unwritten += rows
         for row in rows:
             self._lanes[row[2], row[1]] += 1
             self._size += len(row[7])
-        duplicates = len(items) - len(rows)
-        self._counts["duplicates"] += duplicates
+        self._held += len(rows)
+        if duplicates := len(items) - len(rows):
+            self._counts["duplicates"] += duplicates
         return Receipt(tuple(row[0] for row in rows), duplicates)
 
     def _is_known(self, item: NewItem, now: float) -> bool:
@@ -169,7 +178,7 @@ class Store:
         row = self._db.execute("SELECT at FROM recent WHERE mark = ?", (mark,)).fetchone()
         if row is not None and abs(now - row[0]) < window_s:
             return True
-        self._db.execute("INSERT OR REPLACE INTO recent VALUES(?, ?)", (mark, now))
+        self._db.execute("INSERT OR REPLACE INTO recent VALUES(?, ?)", (mark, float(now)))
         return False
 
     def _place(
@@ -225,10 +234,6 @@ class Store:
                 raise OutboxFull("the outbox is full of what is being sent or still coming in")
             self._counts["dropped"] += len(victims)
             self._delete(victims)
-
-    @property
-    def _held(self) -> int:
-        return self._lanes.total() + self._parked
 
     def _oldest(self) -> list[int]:
         """Return the ids that go first when room is needed."""
@@ -294,7 +299,7 @@ class Store:
             "WHERE state = 0 AND device = ? AND kind = ? ORDER BY id",
             (device, kind.value),
         ):
-            if zlib.crc32(body) != crc:
+            if row_crc(kind.value, device, captured, meta, body) != crc:
                 damaged.append(number)
                 continue
             if found and (len(found) >= max_items or size + len(body) > max_bytes):
@@ -328,6 +333,10 @@ class Store:
     def put_back(self, ids: Iterable[int]) -> None:
         """Let items wait again that were handed out."""
         self._taken.difference_update(ids)
+
+    def put_back_all(self) -> None:
+        """Let everything wait again that was handed out."""
+        self._taken.clear()
 
     def refused(self, number: int, reason: str) -> bool:
         """Count a permanent refusal of one item; return whether it is parked now."""
@@ -392,8 +401,13 @@ class Store:
         """Add to the counters of `totals`."""
         self._counts.update(counts)
 
+    def end(self) -> None:
+        """Write what is still in memory alone; the writer calls it before it commits."""
+        self.save_counts()
+        self._write()
+
     def save_counts(self) -> None:
-        """Write the counters that changed; the writer calls it before it commits."""
+        """Write the counters that changed."""
         changed = [(name, value) for name, value in self._counts.items() if value]
         if changed:
             self._db.executemany(
@@ -413,6 +427,7 @@ class Store:
             if row is None:
                 continue
             gone += 1
+            self._held -= 1
             device, kind, state, size = row
             self._size -= size
             if state == PARKED:

@@ -141,7 +141,7 @@ class Writer:
             self._store.begin()
             for work in batch:
                 work.run(self._store)
-            self._store.save_counts()
+            self._store.end()
             self._db.execute("COMMIT")
         except Exception:
             if self._db.in_transaction:

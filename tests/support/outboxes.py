@@ -1,0 +1,39 @@
+"""An outbox on a clock that the test moves, and chunks to put into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.config.profile import Outbox as Limits
+from agent.observability.chunk_codec import encode
+from agent.observability.outbox import Kind, NewItem, Outbox
+
+LIMITS = Limits(min_free_bytes=0)
+
+
+class Clock:
+    """Seconds that only the test moves."""
+
+    def __init__(self, now: float = 1_700_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def outbox(folder: Path, limits: Limits = LIMITS, clock: Clock | None = None) -> Outbox:
+    return Outbox(folder / "state", limits, clock=clock or Clock())
+
+
+def chunk(number: int, device: str = "kit") -> NewItem:
+    """Return a message of its own in one chunk."""
+    (data,) = encode(b"\x02" + number.to_bytes(8, "little") + device.encode(), 100)
+    return NewItem(Kind.CHUNK, device, data)
+
+
+def chunks(message: bytes, mtu: int = 20, device: str = "kit") -> list[NewItem]:
+    return [NewItem(Kind.CHUNK, device, data) for data in encode(message, mtu)]
+
+
+def event(number: int, device: str = "kit") -> NewItem:
+    return NewItem(Kind.EVENT, device, b'{"n":%d}' % number)
