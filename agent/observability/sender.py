@@ -7,8 +7,8 @@ from hashlib import md5
 from typing import TYPE_CHECKING
 
 from agent.observability.chunks import PushChunks
-from agent.observability.events import PushEvents, captured_date_of
 from agent.observability.device_identity import DeviceIdentity
+from agent.observability.events import PushEvents, captured_date_of
 from agent.observability.outbox.items import Kind
 from agent.observability.transfer import Source, Upload, transfer
 from agent.observability.uploads import DIRECT_LIMIT, FileKind, UploadCoredump, commit_details
