@@ -12,6 +12,7 @@ AtError
 ├── CommandRejected         ERROR, +CME ERROR or +CMS ERROR; `code` is its number, or None
 ├── UnsafeArgument          a value would break out of its place; nothing was sent
 ├── FirmwareRefused         the modem's firmware may not make device calls
+├── NoModemTime             the modem does not know the time: its tokens would never expire
 ├── ParseError              the line breaks its grammar; no part of it is used
 └── TranscriptError         the session does not fit the recording, or the file is malformed
 """
@@ -124,6 +125,12 @@ class FirmwareRefused(AtError):
     """The modem's firmware is too old, unreadable or of a kind that makes no device calls."""
 
     kind = "firmware"
+
+
+class NoModemTime(AtError):
+    """The modem does not know the time, so it makes no token that expires."""
+
+    kind = "no-modem-time"
 
 
 class ParseError(AtError):

@@ -16,14 +16,23 @@ class Record:
     """
 
     derived: ClassVar[tuple[str, ...]] = ()
+    hidden: ClassVar[frozenset[str]] = frozenset()
+    """Fields that stay out of JSON: the bytes that a signature covers."""
+
+    def beside(self) -> dict[str, Any]:
+        """Return what stands beside the fields in JSON."""
+        return {name: getattr(self, name) for name in self.derived}
 
 
 def as_json(value: Any) -> Any:
     """Return a dataclass as a dict of plain JSON types, and what it holds likewise."""
     if is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in fields(value)]
-        names += getattr(value, "derived", ())
-        return {name: as_json(getattr(value, name)) for name in names}
+        hidden = value.hidden if isinstance(value, Record) else frozenset()
+        names = [field.name for field in fields(value) if field.name not in hidden]
+        found = {name: as_json(getattr(value, name)) for name in names}
+        if isinstance(value, Record):
+            found |= {name: as_json(item) for name, item in value.beside().items()}
+        return found
     if isinstance(value, dict):
         return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

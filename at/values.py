@@ -292,3 +292,8 @@ def _skip_blanks(text: str, at: int) -> int:
 def rows(lines: Iterable[str], name: str) -> list[Fields]:
     """Return a cursor for each line, all of which must start with "NAME:". Raises ParseError."""
     return [Fields.of(line, name) for line in lines if line.strip()]
+
+
+def only_row(lines: Sequence[str], name: str) -> Fields:
+    """Return a cursor over the only line of an answer, which starts with "NAME:"."""
+    return Fields.of(single_line(lines, name), name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from at.command import Command, Form
 from at.records import Record
-from at.values import Fields, single_line
+from at.values import only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ class ReadErrorFormat(Command[ErrorFormat]):
 
     def parse(self, lines: Sequence[str]) -> ErrorFormat:
         """Return <n>."""
-        fields = Fields.of(single_line(lines, self.name), self.name)
+        fields = only_row(lines, self.name)
         answer = ErrorFormat(fields.integer("n", 0, 2))
         fields.end()
         return answer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from at.command import Command, Form
 from at.errors import ParseError
 from at.records import Record
-from at.values import Fields, after_name, bare_line, line_name, single_line
+from at.values import Fields, after_name, bare_line, line_name, only_row, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,7 +200,7 @@ class ReadImei(Command[SerialNumber]):
         """Return the number in quotes."""
         if self.snt == 0:
             return ReadSerialNumber().parse(lines)
-        fields = Fields.of(single_line(lines, self.name), self.name)
+        fields = only_row(lines, self.name)
         digits = fields.text("number")
         fields.end()
         if not re.fullmatch(rf"[0-9]{{{_SERIAL_DIGITS.get(self.snt, 0)}}}", digits, re.ASCII):
@@ -232,7 +232,7 @@ class TestSerialNumber(Command[SerialNumberTypes]):
 
     def parse(self, lines: Sequence[str]) -> SerialNumberTypes:
         """Return the list of <snt>."""
-        fields = Fields.of(single_line(lines, self.name), self.name)
+        fields = only_row(lines, self.name)
         types = SerialNumberTypes(fields.integers("snt"))
         fields.end()
         return types

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from at.command import Command, Form
 from at.records import Record
-from at.values import Fields, single_line
+from at.values import only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,7 @@ class ReadFunctionalMode(Command[Functionality]):
 
     def parse(self, lines: Sequence[str]) -> Functionality:
         """Return the mode."""
-        fields = Fields.of(single_line(lines, self.name), self.name)
+        fields = only_row(lines, self.name)
         answer = Functionality(fields.integer("fun", 0, 255), fields.optional_integer("rst", 0, 1))
         fields.end()
         return answer
@@ -97,7 +97,7 @@ class TestFunctionalMode(Command[FunctionalModes]):
 
     def parse(self, lines: Sequence[str]) -> FunctionalModes:
         """Return the modes that this modem has."""
-        fields = Fields.of(single_line(lines, self.name), self.name)
+        fields = only_row(lines, self.name)
         modes = fields.integers("fun")
         resets = None if fields.peek().absent else fields.integers("rst")
         fields.end()

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from at.command import Command, Form
+from at.notices import Notice, register
 from at.records import Record
 from at.timers import active_time_seconds, periodic_tau_ext_seconds
-from at.values import Fields, Value, hex_digits, single_line
+from at.values import Fields, Value, hex_digits, line_name, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -277,3 +278,19 @@ def _cause(fields: Fields) -> tuple[int | None, int | None]:
 
 
 _TAILS = {"+CREG": _circuit, "+CGREG": _packet, "+CEREG": _eps, "+C5GREG": _five_g}
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationNotice(Notice):
+    """+CREG, +CGREG, +CEREG or +C5GREG, unasked."""
+
+    value: Registration
+
+
+def _notice(line: str, _context: str | None) -> RegistrationNotice:
+    name = line_name(line)
+    return RegistrationNotice(name, line, read_line(line, name))
+
+
+for _name in _TAILS:
+    register(_name, _notice)

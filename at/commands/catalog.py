@@ -1,0 +1,110 @@
+"""Which type reads the answer to which command text; importing it registers every notice, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from at.command import Command, Form, read_command
+from at.commands import (
+    cells,
+    clock,
+    contexts,
+    credentials,
+    device,
+    errors_format,
+    identity,
+    jwt,
+    keys,
+    network,
+    power,
+    power_saving,
+    registration,
+    serial_modem,
+    signal,
+    sim,
+    system_mode,
+    wifi,
+)
+from at.errors import ParseError
+from at.values import split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import ModuleType
+
+_FAMILIES: tuple[ModuleType, ...] = (
+    identity,
+    errors_format,
+    power,
+    registration,
+    network,
+    contexts,
+    power_saving,
+    signal,
+    cells,
+    system_mode,
+    sim,
+    device,
+    clock,
+    jwt,
+    keys,
+    credentials,
+    serial_modem,
+    wifi,
+)
+
+
+def _types() -> Iterator[type[Command[Any]]]:
+    for family in _FAMILIES:
+        for found in vars(family).values():
+            if isinstance(found, type) and issubclass(found, Command) and found.prefix + found.name:
+                yield found
+
+
+def _by_text(
+    types: Iterable[type[Command[Any]]],
+) -> dict[tuple[str, Form], list[type[Command[Any]]]]:
+    table: dict[tuple[str, Form], list[type[Command[Any]]]] = {}
+    for found in types:
+        # A SET command whose answer is OK alone has nothing to read.
+        if found.name and not (found.form is Form.SET and not found.prefix):
+            table.setdefault((found.name, found.form), []).append(found)
+    return table
+
+
+TYPES = _by_text(dict.fromkeys(_types()))
+
+
+def command_of(text: str) -> Command[Any] | None:
+    """Return the typed command that reads the answer to this command line, None if none does."""
+    parts = read_command(text)
+    if parts is None:
+        return None
+    try:
+        arguments = split(parts.arguments)
+    except ParseError:
+        return None
+    for found in TYPES.get((parts.name, parts.form), ()):
+        command = found.captured(arguments)
+        if command is not None:
+            return command
+    return None
+
+
+def readers_of(name: str) -> list[Command[Any]]:
+    """Return the commands whose answer lines carry `name`, for when nobody knows what was sent."""
+    found: list[Command[Any]] = []
+    for form in (Form.READ, Form.EXECUTE, Form.TEST, Form.SET):
+        for kind in TYPES.get((name, form), ()):
+            if kind.prefix == name:
+                found += _made(kind)
+    return found
+
+
+def _made(kind: type[Command[Any]]) -> list[Command[Any]]:
+    """Return the commands of a type that differ in how they read."""
+    for arguments in ("", "1", "2", "7"):
+        command = kind.captured(split(arguments))
+        if command is not None:
+            return [command]
+    return []

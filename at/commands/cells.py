@@ -1,0 +1,267 @@
+"""The cells around: %NCELLMEAS, all search types, and %NCELLMEASSTOP (facts b).
+
+The command answers OK at once; the result is a notice. Types 0-2 and 3-5 have two shapes that the
+name does not tell apart: the search type of the running measurement does, and without it the count
+of fields and the place of the next cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from at.command import Command, Form, Parameters, read_command
+from at.commands.signal import plmn
+from at.errors import UnsafeArgument
+from at.levels import rsrp_to_dbm, rsrq_to_db
+from at.notices import Notice, register
+from at.records import Record, as_json
+from at.values import Fields
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NO_CELL = 0x0FFFFFFF
+_TIME_HIGH = 2**64 - 2
+_INDEX = 2**15  # an index beyond the tables has no dBm beside it; the cell is still of use
+_GCI_TYPES = range(3, 6)
+_MOST_CELLS = 64  # cells or neighbours in one line: more is no measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Level(Record):
+    """What a serving and a neighbouring cell have in common."""
+
+    earfcn: int
+    phys_cell_id: int
+    rsrp: int
+    rsrq: int
+
+    derived: ClassVar[tuple[str, ...]] = ("rsrp_dbm", "rsrq_db")
+
+    @property
+    def rsrp_dbm(self) -> int | None:
+        """RSRP in dBm, None when it is not known."""
+        return rsrp_to_dbm(self.rsrp)
+
+    @property
+    def rsrq_db(self) -> float | None:
+        """RSRQ in dB, None when it is not known."""
+        return rsrq_to_db(self.rsrq)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor(Level):
+    """A cell known by its frequency and physical id; `time_diff` in ms to the serving cell's."""
+
+    time_diff: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell(Level):
+    """A cell known by its global id; times in ms since the modem's start, the advance in Ts."""
+
+    cell_id: str
+    plmn: str
+    tac: str
+    timing_advance: int
+    meas_time: int
+    ta_meas_time: int | None = None
+    serving: int = 1
+    neighbors: tuple[Neighbor, ...] = ()
+
+    @property
+    def identified(self) -> bool:
+        """Tell whether the cell id is one: above 0FFFFFFF there is no cell."""
+        return int(self.cell_id, 16) <= _NO_CELL
+
+
+@dataclass(frozen=True, slots=True)
+class CellMeasurement(Record):
+    """A result of either shape. Status 0 ok, 1 failed, 2 incomplete, yet what is there is valid."""
+
+    status: int
+    cells: tuple[Cell, ...] = ()
+
+    @property
+    def serving_cell(self) -> Cell | None:
+        """The cell that the modem camps on, if it does and said which."""
+        return next((cell for cell in self.cells if cell.serving and cell.identified), None)
+
+    @property
+    def neighbors(self) -> tuple[Neighbor, ...]:
+        """The neighbours of all cells."""
+        return tuple(neighbor for cell in self.cells for neighbor in cell.neighbors)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingMeasurement(CellMeasurement):
+    """A result of types 0-2: the serving cell, whose fields also stand flat in JSON."""
+
+    def beside(self) -> dict[str, Any]:
+        """Return the fields of the serving cell."""
+        found: dict[str, Any] = as_json(self.cells[0]) if self.cells else {}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CellMeasurementNotice(Notice):
+    """%NCELLMEAS, the result of a measurement."""
+
+    value: CellMeasurement
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureCells(Command[None]):
+    """AT%NCELLMEAS[=<search_type>[,<gci_count>]]; wait for CellMeasurementNotice.
+
+    One at a time. Types 3-5 take `gci_count` 2-15 and need firmware 1.3.4. A result may take
+    minutes: always keep a limit, then send StopMeasuringCells.
+    """
+
+    search_type: int = 0
+    gci_count: int | None = None
+
+    name: ClassVar[str] = "%NCELLMEAS"
+    form: ClassVar[Form] = Form.SET
+
+    def encode(self) -> str:
+        """Return the command; type 0 goes out plain, as the SDK sends it."""
+        if self.search_type not in range(6):
+            raise UnsafeArgument(f"search type {self.search_type} is not in 0..5")
+        if self.search_type not in _GCI_TYPES and self.gci_count is not None:
+            raise UnsafeArgument("only the search types 3, 4 and 5 take a count of cells")
+        if self.gci_count is not None and not 2 <= self.gci_count <= 15:
+            raise UnsafeArgument(f"a count of {self.gci_count} cells is not in 2..15")
+        return "AT%NCELLMEAS" if self.search_type == 0 else Command.encode(self)
+
+    def parameters(self) -> Parameters:
+        """Return type and count."""
+        return self.search_type, self.gci_count
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopMeasuringCells(Command[None]):
+    """AT%NCELLMEASSTOP: the notice then comes with what there is (status 2)."""
+
+    name: ClassVar[str] = "%NCELLMEASSTOP"
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+def read_measurement(line: str, search_type: int | None = None) -> CellMeasurement:
+    """Return a result line; `search_type` None means that nobody knows. Raises ParseError."""
+    fields = Fields.of(line, "%NCELLMEAS")
+    status = fields.integer("status", 0, 2)
+    gci = search_type in _GCI_TYPES if search_type is not None else _looks_gci(fields)
+    if status == 1:  # failed: what may follow says nothing
+        return CellMeasurement(1) if gci else ServingMeasurement(1)
+    if fields.left == 0 or (fields.left == 1 and fields.peek().absent):
+        if status == 0 and not gci:
+            raise fields.fail("cell_id", "is missing")
+        return CellMeasurement(status) if gci else ServingMeasurement(status)
+    return _global(fields, status) if gci else _serving(fields, status)
+
+
+def _looks_gci(fields: Fields) -> bool:
+    """Tell the shape of a line by itself: `fields` stands behind the status.
+
+    With 5 fields a neighbour, types 0-2 leave 9 or 10 and types 3-5 leave 12 of the first cell,
+    and only the latter have the quotes of a second cell.
+    """
+    left = fields.left
+    if left and fields.peek(left - 1).absent:
+        left -= 1  # a trailing comma
+    if any(fields.peek(place).quoted for place in range(3, left)):
+        return True
+    return left >= 12 and (left - 12) % 5 == 0
+
+
+def _serving(fields: Fields, status: int) -> ServingMeasurement:
+    cell_id, network, tac = _identity(fields)
+    advance = _timing_advance(fields)
+    earfcn, phys_cell_id, rsrp, rsrq = _level(fields)
+    meas_time = fields.integer("meas_time", 0, _TIME_HIGH)
+    neighbors = []
+    while fields.left >= 5:
+        neighbors.append(_neighbor(fields))
+    ta_meas_time = fields.optional_integer("ta_meas_time", 0, _TIME_HIGH)
+    fields.end()
+    if len(neighbors) > _MOST_CELLS:
+        raise fields.fail("the line", f"has {len(neighbors)} neighbours")
+    cell = Cell(
+        earfcn, phys_cell_id, rsrp, rsrq, cell_id, network, tac, advance, meas_time, ta_meas_time,
+        neighbors=tuple(neighbors),
+    )  # fmt: skip
+    return ServingMeasurement(status, (cell,))
+
+
+def _global(fields: Fields, status: int) -> CellMeasurement:
+    cells = []
+    while fields.left > 1 or not fields.peek().absent:
+        cell_id, network, tac = _identity(fields)
+        advance = _timing_advance(fields)
+        ta_meas_time = fields.integer("ta_meas_time", 0, _TIME_HIGH)
+        earfcn, phys_cell_id, rsrp, rsrq = _level(fields)
+        meas_time = fields.integer("meas_time", 0, _TIME_HIGH)
+        serving = fields.integer("serving", 0, 1)
+        count = fields.integer("neighbor_count", 0, _MOST_CELLS)
+        neighbors = tuple(_neighbor(fields) for _ in range(count))
+        cells.append(
+            Cell(
+                earfcn, phys_cell_id, rsrp, rsrq, cell_id, network, tac, advance, meas_time,
+                ta_meas_time, serving, neighbors,
+            )
+        )  # fmt: skip
+        if len(cells) > _MOST_CELLS:
+            raise fields.fail("the line", f"has more than {_MOST_CELLS} cells")
+    return CellMeasurement(status, tuple(cells))
+
+
+def _identity(fields: Fields) -> tuple[str, str, str]:
+    if not fields.peek().quoted:
+        raise fields.fail("cell_id", "is not in quotes")
+    return fields.hexadecimal("cell_id", 8), plmn(fields), fields.hexadecimal("tac", 4)
+
+
+def _timing_advance(fields: Fields) -> int:
+    advance = fields.integer("timing_advance", 0, 65535)
+    if 20512 < advance < 65534:  # 65535, and 65534 in places, mean "not known"
+        raise fields.fail("timing_advance", f"is {advance}, not in 0..20512 and not 65535")
+    return advance
+
+
+def _level(fields: Fields) -> tuple[int, int, int, int]:
+    return (
+        fields.integer("earfcn", 0, 2**31 - 1),
+        fields.integer("phys_cell_id", 0, 503),
+        fields.integer("rsrp", -_INDEX, _INDEX - 1),
+        fields.integer("rsrq", -_INDEX, _INDEX - 1),
+    )
+
+
+def _neighbor(fields: Fields) -> Neighbor:
+    return Neighbor(*_level(fields), fields.integer("time_diff"))
+
+
+def _notice(line: str, context: str | None) -> CellMeasurementNotice:
+    value = read_measurement(line, search_type_of(context))
+    return CellMeasurementNotice("%NCELLMEAS", line, value)
+
+
+def search_type_of(command: str | None) -> int | None:
+    """Return the search type that a command line asks for; None for another command, or none."""
+    text = read_command(command) if command is not None else None
+    if text is None or text.name != "%NCELLMEAS" or text.form not in {Form.EXECUTE, Form.SET}:
+        return None
+    kind = text.arguments.partition(",")[0].strip()
+    if not kind:
+        return 0
+    return int(kind) if kind in {"0", "1", "2", "3", "4", "5"} else None
+
+
+register("%NCELLMEAS", _notice)

@@ -1,0 +1,173 @@
+"""The modem's clock: +CCLK (local time with zone) and the notice %XTIME (facts b)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.errors import ParseError
+from at.notices import Notice, register
+from at.records import Record
+from at.values import Fields, after_name, single_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CCLK = re.compile(
+    r"([0-9]{2}|[0-9]{4})/([0-9]{2})/([0-9]{2}), ?"
+    r"([0-9]{2}):([0-9]{2}):([0-9]{2})([+-][0-9]{1,2})?",
+    re.ASCII,
+)
+_QUARTERS_HIGH = 96
+
+
+@dataclass(frozen=True, slots=True)
+class Clock(Record):
+    """Answer of +CCLK?: `time` is the modem's text, local; `zz` its zone in quarters of an hour."""
+
+    time: str
+    zz: int | None
+    local_time: datetime
+    """With its zone if the modem gave one, else without."""
+
+    derived: ClassVar[tuple[str, ...]] = ("utc_time",)
+
+    @property
+    def utc_time(self) -> datetime | None:
+        """The same instant in UTC; None when the modem gave no zone."""
+        return None if self.zz is None else self.local_time.astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkTime(Record):
+    """%XTIME: hex octets as they came; `utc_time` is what `utc` says."""
+
+    tz: str | None
+    utc: str | None
+    dst: str | None
+    utc_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkTimeNotice(Notice):
+    """%XTIME, unasked."""
+
+    value: NetworkTime
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClock(Command[Clock]):
+    """AT+CCLK?: an error until the network gave a time or one was set."""
+
+    name: ClassVar[str] = "+CCLK"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CCLK"
+
+    def parse(self, lines: Sequence[str]) -> Clock:
+        """Return the time; the vendors that leave out the quotes are understood."""
+        text = after_name(single_line(lines, self.name), self.name)
+        if len(text) > 1 and text[0] == text[-1] == '"':
+            text = text[1:-1]
+        return read_clock(text)
+
+
+@dataclass(frozen=True, slots=True)
+class SetClock(Command[None]):
+    """AT+CCLK=: the clock as text, "yy/MM/dd,hh:mm:ss+zz"; see `clock_text`."""
+
+    time: str
+
+    name: ClassVar[str] = "+CCLK"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return the time."""
+        return (self.time,)
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimeNotices(Command[None]):
+    """AT%XTIME=<0|1>."""
+
+    n: int = 1
+
+    name: ClassVar[str] = "%XTIME"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return the switch."""
+        return (self.n,)
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+def clock_text(instant: datetime) -> str:
+    """Return an instant with a zone as +CCLK writes it."""
+    offset = instant.utcoffset()
+    if offset is None:
+        raise ValueError("an instant without a zone cannot be written")
+    quarters = round(offset.total_seconds() / 900)
+    return instant.strftime("%y/%m/%d,%H:%M:%S") + f"{quarters:+03d}"
+
+
+def read_clock(text: str) -> Clock:
+    """Return the time of +CCLK's text. Raises ParseError."""
+    match = _CCLK.fullmatch(text)
+    if match is None:
+        raise ParseError("+CCLK: the answer is no time")
+    year, month, day, hour, minute, second = (int(match[place]) for place in range(1, 7))
+    quarters = None if match[7] is None else int(match[7])
+    if quarters is not None and abs(quarters) >= _QUARTERS_HIGH:
+        raise ParseError(f"+CCLK: a zone of {quarters} quarters of an hour")
+    zone = None if quarters is None else timezone(timedelta(minutes=15 * quarters))
+    year += 2000 if year < 100 else 0
+    try:
+        local = datetime(year, month, day, hour, minute, second, tzinfo=zone)
+        if quarters is not None:
+            local.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ParseError("+CCLK: the answer is no time of any calendar") from None
+    return Clock(text, quarters, local)
+
+
+def _network_time(line: str, _context: str | None) -> NetworkTimeNotice:
+    fields = Fields.of(line, "%XTIME")
+    tz, utc, dst = (
+        _octets(fields, name, size) for name, size in (("tz", 1), ("utc", 7), ("dst", 1))
+    )
+    fields.end()
+    if utc is None:
+        raise fields.fail("utc", "is missing")
+    return NetworkTimeNotice("%XTIME", line, NetworkTime(tz, utc, dst, _instant(utc)))
+
+
+def _octets(fields: Fields, name: str, size: int) -> str | None:
+    text = fields.optional_hexadecimal(name)
+    if text is not None and len(text) != 2 * size:
+        raise fields.fail(name, f"is not {size} octets")
+    return text
+
+
+def _instant(octets: str) -> datetime | None:
+    """Return what six octets of BCD with swapped nibbles say, None if that is no time.
+
+    The seventh, a zone, is left alone: public examples do not agree on it.
+    """
+    pairs = [octets[place + 1] + octets[place] for place in range(0, 12, 2)]
+    if not all(pair.isdecimal() for pair in pairs):
+        return None
+    year, month, day, hour, minute, second = (int(pair) for pair in pairs)
+    try:
+        return datetime(2000 + year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+register("%XTIME", _network_time)

@@ -1,0 +1,330 @@
+"""Packet data: +CGDCONT +CGPADDR +CGACT +CGCONTRDP +CGEREP and the notice +CGEV (TS 27.007, 10)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.errors import ParseError
+from at.notices import Notice, register
+from at.records import Record
+from at.values import Fields, after_name, only_row, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from at.values import Value
+
+_CID_HIGH = 255
+_EVENT = re.compile(r"[A-Z][A-Z0-9]*(?: [A-Z][A-Z0-9]*)*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextDefinition(Record):
+    """One line of +CGDCONT?; what stands behind `ipv4_alloc` is vendor's own and left out."""
+
+    cid: int
+    type: str | None = None
+    apn: str | None = None
+    address: str | None = None
+    ipv4_alloc: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextDefinitions(Record):
+    """Answer of +CGDCONT?."""
+
+    contexts: tuple[ContextDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextAddress(Record):
+    """One line of +CGPADDR."""
+
+    cid: int
+    ipv4: str | None = None
+    ipv6: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextAddresses(Record):
+    """Answer of +CGPADDR."""
+
+    contexts: tuple[ContextAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextState(Record):
+    """One line of +CGACT?: 0 inactive, 1 active."""
+
+    cid: int
+    state: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextStates(Record):
+    """Answer of +CGACT?."""
+
+    contexts: tuple[ContextState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextParameters(Record):
+    """One line of +CGCONTRDP, in the form before or since TS 27.007 9.4.0."""
+
+    cid: int
+    bearer_id: int | None = None
+    apn: str | None = None
+    local_address: str | None = None
+    subnet_mask: str | None = None
+    gateway: str | None = None
+    dns_primary: str | None = None
+    dns_secondary: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextsParameters(Record):
+    """Answer of +CGCONTRDP."""
+
+    contexts: tuple[ContextParameters, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventReporting(Record):
+    """Answer of +CGEREP?."""
+
+    mode: int
+    bfr: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PacketEvent(Record):
+    """+CGEV: the event's words and the numbers behind them: "ME PDN ACT", (0, 1)."""
+
+    event: str
+    cid: int | None = None
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PacketEventNotice(Notice):
+    """+CGEV, unasked."""
+
+    value: PacketEvent
+
+
+@dataclass(frozen=True, slots=True)
+class DefineContext(Command[None]):
+    """AT+CGDCONT=<cid>,<type>[,<apn>]."""
+
+    cid: int
+    type: str = "IPV4V6"
+    apn: str | None = None
+
+    name: ClassVar[str] = "+CGDCONT"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return context, type and access point."""
+        return self.cid, self.type, self.apn
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContexts(Command[ContextDefinitions]):
+    """AT+CGDCONT?."""
+
+    name: ClassVar[str] = "+CGDCONT"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CGDCONT"
+
+    def parse(self, lines: Sequence[str]) -> ContextDefinitions:
+        """Return the contexts; none are ()."""
+        return ContextDefinitions(tuple(_definition(row) for row in rows(lines, self.name)))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContextAddresses(Command[ContextAddresses]):
+    """AT+CGPADDR."""
+
+    name: ClassVar[str] = "+CGPADDR"
+    prefix: ClassVar[str] = "+CGPADDR"
+
+    def parse(self, lines: Sequence[str]) -> ContextAddresses:
+        """Return the addresses; a dual-stack pair in one text is taken apart."""
+        return ContextAddresses(tuple(_address(row) for row in rows(lines, self.name)))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContextAddress(ReadContextAddresses):
+    """AT+CGPADDR=<cid>."""
+
+    cid: int = 0
+
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return the context."""
+        return (self.cid,)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContextStates(Command[ContextStates]):
+    """AT+CGACT?."""
+
+    name: ClassVar[str] = "+CGACT"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CGACT"
+
+    def parse(self, lines: Sequence[str]) -> ContextStates:
+        """Return which contexts are active."""
+        states = []
+        for row in rows(lines, self.name):
+            states.append(
+                ContextState(row.integer("cid", 0, _CID_HIGH), row.integer("state", 0, 1))
+            )
+            row.end()
+        return ContextStates(tuple(states))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContextParameters(Command[ContextsParameters]):
+    """AT+CGCONTRDP."""
+
+    name: ClassVar[str] = "+CGCONTRDP"
+    prefix: ClassVar[str] = "+CGCONTRDP"
+
+    def parse(self, lines: Sequence[str]) -> ContextsParameters:
+        """Return address, mask, gateway and name servers of the active contexts."""
+        return ContextsParameters(tuple(_parameters(row) for row in rows(lines, self.name)))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOneContextParameters(ReadContextParameters):
+    """AT+CGCONTRDP=<cid>."""
+
+    cid: int = 0
+
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return the context."""
+        return (self.cid,)
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Take any context: the reply names its own."""
+        del arguments
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEventReporting(Command[EventReporting]):
+    """AT+CGEREP?."""
+
+    name: ClassVar[str] = "+CGEREP"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CGEREP"
+
+    def parse(self, lines: Sequence[str]) -> EventReporting:
+        """Return mode and buffering."""
+        fields = only_row(lines, self.name)
+        answer = EventReporting(fields.integer("mode", 0, 2), fields.optional_integer("bfr", 0, 1))
+        fields.end()
+        return answer
+
+
+def _definition(row: Fields) -> ContextDefinition:
+    cid = row.integer("cid", 0, _CID_HIGH)
+    if row.left < 2:
+        raise row.fail("apn", "is missing")
+    kind, apn, address = row.optional_quoted("type"), row.optional_quoted("apn"), None
+    if row.peek().quoted or row.peek().absent:
+        address = row.optional_quoted("address")
+    alloc = row.optional_integer("ipv4_alloc", 0, 255)
+    while row.left:
+        row.take()
+    return ContextDefinition(cid, kind, apn, address, alloc)
+
+
+def _address(row: Fields) -> ContextAddress:
+    cid = row.integer("cid", 0, _CID_HIGH)
+    found = []
+    for name in ("ipv4", "ipv6"):
+        text = row.optional_text(name)
+        found += text.split() if text else []
+    row.end()
+    if len(found) > 2:
+        raise row.fail("ipv6", "is more than one address")
+    for text in found:
+        if not re.fullmatch(r"[0-9A-Fa-f:.]{2,64}", text, re.ASCII):
+            raise row.fail("ipv4", "is not an address")
+    ipv4 = next((text for text in found if _is_v4(text)), None)
+    ipv6 = next((text for text in found if not _is_v4(text)), None)
+    return ContextAddress(cid, ipv4, ipv6)
+
+
+def _is_v4(text: str) -> bool:
+    return ":" not in text and text.count(".") == 3
+
+
+def _parameters(row: Fields) -> ContextParameters:
+    cid = row.integer("cid", 0, _CID_HIGH)
+    bearer, apn = row.optional_integer("bearer_id", 0, 255), row.text("apn")
+    local, mask = _mask_apart(row, row.optional_text("local_address"))
+    if mask is None and local is not None and (row.peek().text or "").startswith("255."):
+        mask = row.text("subnet_mask")  # before 9.4.0 the mask had its own place
+    answer = ContextParameters(
+        cid,
+        bearer,
+        apn or None,
+        local,
+        mask,
+        row.optional_text("gateway") or None,
+        row.optional_text("dns_primary") or None,
+        row.optional_text("dns_secondary") or None,
+    )
+    for text in (answer.gateway, answer.dns_primary, answer.dns_secondary):
+        _check_address(row, text)
+    while row.left:
+        row.take()
+    return answer
+
+
+def _mask_apart(row: Fields, text: str | None) -> tuple[str | None, str | None]:
+    """Return address and mask of "10.0.0.1.255.255.255.0" (IPv4), or of 32 numbers (IPv6)."""
+    _check_address(row, text)
+    if not text:
+        return None, None
+    parts = text.split(".")
+    if len(parts) in {8, 32} and ":" not in text:
+        half = len(parts) // 2
+        return ".".join(parts[:half]), ".".join(parts[half:])
+    address, slash, prefix = text.partition("/")
+    return address, prefix if slash else None
+
+
+def _check_address(row: Fields, text: str | None) -> None:
+    if text and not re.fullmatch(r"[0-9A-Fa-f:./]{2,160}", text, re.ASCII):
+        raise row.fail("an address", "is none")
+
+
+def _event(line: str, _context: str | None) -> PacketEventNotice:
+    text = after_name(line, "+CGEV")
+    match = _EVENT.match(text)
+    if match is None:
+        raise ParseError("+CGEV: the event has no words")
+    rest = text[match.end() :].strip()
+    numbers = tuple(part.strip() for part in rest.split(",")) if rest else ()
+    cid = int(numbers[0]) if numbers and re.fullmatch(r"[0-9]{1,3}", numbers[0], re.ASCII) else None
+    if any(not re.fullmatch(r'[0-9A-Za-z.:"-]*', part, re.ASCII) for part in numbers):
+        raise ParseError("+CGEV: what follows the event is not a list")
+    return PacketEventNotice("+CGEV", line, PacketEvent(match.group(), cid, numbers))
+
+
+register("+CGEV", _event)

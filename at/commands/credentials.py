@@ -1,0 +1,210 @@
+"""The modem's credential store: %CMNG (facts b). The digest is of the exact bytes written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from hashlib import sha256
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.encoding import quoted_lines
+from at.errors import ParseError, UnsafeArgument
+from at.records import Record
+from at.values import Fields, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from at.values import Value
+
+HIGHEST_TAG = 2**31 - 1
+"""Larger tags belong to the modem: listed, never written or deleted."""
+_CONTROLS = re.compile(r"[\x00-\x1f]+")
+
+
+class CredentialType(IntEnum):
+    """<type> of %CMNG."""
+
+    ROOT_CA = 0
+    CLIENT_CERTIFICATE = 1
+    CLIENT_PRIVATE_KEY = 2
+    PSK = 3
+    PSK_IDENTITY = 4
+    PUBLIC_KEY = 5
+    DEVICE_IDENTITY_PUBLIC_KEY = 6
+    RESERVED = 7
+    ENDORSEMENT_KEY = 8
+    OWNERSHIP_KEY = 9
+    NORDIC_IDENTITY_ROOT_CA = 10
+    NORDIC_PUBLIC_KEY = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Credential(Record):
+    """One stored item; `sha` is SHA-256 in upper-case hex, of the bytes between the quotes."""
+
+    sec_tag: int
+    type: int
+    sha: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCredential(Credential):
+    """An item with its content; a private key never has one."""
+
+    content: str = ""
+
+    def __repr__(self) -> str:
+        """Leave the content out: it may be a pre-shared key."""
+        return f"StoredCredential(sec_tag={self.sec_tag}, type={self.type}, sha={self.sha!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials(Record):
+    """Answer of %CMNG=1 and %CMNG=2."""
+
+    credentials: tuple[Credential, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListCredentials(Command[Credentials]):
+    """AT%CMNG=1[,<tag>[,<type>]]: allowed at any time."""
+
+    sec_tag: int | None = None
+    type: int | None = None
+
+    name: ClassVar[str] = "%CMNG"
+    form: ClassVar[Form] = Form.SET
+    prefix: ClassVar[str] = "%CMNG"
+    timeout_s: ClassVar[float] = 15.0
+
+    def parameters(self) -> Parameters:
+        """Return operation, tag and type."""
+        return 1, self.sec_tag, self.type
+
+    def parse(self, lines: Sequence[str]) -> Credentials:
+        """Return the items; () when there are none."""
+        single = [part for line in lines for part in _CONTROLS.split(line)]
+        found = []
+        for row in rows(single, self.name):
+            found.append(Credential(*_item(row)))
+            row.end()
+        return Credentials(tuple(found))
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Take operation 1."""
+        return cls() if arguments and arguments[0].text == "1" else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCredential(Command[Credentials]):
+    """AT%CMNG=2,<tag>,<type>: error 514 for what may not be read, such as a private key."""
+
+    sec_tag: int
+    type: int
+
+    name: ClassVar[str] = "%CMNG"
+    form: ClassVar[Form] = Form.SET
+    prefix: ClassVar[str] = "%CMNG"
+    timeout_s: ClassVar[float] = 15.0
+
+    def parameters(self) -> Parameters:
+        """Return operation, tag and type."""
+        return 2, self.sec_tag, self.type
+
+    def parse(self, lines: Sequence[str]) -> Credentials:
+        """Return the item with its content, which may span lines."""
+        found = []
+        for row in rows(lines, self.name):
+            tag, kind, sha = _item(row)
+            found.append(StoredCredential(tag, kind, sha, row.quoted("content")))
+            row.end()
+        if len(found) != 1:
+            raise ParseError(f"{self.name}: {len(found)} items where one must stand")
+        return Credentials(tuple(found))
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Take operation 2."""
+        return cls(0, 0) if arguments and arguments[0].text == "2" else None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCredential(Command[None]):
+    """AT%CMNG=0: not while LTE is on (518). `content` is written as it is: its line ends count."""
+
+    sec_tag: int
+    type: int
+    content: str
+
+    name: ClassVar[str] = "%CMNG"
+    form: ClassVar[Form] = Form.SET
+    multiline: ClassVar[bool] = True
+    timeout_s: ClassVar[float] = 30.0
+
+    def __repr__(self) -> str:
+        """Leave the content out: it may be a key."""
+        return f"WriteCredential(sec_tag={self.sec_tag}, type={self.type})"
+
+    def encode(self) -> str:
+        """Return the command with the content in one quoted text."""
+        _own_tag(self.sec_tag)
+        return f"AT%CMNG=0,{self.sec_tag},{int(self.type)},{quoted_lines(self.content)}"
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+    @property
+    def sha(self) -> str:
+        """The digest that the modem will list for it."""
+        return sha256_of(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCredential(Command[None]):
+    """AT%CMNG=3: not while LTE is on (518); 513, nothing was there, counts as done."""
+
+    sec_tag: int
+    type: int
+
+    name: ClassVar[str] = "%CMNG"
+    form: ClassVar[Form] = Form.SET
+    timeout_s: ClassVar[float] = 30.0
+
+    def parameters(self) -> Parameters:
+        """Return operation, tag and type."""
+        _own_tag(self.sec_tag)
+        return 3, self.sec_tag, self.type
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+def sha256_of(content: str | bytes) -> str:
+    """Return the digest as %CMNG lists it: of the exact bytes, in upper-case hex."""
+    data = content.encode() if isinstance(content, str) else content
+    return sha256(data).hexdigest().upper()
+
+
+def with_line_ends(pem: str, line_end: str) -> str:
+    """Return a PEM text with LF or CR LF as `line_end`; the last line end is kept."""
+    return pem.replace("\r\n", "\n").replace("\r", "\n").replace("\n", line_end)
+
+
+def _item(row: Fields) -> tuple[int, int, str | None]:
+    tag, kind = row.integer("sec_tag", 0, 2**32 - 1), row.integer("type", 0, 255)
+    sha = row.optional_quoted("sha")
+    if sha is not None and not re.fullmatch(r"[0-9A-Fa-f]{64}", sha, re.ASCII):
+        raise row.fail("sha", "is not 64 hex digits")
+    return tag, kind, sha
+
+
+def _own_tag(sec_tag: int) -> None:
+    if not 0 <= sec_tag <= HIGHEST_TAG:
+        raise UnsafeArgument(
+            f"the tag {sec_tag} is not in 0..{HIGHEST_TAG}: larger ones belong to the modem"
+        )

@@ -1,0 +1,144 @@
+"""The modem's own state: %XVBAT %XTEMP, and the notices %MDMEV %RAI (facts b)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.errors import ParseError
+from at.notices import Notice, register
+from at.records import Record
+from at.values import Fields, after_name, only_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Supply(Record):
+    """Answer of %XVBAT."""
+
+    vbat_mv: int
+
+
+@dataclass(frozen=True, slots=True)
+class Temperature(Record):
+    """Answer of %XTEMP?, or its notice."""
+
+    temperature_c: int
+
+
+@dataclass(frozen=True, slots=True)
+class TemperatureNotice(Notice):
+    """%XTEMP, unasked."""
+
+    value: Temperature
+
+
+@dataclass(frozen=True, slots=True)
+class ModemEvent(Record):
+    """%MDMEV: "ME OVERHEATED", "SEARCH STATUS 2", "PRACH CE-LEVEL 0" ...; others may come."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModemEventNotice(Notice):
+    """%MDMEV, unasked."""
+
+    value: ModemEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseAssistance(Record):
+    """%RAI: the fields as they stand; the manual's form differs between firmwares."""
+
+    values: tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseAssistanceNotice(Notice):
+    """%RAI, unasked."""
+
+    value: ReleaseAssistance
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSupply(Command[Supply]):
+    """AT%XVBAT: in millivolts."""
+
+    name: ClassVar[str] = "%XVBAT"
+    prefix: ClassVar[str] = "%XVBAT"
+
+    def parse(self, lines: Sequence[str]) -> Supply:
+        """Return the voltage."""
+        fields = only_row(lines, self.name)
+        answer = Supply(fields.integer("vbat", 0, 100_000))
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTemperature(Command[Temperature]):
+    """AT%XTEMP?: the form without "?" is no reading."""
+
+    name: ClassVar[str] = "%XTEMP"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "%XTEMP"
+
+    def parse(self, lines: Sequence[str]) -> Temperature:
+        """Return degrees Celsius."""
+        return _temperature(only_row(lines, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class SetModemEvents(Command[None]):
+    """AT%MDMEV=<n>: 2 with coverage levels, 1 on older firmware, 0 off."""
+
+    n: int = 2
+
+    name: ClassVar[str] = "%MDMEV"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return <n>."""
+        return (self.n,)
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+def _temperature(fields: Fields) -> Temperature:
+    answer = Temperature(fields.integer("temperature", -100, 300))
+    fields.end()
+    return answer
+
+
+def _temperature_notice(line: str, _context: str | None) -> TemperatureNotice:
+    return TemperatureNotice("%XTEMP", line, _temperature(Fields.of(line, "%XTEMP")))
+
+
+def _event(line: str, _context: str | None) -> ModemEventNotice:
+    text = after_name(line, "%MDMEV")
+    if not re.fullmatch(r"[\x20-\x7e]{1,200}", text, re.ASCII):
+        raise ParseError("%MDMEV: the event has no text")
+    return ModemEventNotice("%MDMEV", line, ModemEvent(text))
+
+
+def _release(line: str, _context: str | None) -> ReleaseAssistanceNotice:
+    fields = Fields.of(line, "%RAI")
+    found: list[int | str | None] = []
+    while fields.left:
+        value = fields.peek()
+        bare_number = value.text is not None and not value.quoted and value.text.isdecimal()
+        found.append(fields.integer("value") if bare_number else fields.optional_text("value"))
+    if not found:
+        raise fields.fail("the first value", "is missing")
+    return ReleaseAssistanceNotice("%RAI", line, ReleaseAssistance(tuple(found)))
+
+
+register("%XTEMP", _temperature_notice)
+register("%MDMEV", _event)
+register("%RAI", _release)

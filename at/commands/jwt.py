@@ -1,0 +1,85 @@
+"""A token signed by the modem: %JWT (facts b). Needs firmware 1.3.0, and the time for an expiry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.errors import NoModemTime, UnsafeArgument
+from at.tokens.jwt import Jwt, read_jwt
+from at.values import only_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from at.values import Value
+
+NO_TIME = (
+    "let the modem attach to a network that tells the time (AT+CFUN=1, then AT+CCLK?), "
+    "or set its clock: AT+CCLK"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MakeJwt(Command[Jwt]):
+    """AT%JWT=0,<exp_delta>,<sub>,<aud>[,<sec_tag>,<key_type>].
+
+    `exp_delta_s` None asks for a token without expiry. Without `sec_tag` the device's identity
+    key signs; with it `key_type` is 2 (client private key) or 8 (endorsement key).
+    """
+
+    subject: str = ""
+    audience: str = ""
+    exp_delta_s: int | None = None
+    sec_tag: int | None = None
+    key_type: int = 2
+
+    name: ClassVar[str] = "%JWT"
+    form: ClassVar[Form] = Form.SET
+    prefix: ClassVar[str] = "%JWT"
+    timeout_s: ClassVar[float] = 15.0
+
+    def parameters(self) -> Parameters:
+        """Return algorithm, expiry, subject, audience, and the key if one is named."""
+        if self.exp_delta_s is not None and self.exp_delta_s <= 0:
+            raise UnsafeArgument("a token must live for at least one second")
+        if self.sec_tag is None:
+            return 0, self.exp_delta_s or 0, self.subject, self.audience
+        if not 0 <= self.sec_tag < 2**31:
+            raise UnsafeArgument(f"the tag {self.sec_tag} is not in 0..{2**31 - 1}")
+        if self.key_type not in {2, 8}:
+            raise UnsafeArgument(f"key type {self.key_type} signs no token: 2 or 8 does")
+        key = (self.sec_tag, self.key_type)
+        return (0, self.exp_delta_s or 0, self.subject, self.audience, *key)
+
+    def parse(self, lines: Sequence[str]) -> Jwt:
+        """Return the token. Raises ParseError; NoModemTime when an expiry was asked for in vain."""
+        fields = only_row(lines, self.name)
+        token = read_jwt(fields.text("the token"))
+        fields.end()
+        if self.exp_delta_s and "exp" not in token.claims:
+            raise NoModemTime(
+                "the modem made a token that never expires: it does not know the time",
+                hint=NO_TIME,
+            )
+        return token
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Take any token; an expiry that was asked for counts."""
+        text = arguments[1].text if len(arguments) > 1 else None
+        asked = int(text) if text is not None and text.isascii() and text.isdecimal() else 0
+        return cls(exp_delta_s=asked or None)
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDefaultJwt(MakeJwt):
+    """AT%JWT without parameters: no expiry, no subject, the identity key."""
+
+    form: ClassVar[Form] = Form.EXECUTE
+
+    def parameters(self) -> Parameters:
+        """Return nothing."""
+        return ()

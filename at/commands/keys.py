@@ -1,0 +1,93 @@
+"""Keys that the modem makes and keeps: %KEYGEN %ATTESTTOKEN (facts b, d)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.errors import UnsafeArgument
+from at.values import only_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from at.tokens.attestation import AttestationToken, GeneratedKey
+    from at.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateKey(Command["GeneratedKey"]):
+    """AT%KEYGEN=<sec_tag>,<key_type>,<response_content>[,<attributes>[,<key_usage>]].
+
+    `key_type` 2 is a client private key, 8 the endorsement key; `response_content` 0 a signing
+    request, 1 the public key. Only while LTE is off (518); the tag must be free (519).
+    """
+
+    sec_tag: int
+    key_type: int = 2
+    response_content: int = 0
+    attributes: str | None = None
+    key_usage: str | None = None
+
+    name: ClassVar[str] = "%KEYGEN"
+    form: ClassVar[Form] = Form.SET
+    prefix: ClassVar[str] = "%KEYGEN"
+    timeout_s: ClassVar[float] = 60.0
+
+    def parameters(self) -> Parameters:
+        """Return tag, type, content, attributes and usage."""
+        if not 0 <= self.sec_tag < 2**31:
+            raise UnsafeArgument(f"the tag {self.sec_tag} is not in 0..{2**31 - 1}")
+        own = (self.attributes, self.key_usage)
+        return (self.sec_tag, self.key_type, self.response_content, *own)
+
+    def parse(self, lines: Sequence[str]) -> GeneratedKey:
+        """Return the request or key, with what the modem signed about it."""
+        from at.tokens.attestation import read_generated_key  # pulls in cryptography
+
+        fields = only_row(lines, self.name)
+        answer = fields.text("the answer")
+        fields.end()
+        return read_generated_key(answer)
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Take any key: the answer names its own tag."""
+        del arguments
+        return cls(0)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAttestation(Command["AttestationToken"]):
+    """AT%ATTESTTOKEN."""
+
+    name: ClassVar[str] = "%ATTESTTOKEN"
+    prefix: ClassVar[str] = "%ATTESTTOKEN"
+    timeout_s: ClassVar[float] = 15.0
+
+    def parse(self, lines: Sequence[str]) -> AttestationToken:
+        """Return the token."""
+        from at.tokens.attestation import read_attestation  # pulls in cbor2
+
+        fields = only_row(lines, self.name)
+        answer = fields.text("the answer")
+        fields.end()
+        return read_attestation(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChallengedAttestation(ReadAttestation):
+    """AT%ATTESTTOKEN="<challenge>": 16 bytes in hex take the place of the device's nonce."""
+
+    challenge: str = ""
+
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return the challenge."""
+        if not re.fullmatch(r"[0-9A-Fa-f]{32}", self.challenge, re.ASCII):
+            raise UnsafeArgument("a challenge is 32 hex digits")
+        return (self.challenge,)

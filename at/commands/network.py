@@ -1,0 +1,300 @@
+"""Operators and connection: +COPS (read, scan), +CSCON, +CEMODE, +CGATT (TS 27.007; facts b)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.errors import ParseError
+from at.notices import Notice, register
+from at.records import Record
+from at.values import Fields, Value, after_name, only_row, split
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Some phones close a network before its access technology: (2,"T","T","310260"),2)
+_EARLY_CLOSE = re.compile(r'"\),(?=[0-9]{1,2}\))', re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator(Record):
+    """Answer of +COPS?; without a network only `mode` is known."""
+
+    mode: int
+    format: int | None = None
+    oper: str | None = None
+    act: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Network(Record):
+    """One network of a scan: stat 0 unknown, 1 available, 2 current, 3 forbidden."""
+
+    stat: int
+    long: str | None
+    short: str | None
+    numeric: str
+    act: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Networks(Record):
+    """Answer of +COPS=?: () means that no network was found."""
+
+    networks: tuple[Network, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection(Record):
+    """+CSCON: mode 0 idle, 1 connected; `n` is set in a read reply."""
+
+    n: int | None
+    mode: int
+    state: int | None = None
+    access: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperationMode(Record):
+    """Answer of +CEMODE?."""
+
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperationModes(Record):
+    """Answer of +CEMODE=?."""
+
+    modes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment(Record):
+    """Answer of +CGATT?: 0 detached, 1 attached."""
+
+    state: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionNotice(Notice):
+    """+CSCON, unasked."""
+
+    value: Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOperator(Command[Operator]):
+    """AT+COPS?."""
+
+    name: ClassVar[str] = "+COPS"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+COPS"
+
+    def parse(self, lines: Sequence[str]) -> Operator:
+        """Return mode and operator."""
+        fields = only_row(lines, self.name)
+        mode = fields.integer("mode", 0, 5)
+        if fields.left == 1 and not fields.peek().absent:
+            raise fields.fail("oper", "is missing")
+        answer = Operator(
+            mode,
+            fields.optional_integer("format", 0, 3),
+            fields.optional_text("oper"),
+            fields.optional_integer("act", 0, 99),
+        )
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ScanNetworks(Command[Networks]):
+    """AT+COPS=?: minutes, and the modem may drop its connection meanwhile."""
+
+    name: ClassVar[str] = "+COPS"
+    form: ClassVar[Form] = Form.TEST
+    prefix: ClassVar[str] = "+COPS"
+    timeout_s: ClassVar[float] = 600.0
+
+    def parse(self, lines: Sequence[str]) -> Networks:
+        """Return the networks; the lists of modes and formats behind them are left out."""
+        text = ",".join(_without_name(line, self.name) for line in lines if line.strip())
+        if not lines:
+            raise ParseError(f"{self.name}: the line is missing")
+        networks = []
+        for value in split(_balanced(_EARLY_CLOSE.sub('",', text))):
+            if value.absent:
+                continue
+            if value.items is None:
+                raise ParseError(f"{self.name}: {value.text!r} stands where a network must")
+            network = _network(value.items)
+            if network is not None:
+                networks.append(network)
+        return Networks(tuple(networks))
+
+
+@dataclass(frozen=True, slots=True)
+class SelectOperator(Command[None]):
+    """AT+COPS: mode 0 automatic; 1 by `numeric` MCC and MNC, at most with an access technology."""
+
+    mode: int = 0
+    numeric: str | None = None
+    act: int | None = None
+
+    name: ClassVar[str] = "+COPS"
+    form: ClassVar[Form] = Form.SET
+    timeout_s: ClassVar[float] = 180.0
+
+    def parameters(self) -> Parameters:
+        """Return mode, format (numeric), operator and technology."""
+        return self.mode, (None if self.numeric is None else 2), self.numeric, self.act
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadConnection(Command[Connection]):
+    """AT+CSCON?."""
+
+    name: ClassVar[str] = "+CSCON"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CSCON"
+
+    def owns(self, line: str) -> bool:
+        """Take the line with <n>; a notice may come between."""
+        try:
+            return _connection_has_n(Fields.of(line, self.name))
+        except ParseError:
+            return False
+
+    def parse(self, lines: Sequence[str]) -> Connection:
+        """Return the connection."""
+        return _connection(only_row(lines, self.name), reply=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SetConnectionNotices(Command[None]):
+    """AT+CSCON=<n>."""
+
+    n: int = 1
+
+    name: ClassVar[str] = "+CSCON"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return <n>."""
+        return (self.n,)
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOperationMode(Command[OperationMode]):
+    """AT+CEMODE?."""
+
+    name: ClassVar[str] = "+CEMODE"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CEMODE"
+
+    def parse(self, lines: Sequence[str]) -> OperationMode:
+        """Return the mode of operation."""
+        fields = only_row(lines, self.name)
+        answer = OperationMode(fields.integer("mode", 0, 3))
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class TestOperationMode(Command[OperationModes]):
+    """AT+CEMODE=?."""
+
+    __test__: ClassVar[bool] = False  # pytest takes a class of this name for a test
+
+    name: ClassVar[str] = "+CEMODE"
+    form: ClassVar[Form] = Form.TEST
+    prefix: ClassVar[str] = "+CEMODE"
+
+    def parse(self, lines: Sequence[str]) -> OperationModes:
+        """Return the modes that this modem has."""
+        fields = only_row(lines, self.name)
+        answer = OperationModes(fields.integers("mode"))
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAttachment(Command[Attachment]):
+    """AT+CGATT?."""
+
+    name: ClassVar[str] = "+CGATT"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CGATT"
+
+    def parse(self, lines: Sequence[str]) -> Attachment:
+        """Return whether the modem is attached."""
+        fields = only_row(lines, self.name)
+        answer = Attachment(fields.integer("state", 0, 1))
+        fields.end()
+        return answer
+
+
+def _without_name(line: str, name: str) -> str:
+    """Return a line's content; the later lines of a scan may carry the name again, or not."""
+    return after_name(line, name) if line.startswith(name) else line.strip()
+
+
+def _balanced(text: str) -> str:
+    """Return `text` without a ")" that some Sierra modems leave at its end."""
+    outside = re.sub(r'"[^"]*"', "", text)
+    if outside.count(")") == outside.count("(") + 1 and text.rstrip(" ,").endswith(",)"):
+        return text.rstrip(" ,")[:-1]
+    return text
+
+
+def _network(items: Sequence[Value]) -> Network | None:
+    """Return a network; None for the lists of modes and formats that may follow them."""
+    if len(items) < 4 or not any(item.quoted for item in items):
+        if any(item.quoted for item in items):
+            raise ParseError("+COPS: a network is cut short")
+        return None
+    fields = Fields(items, "+COPS")
+    network = Network(
+        stat=fields.integer("stat", 0, 3),
+        long=fields.optional_text("long"),
+        short=fields.optional_text("short"),
+        numeric=fields.quoted("numeric"),
+        act=fields.optional_integer("act", 0, 99),
+    )
+    if fields.left and fields.peek().text is not None:
+        fields.integer("subact", 0, 99)  # 5G modems say more of the technology
+    fields.end()
+    return network
+
+
+def _connection_has_n(fields: Fields) -> bool:
+    """Tell <n>,<mode> from <mode>,<state>: a state is 0-7, a mode 0 or 1 (TS 27.007, 7.37)."""
+    return fields.left > 1 and fields.peek(1).text in {"0", "1"}
+
+
+def _connection(fields: Fields, *, reply: bool) -> Connection:
+    n = fields.integer("n", 0, 3) if reply else None
+    answer = Connection(
+        n,
+        fields.integer("mode", 0, 1),
+        fields.optional_integer("state", 0, 255),
+        fields.optional_integer("access", 0, 255),
+    )
+    fields.end()
+    return answer
+
+
+def _notice(line: str, _context: str | None) -> ConnectionNotice:
+    fields = Fields.of(line, "+CSCON")
+    return ConnectionNotice("+CSCON", line, _connection(fields, reply=False))
+
+
+register("+CSCON", _notice)

@@ -1,0 +1,178 @@
+"""Sleep: +CPSMS +CEDRXS +CEDRXP +CEDRXRDP %XMODEMSLEEP %XT3412 %RAI (TS 27.007; facts b)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form
+from at.notices import Notice, register
+from at.records import Record
+from at.timers import active_time_seconds, periodic_tau_ext_seconds
+from at.values import Fields, only_row, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SLEEP_HIGH_MS = 2**63
+_T3412_HIGH_MS = 35_712_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PowerSavingMode(Record):
+    """Answer of +CPSMS?: mode 0 off, 1 on; the requested timers are bits."""
+
+    mode: int
+    requested_periodic_rau: str | None = None
+    requested_gprs_ready_timer: str | None = None
+    requested_periodic_tau: str | None = None
+    requested_active_time: str | None = None
+
+    derived: ClassVar[tuple[str, ...]] = ("requested_periodic_tau_s", "requested_active_time_s")
+
+    @property
+    def requested_periodic_tau_s(self) -> int | None:
+        """The extended T3412 that is asked for, in seconds."""
+        return periodic_tau_ext_seconds(self.requested_periodic_tau)
+
+    @property
+    def requested_active_time_s(self) -> int | None:
+        """The T3324 that is asked for, in seconds."""
+        return active_time_seconds(self.requested_active_time)
+
+
+@dataclass(frozen=True, slots=True)
+class EdrxSetting(Record):
+    """eDRX of one access technology: act_type 4 LTE-M, 5 NB-IoT; the values are 4 bits each."""
+
+    act_type: int
+    requested_edrx_value: str | None = None
+    nw_provided_edrx_value: str | None = None
+    paging_time_window: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EdrxSettings(Record):
+    """Answer of +CEDRXS?."""
+
+    settings: tuple[EdrxSetting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EdrxNotice(Notice):
+    """+CEDRXP (some firmware: +CEDRXS), unasked."""
+
+    value: EdrxSetting
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep(Record):
+    """%XMODEMSLEEP: 1 PSM, 2 RF inactivity, 3 limited service, 4 flight mode, 7 proprietary PSM.
+
+    `time_ms` > 0 while the modem goes to sleep, 0 when it wakes, None when it is not told.
+    """
+
+    type: int
+    time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SleepNotice(Notice):
+    """%XMODEMSLEEP, unasked."""
+
+    value: Sleep
+
+
+@dataclass(frozen=True, slots=True)
+class NextUpdate(Record):
+    """%XT3412: the time to the next tracking area update."""
+
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NextUpdateNotice(Notice):
+    """%XT3412, unasked."""
+
+    value: NextUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPowerSavingMode(Command[PowerSavingMode]):
+    """AT+CPSMS?."""
+
+    name: ClassVar[str] = "+CPSMS"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CPSMS"
+
+    def parse(self, lines: Sequence[str]) -> PowerSavingMode:
+        """Return mode and timers."""
+        fields = only_row(lines, self.name)
+        mode = fields.integer("mode", 0, 2)
+        if fields.left not in {0, 4}:
+            raise fields.fail("the line", f"has {fields.left + 1} fields, not 1 or 5")
+        names = ("periodic_rau", "gprs_ready_timer", "periodic_tau", "active_time")
+        return PowerSavingMode(mode, *(fields.bits(name, 8) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEdrx(Command[EdrxSettings]):
+    """AT+CEDRXS?."""
+
+    name: ClassVar[str] = "+CEDRXS"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CEDRXS"
+
+    def parse(self, lines: Sequence[str]) -> EdrxSettings:
+        """Return a setting for each access technology."""
+        return EdrxSettings(tuple(_edrx(row) for row in rows(lines, self.name)))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEdrxInUse(Command[EdrxSetting]):
+    """AT+CEDRXRDP: what the network gave for the cell in use; act_type 0 means no eDRX."""
+
+    name: ClassVar[str] = "+CEDRXRDP"
+    prefix: ClassVar[str] = "+CEDRXRDP"
+
+    def parse(self, lines: Sequence[str]) -> EdrxSetting:
+        """Return the setting."""
+        return _edrx(only_row(lines, self.name))
+
+
+def _edrx(fields: Fields) -> EdrxSetting:
+    answer = EdrxSetting(
+        fields.integer("act_type", 0, 7),
+        fields.bits("requested_edrx_value", 4),
+        fields.bits("nw_provided_edrx_value", 4),
+        fields.bits("paging_time_window", 4),
+    )
+    fields.end()
+    return answer
+
+
+def _edrx_notice(line: str, _context: str | None) -> EdrxNotice:
+    name = line.partition(":")[0].strip().upper()
+    return EdrxNotice(name, line, _edrx(Fields.of(line, name)))
+
+
+def _sleep(line: str, _context: str | None) -> SleepNotice:
+    fields = Fields.of(line, "%XMODEMSLEEP")
+    value = Sleep(
+        fields.integer("type", 1, 7), fields.optional_integer("time_ms", 0, _SLEEP_HIGH_MS)
+    )
+    fields.end()
+    return SleepNotice("%XMODEMSLEEP", line, value)
+
+
+def _next_update(line: str, _context: str | None) -> NextUpdateNotice:
+    fields = Fields.of(line, "%XT3412")
+    value = NextUpdate(fields.integer("time_ms", 0, _T3412_HIGH_MS))
+    fields.end()
+    return NextUpdateNotice("%XT3412", line, value)
+
+
+register("+CEDRXP", _edrx_notice)
+register("+CEDRXS", _edrx_notice)
+register("%XMODEMSLEEP", _sleep)
+register("%XT3412", _next_update)

@@ -1,0 +1,382 @@
+"""How well the modem hears: +CESQ %CESQ +CSQ %XMONITOR %CONEVAL; units stand beside indices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.levels import is_rsrp, is_rsrq, is_snr, rsrp_to_dbm, rsrq_to_db, snr_to_db
+from at.notices import Notice, register
+from at.records import Record
+from at.timers import active_time_seconds, periodic_tau_ext_seconds, periodic_tau_seconds
+from at.values import Fields, only_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_STATS = frozenset({*range(12), 90})
+_REGISTERED = frozenset({1, 5})
+
+
+@dataclass(frozen=True, slots=True)
+class SignalQuality(Record):
+    """Answer of +CESQ; 99 and 255 mean "not known". `rsrp` and `rsrq` are indices."""
+
+    rxlev: int
+    ber: int
+    rscp: int
+    ecno: int
+    rsrq: int
+    rsrp: int
+
+    derived: ClassVar[tuple[str, ...]] = ("rsrq_db", "rsrp_dbm")
+
+    @property
+    def rsrq_db(self) -> float | None:
+        """RSRQ in dB, None when it is not known."""
+        return rsrq_to_db(self.rsrq)
+
+    @property
+    def rsrp_dbm(self) -> int | None:
+        """RSRP in dBm, None when it is not known."""
+        return rsrp_to_dbm(self.rsrp)
+
+
+@dataclass(frozen=True, slots=True)
+class SignalStrength(Record):
+    """Answer of +CSQ, of modems that have it: 99 means "not known"."""
+
+    rssi: int
+    ber: int
+
+    derived: ClassVar[tuple[str, ...]] = ("rssi_dbm",)
+
+    @property
+    def rssi_dbm(self) -> int | None:
+        """Signal strength in dBm: TS 27.007, clause 8.5."""
+        return 2 * self.rssi - 113 if self.rssi <= 31 else None
+
+
+@dataclass(frozen=True, slots=True)
+class SignalBand(Record):
+    """Notice of %CESQ: the threshold indices are the modem's own and never recomputed."""
+
+    rsrp: int
+    rsrp_threshold_index: int
+    rsrq: int
+    rsrq_threshold_index: int
+
+    derived: ClassVar[tuple[str, ...]] = ("rsrp_dbm", "rsrq_db")
+
+    @property
+    def rsrp_dbm(self) -> int | None:
+        """RSRP in dBm, None when it is not known."""
+        return rsrp_to_dbm(self.rsrp)
+
+    @property
+    def rsrq_db(self) -> float | None:
+        """RSRQ in dB, None when it is not known."""
+        return rsrq_to_db(self.rsrq)
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor(Record):
+    """Answer of %XMONITOR: beyond `reg_status` all is None while not registered."""
+
+    reg_status: int
+    full_name: str | None = None
+    short_name: str | None = None
+    plmn: str | None = None
+    tac: str | None = None
+    act: int | None = None
+    band: int | None = None
+    cell_id: str | None = None
+    phys_cell_id: int | None = None
+    earfcn: int | None = None
+    rsrp: int | None = None
+    snr: int | None = None
+    nw_provided_edrx_value: str | None = None
+    active_time: str | None = None
+    periodic_tau_ext: str | None = None
+    periodic_tau: str | None = None
+
+    derived: ClassVar[tuple[str, ...]] = (
+        "rsrp_dbm",
+        "snr_db",
+        "active_time_s",
+        "periodic_tau_ext_s",
+        "periodic_tau_s",
+    )
+
+    @property
+    def rsrp_dbm(self) -> int | None:
+        """RSRP in dBm."""
+        return rsrp_to_dbm(self.rsrp)
+
+    @property
+    def snr_db(self) -> int | None:
+        """Signal-to-noise ratio in dB."""
+        return snr_to_db(self.snr)
+
+    @property
+    def active_time_s(self) -> int | None:
+        """T3324 in seconds."""
+        return active_time_seconds(self.active_time)
+
+    @property
+    def periodic_tau_ext_s(self) -> int | None:
+        """T3412 (extended) in seconds."""
+        return periodic_tau_ext_seconds(self.periodic_tau_ext)
+
+    @property
+    def periodic_tau_s(self) -> int | None:
+        """T3412 (legacy) in seconds."""
+        return periodic_tau_seconds(self.periodic_tau)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionEvaluation(Record):
+    """Answer of %CONEVAL: result 0 ok, 1 no cell, 2 no UICC ... 7 unspecified (facts b)."""
+
+    result: int
+    rrc_state: int | None = None
+    energy_estimate: int | None = None
+    rsrp: int | None = None
+    rsrq: int | None = None
+    snr: int | None = None
+    cell_id: str | None = None
+    plmn: str | None = None
+    phys_cell_id: int | None = None
+    earfcn: int | None = None
+    band: int | None = None
+    tau_triggered: int | None = None
+    ce_level: int | None = None
+    tx_power: int | None = None
+    tx_repetitions: int | None = None
+    rx_repetitions: int | None = None
+    dl_pathloss: int | None = None
+
+    derived: ClassVar[tuple[str, ...]] = ("rsrp_dbm", "rsrq_db", "snr_db")
+
+    @property
+    def rsrp_dbm(self) -> int | None:
+        """RSRP in dBm."""
+        return rsrp_to_dbm(self.rsrp)
+
+    @property
+    def rsrq_db(self) -> float | None:
+        """RSRQ in dB."""
+        return rsrq_to_db(self.rsrq)
+
+    @property
+    def snr_db(self) -> int | None:
+        """Signal-to-noise ratio in dB."""
+        return snr_to_db(self.snr)
+
+
+@dataclass(frozen=True, slots=True)
+class SignalBandNotice(Notice):
+    """%CESQ, unasked."""
+
+    value: SignalBand
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSignalQuality(Command[SignalQuality]):
+    """AT+CESQ, TS 27.007 clause 8.69."""
+
+    name: ClassVar[str] = "+CESQ"
+    prefix: ClassVar[str] = "+CESQ"
+
+    def parse(self, lines: Sequence[str]) -> SignalQuality:
+        """Return the six fields."""
+        fields = only_row(lines, self.name)
+        answer = SignalQuality(
+            rxlev=fields.integer("rxlev", 0, 99),
+            ber=fields.integer("ber", 0, 99),
+            rscp=fields.integer("rscp", 0, 255),
+            ecno=fields.integer("ecno", 0, 255),
+            rsrq=_rsrq(fields),
+            rsrp=_rsrp(fields),
+        )
+        if fields.left == 3:  # 5G modems add ss_rsrq, ss_rsrp and ss_sinr
+            for name in ("ss_rsrq", "ss_rsrp", "ss_sinr"):
+                fields.integer(name, 0, 255)
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSignalStrength(Command[SignalStrength]):
+    """AT+CSQ, TS 27.007 clause 8.5."""
+
+    name: ClassVar[str] = "+CSQ"
+    prefix: ClassVar[str] = "+CSQ"
+
+    def parse(self, lines: Sequence[str]) -> SignalStrength:
+        """Return strength and bit error rate."""
+        fields = only_row(lines, self.name)
+        # 100-199 are the indices of TD-SCDMA and LTE modems.
+        answer = SignalStrength(fields.integer("rssi", 0, 199), fields.integer("ber", 0, 99))
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class SetSignalNotices(Command[None]):
+    """AT%CESQ=<0|1>: a subscription; it answers nothing but OK."""
+
+    n: int = 1
+
+    name: ClassVar[str] = "%CESQ"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return the switch."""
+        return (self.n,)
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMonitor(Command[Monitor]):
+    """AT%XMONITOR: the serving cell."""
+
+    name: ClassVar[str] = "%XMONITOR"
+    prefix: ClassVar[str] = "%XMONITOR"
+
+    def parse(self, lines: Sequence[str]) -> Monitor:
+        """Return what is known of the serving cell."""
+        fields = only_row(lines, self.name)
+        status = fields.integer("reg_status")
+        if status not in _STATS:
+            raise fields.fail("reg_status", f"is {status}, which is no registration state")
+        fields_left = fields.left
+        if fields_left == 0:
+            return Monitor(status)
+        if fields_left not in {14, 15}:  # firmware before 1.2 has no Periodic-TAU
+            raise fields.fail("the line", f"has {fields_left + 1} fields, not 1, 15 or 16")
+        answer = Monitor(
+            reg_status=status,
+            full_name=fields.optional_quoted("full_name"),
+            short_name=fields.optional_quoted("short_name"),
+            plmn=optional_plmn(fields),
+            tac=fields.optional_hexadecimal("tac", 4),
+            act=fields.optional_integer("act", 0, 99),
+            band=fields.optional_integer("band", 0, 255),
+            cell_id=fields.optional_hexadecimal("cell_id", 8),
+            phys_cell_id=fields.optional_integer("phys_cell_id", 0, 503),
+            earfcn=fields.optional_integer("earfcn", 0, 2**31 - 1),
+            rsrp=_optional_rsrp(fields),
+            snr=_optional_snr(fields),
+            nw_provided_edrx_value=fields.bits("nw_provided_edrx_value", 4),
+            active_time=fields.bits("active_time", 8),
+            periodic_tau_ext=fields.bits("periodic_tau_ext", 8),
+            periodic_tau=fields.bits("periodic_tau", 8),
+        )
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateConnection(Command[ConnectionEvaluation]):
+    """AT%CONEVAL: what a transmission would cost now. It may use the radio for seconds."""
+
+    name: ClassVar[str] = "%CONEVAL"
+    prefix: ClassVar[str] = "%CONEVAL"
+    timeout_s: ClassVar[float] = 60.0
+
+    def parse(self, lines: Sequence[str]) -> ConnectionEvaluation:
+        """Return the evaluation; beyond `result` all is None unless it is 0."""
+        fields = only_row(lines, self.name)
+        result = fields.integer("result", 0, 7)
+        if fields.left == 0:
+            return ConnectionEvaluation(result)
+        if fields.left != 16:
+            raise fields.fail("the line", f"has {fields.left + 1} fields, not 1 or 17")
+        answer = ConnectionEvaluation(
+            result=result,
+            rrc_state=fields.integer("rrc_state", 0, 1),
+            energy_estimate=fields.integer("energy_estimate", 0, 255),
+            rsrp=_rsrp(fields),
+            rsrq=_rsrq(fields),
+            snr=_optional_snr(fields),
+            cell_id=fields.hexadecimal("cell_id", 8),
+            plmn=plmn(fields),
+            phys_cell_id=fields.integer("phys_cell_id", 0, 503),
+            earfcn=fields.integer("earfcn", 0, 2**31 - 1),
+            band=fields.integer("band", 0, 255),
+            tau_triggered=fields.integer("tau_triggered", 0, 255),
+            ce_level=fields.integer("ce_level", 0, 255),
+            tx_power=fields.integer("tx_power"),
+            tx_repetitions=fields.integer("tx_repetitions"),
+            rx_repetitions=fields.integer("rx_repetitions"),
+            dl_pathloss=fields.integer("dl_pathloss"),
+        )
+        fields.end()
+        return answer
+
+
+def plmn(fields: Fields) -> str:
+    """Take MCC and MNC: 5 or 6 digits, as text, for zeros in front of an MNC matter."""
+    code = optional_plmn(fields)
+    if code is None:
+        raise fields.fail("plmn", "is missing")
+    return code
+
+
+def optional_plmn(fields: Fields) -> str | None:
+    """Take MCC and MNC, None where they are absent or "" in quotes."""
+    code = fields.optional_quoted("plmn")
+    if not code:
+        return None
+    if len(code) not in {5, 6} or not (code.isascii() and code.isdecimal()):
+        raise fields.fail("plmn", "is not 5 or 6 digits")
+    return code
+
+
+def _rsrp(fields: Fields) -> int:
+    index = fields.integer("rsrp")
+    if not is_rsrp(index):
+        raise fields.fail("rsrp", f"is {index}, not in -17..97 and not 255")
+    return index
+
+
+def _rsrq(fields: Fields) -> int:
+    index = fields.integer("rsrq")
+    if not is_rsrq(index):
+        raise fields.fail("rsrq", f"is {index}, not in -30..46 and not 255")
+    return index
+
+
+def _optional_rsrp(fields: Fields) -> int | None:
+    if fields.peek().absent:
+        fields.take()
+        return None
+    return _rsrp(fields)
+
+
+def _optional_snr(fields: Fields) -> int | None:
+    index = fields.optional_integer("snr")
+    if index is None:
+        return None
+    if not is_snr(index):
+        raise fields.fail("snr", f"is {index}, not in 0..49 and not 127")
+    return index
+
+
+def _signal_band(line: str, _context: str | None) -> SignalBandNotice:
+    fields = Fields.of(line, "%CESQ")
+    value = SignalBand(
+        rsrp=_rsrp(fields),
+        rsrp_threshold_index=fields.integer("rsrp_threshold_index", 0, 255),
+        rsrq=_rsrq(fields),
+        rsrq_threshold_index=fields.integer("rsrq_threshold_index", 0, 255),
+    )
+    fields.end()
+    return SignalBandNotice("%CESQ", line, value)
+
+
+register("%CESQ", _signal_band)

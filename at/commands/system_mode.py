@@ -1,0 +1,167 @@
+"""Which radios run and where: %XSYSTEMMODE %XCBAND %XCONNSTAT %XDATAPRFL (facts b)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.records import Record
+from at.values import Fields, only_row, single_line, split
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMode(Record):
+    """%XSYSTEMMODE: flags 0/1; preference 0 automatic, 1 LTE-M, 2 NB-IoT, 3 and 4 network first."""
+
+    lte_m: int
+    nb_iot: int
+    gnss: int
+    preference: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentBand(Record):
+    """Answer of %XCBAND; 0 while no band is in use."""
+
+    band: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bands(Record):
+    """Answer of %XCBAND=?."""
+
+    bands: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStatistics(Record):
+    """Answer of %XCONNSTAT?: messages, then kilobytes, then packet sizes in bytes."""
+
+    sms_tx: int
+    sms_rx: int
+    data_tx: int
+    data_rx: int
+    packet_max: int
+    packet_average: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataProfile(Record):
+    """Answer of %XDATAPRFL?."""
+
+    profile: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetSystemMode(Command[None]):
+    """AT%XSYSTEMMODE=: only in functional mode 0 or 4."""
+
+    lte_m: int
+    nb_iot: int
+    gnss: int
+    preference: int = 0
+
+    name: ClassVar[str] = "%XSYSTEMMODE"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return flags and preference."""
+        return self.lte_m, self.nb_iot, self.gnss, self.preference
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSystemMode(Command[SystemMode]):
+    """AT%XSYSTEMMODE?."""
+
+    name: ClassVar[str] = "%XSYSTEMMODE"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "%XSYSTEMMODE"
+
+    def parse(self, lines: Sequence[str]) -> SystemMode:
+        """Return the system mode."""
+        fields = only_row(lines, self.name)
+        answer = SystemMode(
+            fields.integer("lte_m", 0, 1),
+            fields.integer("nb_iot", 0, 1),
+            fields.integer("gnss", 0, 1),
+            fields.optional_integer("preference", 0, 4),
+        )
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBand(Command[CurrentBand]):
+    """AT%XCBAND."""
+
+    name: ClassVar[str] = "%XCBAND"
+    prefix: ClassVar[str] = "%XCBAND"
+
+    def parse(self, lines: Sequence[str]) -> CurrentBand:
+        """Return the band in use."""
+        fields = only_row(lines, self.name)
+        answer = CurrentBand(fields.integer("band", 0, 255))
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class TestBand(Command[Bands]):
+    """AT%XCBAND=?."""
+
+    __test__: ClassVar[bool] = False  # pytest takes a class of this name for a test
+
+    name: ClassVar[str] = "%XCBAND"
+    form: ClassVar[Form] = Form.TEST
+    prefix: ClassVar[str] = "%XCBAND"
+
+    def parse(self, lines: Sequence[str]) -> Bands:
+        """Return the bands that the modem has."""
+        fields = only_row(lines, self.name)
+        answer = Bands(fields.integers("bands"))
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReadConnectionStatistics(Command[ConnectionStatistics]):
+    """AT%XCONNSTAT?."""
+
+    name: ClassVar[str] = "%XCONNSTAT"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "%XCONNSTAT"
+
+    def parse(self, lines: Sequence[str]) -> ConnectionStatistics:
+        """Return the counters; some firmware writes "=" for the colon."""
+        line = single_line(lines, self.name)
+        if line.startswith(f"{self.name}="):
+            fields = Fields(split(line.partition("=")[2]), self.name)
+        else:
+            fields = Fields.of(line, self.name)
+        names = ("sms_tx", "sms_rx", "data_tx", "data_rx", "packet_max", "packet_average")
+        answer = ConnectionStatistics(*(fields.integer(name, 0, 2**63) for name in names))
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDataProfile(Command[DataProfile]):
+    """AT%XDATAPRFL?."""
+
+    name: ClassVar[str] = "%XDATAPRFL"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "%XDATAPRFL"
+
+    def parse(self, lines: Sequence[str]) -> DataProfile:
+        """Return the profile."""
+        fields = only_row(lines, self.name)
+        answer = DataProfile(fields.integer("profile", 0, 4))
+        fields.end()
+        return answer

@@ -1,0 +1,130 @@
+"""A companion that scans Wi-Fi: ESP-AT's +CWMODE and +CWLAP (facts b)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.errors import ParseError
+from at.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from at.values import Value
+
+# From both ends: an SSID may hold commas, quotes, parentheses and any bytes.
+_HEAD = re.compile(r"\+CWLAP:\s?\((?:(?P<ecn>[0-9]{1,2})(?:,|(?=\))))?", re.ASCII)
+_TAIL = re.compile(
+    r"(?:^|,)(?P<rssi>-?[0-9]{1,3}),\"(?P<mac>[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5})\""
+    r"(?:,(?P<rest>-?[0-9]+(?:,-?[0-9]+)*))?$",
+    re.ASCII,
+)
+_REST = ("channel", "freq_offset", "freqcal_val", "pairwise", "group", "bgn", "wps")
+_CHANNEL_HIGH = 196
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPoint(Record):
+    """One access point; `rssi` is in dBm, and what the firmware did not print is None."""
+
+    ecn: int | None
+    ssid: str | None
+    rssi: int
+    mac: str
+    channel: int | None = None
+    freq_offset: int | None = None
+    freqcal_val: int | None = None
+    pairwise: int | None = None
+    group: int | None = None
+    bgn: int | None = None
+    wps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPoints(Record):
+    """Answer of +CWLAP."""
+
+    networks: tuple[AccessPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetWifiMode(Command[None]):
+    """AT+CWMODE=1: a station, which may scan."""
+
+    mode: int = 1
+
+    name: ClassVar[str] = "+CWMODE"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return the mode."""
+        return (self.mode,)
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanAccessPoints(Command[AccessPoints]):
+    """AT+CWLAP: an active scan of all channels takes about 2 s, a passive one 6 s and more."""
+
+    name: ClassVar[str] = "+CWLAP"
+    prefix: ClassVar[str] = "+CWLAP"
+    timeout_s: ClassVar[float] = 30.0
+
+    def parse(self, lines: Sequence[str]) -> AccessPoints:
+        """Return the access points."""
+        return AccessPoints(tuple(read_access_point(line) for line in lines if line.strip()))
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOneAccessPoint(ScanAccessPoints):
+    """AT+CWLAP=<filters>: by SSID, MAC, channel."""
+
+    ssid: str | None = None
+    mac: str | None = None
+    channel: int | None = None
+
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return the filters."""
+        return self.ssid, self.mac, self.channel
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Take any filter."""
+        del arguments
+        return cls()
+
+
+def read_access_point(line: str) -> AccessPoint:
+    """Return the access point of a +CWLAP line. Raises ParseError."""
+    head = _HEAD.match(line)
+    text = line.rstrip()
+    if head is None or not text.endswith(")"):
+        raise ParseError("+CWLAP: the line is not one access point in parentheses")
+    middle = text[head.end() : -1]
+    tail = _TAIL.search(middle)
+    if tail is None:
+        raise ParseError("+CWLAP: the line ends in no level and no address")
+    ssid = middle[: tail.start()]
+    if ssid and (len(ssid) < 2 or ssid[0] != '"' or ssid[-1] != '"'):
+        raise ParseError("+CWLAP: the name is not in quotes")
+    rssi = int(tail["rssi"])
+    if not -128 <= rssi <= 0:
+        raise ParseError(f"+CWLAP: a level of {rssi} dBm is none")
+    rest = [int(number) for number in (tail["rest"] or "").split(",") if number]
+    if len(rest) > len(_REST) or (rest and not 0 <= rest[0] <= _CHANNEL_HIGH):
+        raise ParseError("+CWLAP: what follows the address is not what follows one")
+    return AccessPoint(
+        ecn=int(head["ecn"]) if head["ecn"] else None,
+        ssid=ssid[1:-1] if ssid else None,
+        rssi=rssi,
+        mac=tail["mac"].lower(),
+        **dict(zip(_REST, rest, strict=False)),
+    )

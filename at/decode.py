@@ -1,0 +1,145 @@
+"""Captured bytes of a modem to plain JSON objects, one per thing on the line. Pure.
+
+The shape is fixed (docs: `cellagent modem decode`): answer, notice, log, unknown, echo, prompt. A
+line that breaks its grammar has `error` set and `value` None, never half a record.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from at import notices
+from at.command import read_command
+from at.commands.catalog import command_of, readers_of
+from at.errors import AtError
+from at.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Unknown
+from at.framing import Data, Log, Overlong, Prompt
+from at.ownership import owner_of
+from at.records import as_json
+from at.values import line_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from at.exchange import Item
+
+_FAILURES = {"ERROR", "+CME ERROR", "+CMS ERROR"}
+
+
+class Decoder:
+    """Turns captured bytes into objects as they are complete; `finish()` ends the input.
+
+    `command` is the command that was sent, as far as anybody knows: it settles which lines are
+    its answer, and how notices of its name are to be read. An echo in the input settles it, too.
+    """
+
+    def __init__(self, command: str | None = None) -> None:
+        self._given = command
+        self._exchange = Exchange(offline=True)
+        self._echoed = False
+        self._expect()
+
+    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """Yield what `data` completes, in order."""
+        yield from self._objects(self._exchange.feed(data))
+
+    def finish(self) -> Iterator[dict[str, Any]]:
+        """Yield what the end of the input completes: the last line, the answer in progress."""
+        yield from self._objects(self._exchange.finish())
+
+    def _expect(self) -> None:
+        if self._given is not None:
+            self._exchange.start(self._given, owner_of(self._given))
+
+    def _objects(self, items: Iterable[Item]) -> Iterator[dict[str, Any]]:
+        for item in items:
+            empty = isinstance(item, Answer) and not item.lines and item.final is None
+            if not (empty and not self._echoed):  # nothing came of a command that we only heard of
+                yield self._object(item)
+            self._echoed = isinstance(item, Echo) or (self._echoed and not isinstance(item, Answer))
+
+    def _object(self, item: Item) -> dict[str, Any]:
+        match item:
+            case Answer():
+                return self._answer(item)
+            case NoticeLine():
+                return self._notice(item)
+            case Echo():
+                return {"type": "echo", "line": item.text}
+            case Log():
+                return {"type": "log", "line": item.text}
+            case Prompt():
+                return {"type": "prompt", "line": item.text}
+            case Restart():
+                return {
+                    "type": "notice",
+                    "name": item.text,
+                    "line": item.text,
+                    "value": None,
+                    "error": None,
+                }
+            case Unknown():
+                return {"type": "unknown", "line": item.text}
+            case Overlong():
+                return {"type": "unknown", "line": item.head}
+            case Data():
+                return {"type": "unknown", "line": item.data.decode("utf-8", "backslashreplace")}
+
+    def _answer(self, answer: Answer) -> dict[str, Any]:
+        command = answer.command or self._given_again(answer)
+        value, error = answer_value(answer, command)
+        found: dict[str, Any] = {
+            "type": "answer",
+            "command": command,
+            "final": answer.final,
+            "code": answer.code,
+            "lines": list(answer.lines),
+            "value": value,
+            "error": error,
+        }
+        if answer.text:
+            found["text"] = answer.text
+        return found
+
+    def _given_again(self, answer: Answer) -> str | None:
+        """Return the given command if this is one more answer to it."""
+        parts = read_command(self._given) if self._given is not None else None
+        names = {line_name(line) for line in answer.lines}
+        return self._given if parts is not None and names == {parts.name} else None
+
+    def _notice(self, item: NoticeLine) -> dict[str, Any]:
+        context = item.context
+        if context is None and self._given is not None:
+            parts = read_command(self._given)
+            context = self._given if parts is not None and parts.name == item.name else None
+        notice = notices.parse(item.name, item.line, context)
+        malformed = isinstance(notice, notices.Malformed)
+        return {
+            "type": "notice",
+            "name": item.name,
+            "line": item.line,
+            "value": None if malformed else as_json(getattr(notice, "value", None)),
+            "error": notice.error if isinstance(notice, notices.Malformed) else None,
+        }
+
+
+def answer_value(answer: Answer, command: str | None) -> tuple[Any, str | None]:
+    """Return the value of an answer's lines, and what is wrong with them; both None if unread."""
+    if not answer.lines and (answer.final != "OK" or command is None):
+        return None, None
+    if answer.final in _FAILURES:
+        return None, None
+    typed = command_of(command) if command is not None else None
+    if typed is not None:
+        readers = [typed]
+    elif command is None and answer.lines:
+        readers = readers_of(line_name(answer.lines[0]))
+    else:
+        return None, None
+    first_error: str | None = None
+    for reader in readers:
+        try:
+            return as_json(reader.parse(answer.lines)), None
+        except AtError as wrong:
+            first_error = first_error or str(wrong)
+    return None, first_error

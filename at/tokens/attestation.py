@@ -1,0 +1,203 @@
+"""The answers of %KEYGEN and %ATTESTTOKEN, "B.C": a body and the COSE message about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from at.errors import ParseError
+from at.records import Record
+from at.tokens.base64url import decode
+from at.tokens.cose import SIGNERS, Sign1, load, load_described, read_sign1
+from at.tokens.csr import KeyBody, read_key_body
+from at.tokens.keys import key_id
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+
+_LONGEST = 16384
+_NO_KEY = "not verified, because the device's identity key is not known here"
+_NO_SIGNATURE = "not verified, because the modem sent no signature"
+_WRONG_KEY = "the signature is not by the given key"
+DEVICE_TYPES = {
+    1: "nRF9160 SIAA",
+    2: "nRF9160 SIBA",
+    3: "nRF9160",
+    4: "nRF9161 LACA",
+    5: "nRF9131 LACA",
+    6: "nRF9151 LACA",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Signed(Record):
+    """What both have in common. `verified` None: it was not tried, and `reason` says why."""
+
+    device_uuid: str | None
+    nonce: str | None
+    message_id: int | None
+    signer: int | None = None
+    verified: bool | None = None
+    reason: str = _NO_SIGNATURE
+    body: bytes = field(default=b"", repr=False, compare=False)
+    sign1: Sign1 | None = field(default=None, repr=False, compare=False)
+
+    hidden: ClassVar[frozenset[str]] = frozenset({"body", "sign1"})
+
+    @property
+    def signer_name(self) -> str | None:
+        """Whose key signed it, as far as the message says."""
+        return None if self.signer is None else SIGNERS.get(self.signer, f"key {self.signer}")
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedKey(Signed):
+    """Answer of %KEYGEN. `sha256` is the digest that the modem signed; of the body as it came.
+
+    `digest_matches` and `self_signed` need no foreign key: they are always checked.
+    """
+
+    sec_tag: int | None = None
+    sha256: str | None = None
+    digest_matches: bool | None = None
+    body_type: str = "csr"
+    subject: str | None = None
+    common_name: str | None = None
+    self_signed: bool | None = None
+    key_id: str = ""
+    public_key_pem: str = ""
+    csr_pem: str | None = None
+
+    derived: ClassVar[tuple[str, ...]] = ("signer_name",)
+
+
+@dataclass(frozen=True, slots=True)
+class AttestationToken(Signed):
+    """Answer of %ATTESTTOKEN."""
+
+    device_type: int | None = None
+    modem_uuid: str | None = None
+
+    derived: ClassVar[tuple[str, ...]] = ("device_type_name", "signer_name")
+
+    @property
+    def device_type_name(self) -> str | None:
+        """The kit's chip by its number; None for one that nobody told us of."""
+        return DEVICE_TYPES.get(self.device_type) if self.device_type is not None else None
+
+
+def read_generated_key(text: str) -> GeneratedKey:
+    """Return the decoded answer of %KEYGEN. Raises ParseError.
+
+    A wrong digest or self-signature is told in the value: it is the caller's to judge.
+    """
+    body, sign1 = _parts(text, "%KEYGEN")
+    found = read_key_body(body)
+    common: dict[str, Any] = {
+        "body": body,
+        "body_type": found.kind,
+        "subject": found.subject,
+        "common_name": found.common_name,
+        "self_signed": found.self_signed,
+        "key_id": key_id(found.key),
+        "public_key_pem": found.public_key_pem,
+        "csr_pem": found.pem if found.kind == "csr" else None,
+    }
+    if sign1 is None:
+        return GeneratedKey(None, None, None, **common)
+    if sign1.payload is None:
+        raise ParseError("%KEYGEN: the COSE message carries no payload")
+    items = load_described(sign1.payload, "%KEYGEN: the payload", 5)
+    digest = _bytes(items[3], 32, "%KEYGEN: the digest")
+    return GeneratedKey(
+        device_uuid=_uuid(items[1], "%KEYGEN: the device's UUID"),
+        nonce=_bytes(items[4], 16, "%KEYGEN: the nonce").hex(),
+        message_id=_number(items[0], "%KEYGEN: the message id"),
+        signer=sign1.signer,
+        reason=_NO_KEY,
+        sign1=sign1,
+        sec_tag=_sec_tag(items[2]),
+        sha256=digest.hex(),
+        digest_matches=digest == sha256(body).digest(),
+        **common,
+    )
+
+
+def read_attestation(text: str) -> AttestationToken:
+    """Return the decoded answer of %ATTESTTOKEN. Raises ParseError."""
+    body, sign1 = _parts(text, "%ATTESTTOKEN")
+    items = load_described(body, "%ATTESTTOKEN: the message", 5)
+    if sign1 is not None and sign1.payload is not None:
+        raise ParseError("%ATTESTTOKEN: the COSE message carries a payload of its own")
+    return AttestationToken(
+        device_uuid=_uuid(items[1], "%ATTESTTOKEN: the device's UUID"),
+        nonce=_bytes(items[4], 16, "%ATTESTTOKEN: the nonce").hex(),
+        message_id=_number(items[0], "%ATTESTTOKEN: the message type"),
+        signer=None if sign1 is None else sign1.signer,
+        reason=_NO_SIGNATURE if sign1 is None else _NO_KEY,
+        body=body,
+        sign1=sign1,
+        device_type=_number(items[2], "%ATTESTTOKEN: the device type"),
+        modem_uuid=_uuid(items[3], "%ATTESTTOKEN: the modem's UUID"),
+    )
+
+
+def verified_key(answer: GeneratedKey, key: EllipticCurvePublicKey) -> GeneratedKey:
+    """Return the answer with its signature checked against the identity key of the device.
+
+    Devices differ in what they sign beside the payload: the body, or nothing; both are tried.
+    """
+    if answer.sign1 is None:
+        return answer
+    right = answer.sign1.signed_by(key, answer.body, b"") and answer.digest_matches is True
+    return replace(answer, verified=right, reason="" if right else _WRONG_KEY)
+
+
+def verified_attestation(answer: AttestationToken, key: EllipticCurvePublicKey) -> AttestationToken:
+    """Return the token with its signature checked against the identity key of the device."""
+    if answer.sign1 is None:
+        return answer
+    right = answer.sign1.signed_by(key, answer.body)
+    return replace(answer, verified=right, reason="" if right else _WRONG_KEY)
+
+
+def key_body(answer: GeneratedKey) -> KeyBody:
+    """Return the request or the key of an answer, with the bytes as they came."""
+    return read_key_body(answer.body)
+
+
+def _parts(text: str, name: str) -> tuple[bytes, Sign1 | None]:
+    if len(text) > _LONGEST:
+        raise ParseError(f"{name}: the answer is longer than {_LONGEST} characters")
+    first, dot, second = text.partition(".")
+    body = decode(first, f"{name}: the body")
+    if not body:
+        raise ParseError(f"{name}: the body is empty")
+    if dot and not second:
+        raise ParseError(f"{name}: nothing follows the dot")
+    sign1 = read_sign1(decode(second, f"{name}: the COSE message")) if dot else None
+    return body, sign1
+
+
+def _sec_tag(item: object) -> int:
+    number = load(item, "%KEYGEN: the tag") if isinstance(item, bytes) else item
+    number = _number(number, "%KEYGEN: the tag")
+    return number + 2**32 if number < 0 else number  # a tag above 2^31, signed by the modem
+
+
+def _number(item: object, what: str) -> int:
+    if not isinstance(item, int) or isinstance(item, bool):
+        raise ParseError(f"{what} is no number")
+    return item
+
+
+def _bytes(item: object, size: int, what: str) -> bytes:
+    if not isinstance(item, bytes) or len(item) != size:
+        raise ParseError(f"{what} has not {size} bytes")
+    return item
+
+
+def _uuid(item: object, what: str) -> str:
+    return str(UUID(bytes=_bytes(item, 16, what)))

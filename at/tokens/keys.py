@@ -1,0 +1,69 @@
+"""Public keys: from what a modem gives, and signatures by them. Foreign errors end here."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from at.errors import ParseError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+
+_HALF = 32
+
+
+def load_public_key(data: bytes) -> EllipticCurvePublicKey:
+    """Return the P-256 key of a SubjectPublicKeyInfo, in DER or PEM. Raises ParseError."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+
+    try:
+        if b"-----BEGIN" in data:
+            key = serialization.load_pem_public_key(data)
+        else:
+            key = serialization.load_der_public_key(data)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as wrong:
+        raise ParseError("the public key cannot be read") from wrong
+    if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
+        raise ParseError("the public key is not on the curve P-256")
+    return key
+
+
+def key_der(key: EllipticCurvePublicKey) -> bytes:
+    """Return a key as SubjectPublicKeyInfo in DER."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def key_pem(key: EllipticCurvePublicKey) -> str:
+    """Return a key as SubjectPublicKeyInfo in PEM."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def key_id(key: EllipticCurvePublicKey) -> str:
+    """Return what a modem writes as `kid`: hex SHA-256 of the key in DER."""
+    return sha256(key_der(key)).hexdigest()
+
+
+def verify_raw(key: EllipticCurvePublicKey, signature: bytes, data: bytes) -> bool:
+    """Tell whether `signature`, 64 bytes r and s, is by `key` over SHA-256 of `data`."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+    from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    if len(signature) != 2 * _HALF:
+        return False
+    r, s = (int.from_bytes(half) for half in (signature[:_HALF], signature[_HALF:]))
+    if not r or not s:
+        return False
+    try:
+        key.verify(encode_dss_signature(r, s), data, ECDSA(SHA256()))
+    except InvalidSignature:
+        return False
+    return True
