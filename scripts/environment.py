@@ -54,6 +54,14 @@ def run(arguments: list[str | Path], **environment: str) -> int:
     ).returncode
 
 
+def enter(lock: Path) -> None:
+    """Go on in the interpreter of `.venv`, unless it runs already."""
+    ensure(lock)
+    if Path(sys.prefix).resolve() != VENV.resolve():
+        os.chdir(ROOT)
+        os.execv(python(), [str(python()), *sys.argv])  # noqa: S606 - that is the point
+
+
 def _digest(lock: Path) -> str:
     return hashlib.sha256(lock.read_bytes()).hexdigest()
 

@@ -1,0 +1,117 @@
+"""A flood of 60-byte notices at 1 Mbaud, and what more kinds of notices cost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import TYPE_CHECKING
+
+from measure import Row
+from pty_modem import ANSWERS, serving
+
+from at import notices
+from at.modem import Modem, open_modem
+from at.transport.memory import MemoryTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAME = "driver-notices"
+BYTES_PER_S = 100_000  # 1 Mbaud, 8N1
+LINE = b'%NCELLMEAS: 0,"00011B07","26295","00B7",10512,9034,2300,\r\n'
+LINE = LINE[:-2].ljust(58, b"1") + b"\r\n"
+CPU_RATIO, KINDS_RATIO = 1 / 12, 1.2
+
+
+def flood(count: int):
+    """Return a far end that sends `count` notices at line speed, a USB frame's worth at a time."""
+
+    def work(master: int) -> None:
+        buffer = b""
+        while b"GO" not in buffer:
+            buffer += os.read(master, 4096)
+            if b"CMEE?" in buffer:
+                os.write(master, ANSWERS[b"AT+CMEE?"])
+                buffer = b""
+        data, sent, started, tick = LINE * count, 0, time.perf_counter(), 0
+        while sent < len(data):
+            tick += 1
+            due = min(len(data), BYTES_PER_S * tick // 500)
+            while sent < due:
+                sent += os.write(master, data[sent:due])
+            if (left := started + tick / 500 - time.perf_counter()) > 0:
+                time.sleep(left)
+        os.write(master, b"\r\nOK\r\n")
+        os.read(master, 1)
+
+    return work
+
+
+def run(smoke: bool) -> Iterator[Row]:
+    count = BYTES_PER_S // 60 * (1 if smoke else 5)
+    with serving(flood(count), modem_cpu=1) as path:
+        control = readline(path, count)
+    with serving(flood(count), modem_cpu=1) as path:
+        cpu, lost = asyncio.run(driver(path, count))
+    shown = f"pyserial readline {control:.2f} s for {count} lines"
+    yield Row("notices lost at 1 Mbaud", lost, "lines", 0)
+    yield Row("CPU of the driver at 1 Mbaud", cpu, "s", control * CPU_RATIO, shown)
+    one = dispatch(1, smoke)
+    many = dispatch(200, smoke)
+    yield Row(
+        "a notice among 200 kinds",
+        many,
+        "us",
+        one * KINDS_RATIO,
+        f"{one:.2f} us where there is 1 kind",
+    )
+
+
+def readline(path: str, count: int) -> float:
+    import serial
+
+    with serial.Serial(path, 115200, timeout=5) as port:
+        port.write(b"GO\r")
+        started = time.process_time()
+        for _ in range(count):
+            port.readline()
+        return time.process_time() - started
+
+
+async def driver(path: str, count: int) -> tuple[float, int]:
+    async with open_modem(path) as modem:
+        with modem.notices("%NCELLMEAS", limit=count) as stream:
+            started = time.process_time()
+            await modem.execute("ATGO", timeout_s=60)
+            got = 0
+            while stream.queue:
+                await anext(stream)
+                got += 1
+            cpu = time.process_time() - started
+        modem._cmee_before = None  # its far end is no modem any more
+        return cpu, count - got + stream.dropped
+
+
+def dispatch(kinds: int, smoke: bool) -> float:
+    """Return microseconds for one notice where `kinds` kinds are registered and subscribed."""
+    rounds = 20 if smoke else 200
+    before = dict(notices._parsers)
+    for number in range(kinds):
+        name = "%NCELLMEAS" if number == 0 else f"%KIND{number}"
+        notices.register(name, lambda line, _context, name=name: notices.Notice(name, line))
+    modem = Modem(MemoryTransport())
+    try:
+        names = [name for name in notices._parsers if name not in before or name == "%NCELLMEAS"]
+        with_all = [modem.notices(name, limit=16) for name in names]
+        data = LINE * 50
+        best = float("inf")
+        for _ in range(rounds):
+            started = time.perf_counter()
+            modem._link.data_received(data)
+            best = min(best, time.perf_counter() - started)
+        assert len(with_all) == kinds
+        return best / 50 * 1e6
+    finally:
+        notices._parsers.clear()
+        notices._parsers.update(before)

@@ -1,0 +1,117 @@
+"""What the driver adds to a raw round trip on a PTY, beside what pyserial adds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from measure import Row, median_us
+from pty_modem import serving
+
+from at.command import Command
+from at.modem import open_modem
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+NAME = "driver-round-trip"
+PASS_THROUGH_US, TYPED_US = 15.0, 35.0
+ONE, READ = b"AT\r", b"AT+CFUN?\r"
+
+
+@dataclass(frozen=True, slots=True)
+class Mode(Command[int]):
+    prefix: ClassVar[str] = "+CFUN"
+
+    def encode(self) -> str:
+        return "AT+CFUN?"
+
+    def parse(self, lines: Sequence[str]) -> int:
+        return int(lines[0].partition(": ")[2])
+
+
+def run(smoke: bool) -> Iterator[Row]:
+    rounds, count = (1, 200) if smoke else (7, 1500)
+    for placement, modem_cpu in (("one CPU", 0), ("two CPUs", 1)):
+        found: dict[str, list[float]] = {}
+        for _ in range(rounds):
+            for name, measure in CLIENTS.items():
+                with serving(modem_cpu=modem_cpu) as path:
+                    found.setdefault(name, []).append(measure(path, count))
+        us = {name: statistics.median(values) for name, values in found.items()}
+        until = us["read_until"] - us["raw"]
+        added = us["execute"] - us["raw"]
+        typed = us["send"] - us["raw read"]
+        control = f"raw {us['raw']:.1f}, read_until adds {until:.1f} us"
+        yield Row(
+            f"raw pass-through adds, {placement}", added, "us", until + PASS_THROUGH_US, control
+        )
+        yield Row(f"a typed command adds, {placement}", typed, "us", until + TYPED_US, control)
+
+
+def raw(path: str, count: int, command: bytes = ONE) -> float:
+    fd = os.open(path, os.O_RDWR | os.O_NOCTTY)
+
+    def once() -> None:
+        os.write(fd, command)
+        got = b""
+        while not got.endswith(b"OK\r\n"):
+            got += os.read(fd, 4096)
+
+    median_us(once, 50)
+    result = median_us(once, count)
+    os.close(fd)
+    return result
+
+
+def raw_read(path: str, count: int) -> float:
+    return raw(path, count, READ)
+
+
+def read_until(path: str, count: int) -> float:
+    import serial
+
+    with serial.Serial(path, 115200, timeout=2) as port:
+
+        def once() -> None:
+            port.write(ONE)
+            port.read_until(b"OK\r\n")
+
+        median_us(once, 50)
+        return median_us(once, count)
+
+
+def driver(typed: bool) -> Callable[[str, int], float]:
+    async def session(path: str, count: int) -> float:
+        async with open_modem(path) as modem:
+            mode = Mode()
+
+            async def execute() -> object:
+                return await modem.execute("AT")
+
+            async def send() -> object:
+                return await modem.send(mode)
+
+            once: Callable[[], Awaitable[object]] = send if typed else execute
+            times = []
+            for number in range(50 + count):
+                started = time.perf_counter_ns()
+                await once()
+                if number >= 50:
+                    times.append(time.perf_counter_ns() - started)
+            return statistics.median(times) / 1000
+
+    return lambda path, count: asyncio.run(session(path, count))
+
+
+CLIENTS: dict[str, Callable[[str, int], float]] = {
+    "raw": raw,
+    "read_until": read_until,
+    "execute": driver(typed=False),
+    "raw read": raw_read,
+    "send": driver(typed=True),
+}

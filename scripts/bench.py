@@ -1,0 +1,24 @@
+"""Measure the speed goals, each beside a control in the same run. Exit code 1 where one fails.
+
+scripts/bench                 every module of bench/
+scripts/bench NAME... --smoke those named; short, to see that they work
+scripts/bench --json          one object a row, for a program
+
+A module of bench/ has `NAME` and `run(smoke)`, which yields `measure.Row`s.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import environment
+import trials
+
+
+def main() -> int:
+    return trials.run("bench", sys.argv[1:])
+
+
+if __name__ == "__main__":
+    environment.enter(environment.DEVELOPMENT)
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""One measured row of bench/ or soak/, and what their modules share."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was measured. `goal`: the most that `value` may be; None where it is a control."""
+
+    what: str
+    value: float
+    unit: str
+    goal: float | None = None
+    control: str = ""
+    """What it was measured against, with its own value."""
+    skipped: str = ""
+    """Why it was not measured."""
+
+    @property
+    def ok(self) -> bool:
+        return self.goal is None or bool(self.skipped) or self.value <= self.goal
+
+
+def median_us(once: Callable[[], None], count: int) -> float:
+    """Return the median time of `once` in microseconds."""
+    times = []
+    for _ in range(count):
+        started = time.perf_counter_ns()
+        once()
+        times.append(time.perf_counter_ns() - started)
+    return statistics.median(times) / 1000

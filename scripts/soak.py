@@ -1,0 +1,24 @@
+"""Run what takes too long for the test suite: thousands of faults, seeded. Exit code 1 on failure.
+
+scripts/soak                  every module of soak/
+scripts/soak NAME... --smoke  those named; short, to see that they work
+scripts/soak --json           one object a row, for a program
+
+A module of soak/ has `NAME` and `run(smoke)`, which yields `measure.Row`s.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import environment
+import trials
+
+
+def main() -> int:
+    return trials.run("soak", sys.argv[1:])
+
+
+if __name__ == "__main__":
+    environment.enter(environment.DEVELOPMENT)
+    sys.exit(main())

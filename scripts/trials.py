@@ -1,0 +1,69 @@
+"""Finds the modules of bench/ or soak/, runs them and prints their rows."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(folder: str, arguments: list[str]) -> int:
+    """Run the modules of `folder` that `arguments` name, all by default; 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(prog=f"scripts/{folder}")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--smoke", action="store_true", help="short: goals are shown, not judged")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--list", action="store_true", help="the names, and nothing more")
+    chosen = parser.parse_args(arguments)
+    modules = found(folder)
+    if chosen.list:
+        print("\n".join(modules))
+        return 0
+    if unknown := set(chosen.names) - set(modules):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(modules)}")
+    failed = 0
+    for name, module in modules.items():
+        if chosen.names and name not in chosen.names:
+            continue
+        print(f"{name}: {(module.__doc__ or '').splitlines()[0]}", file=sys.stderr)
+        for row in module.run(chosen.smoke):
+            if chosen.json:
+                print(json.dumps({"name": name, **asdict(row), "ok": row.ok}), flush=True)
+            else:
+                print(_line(row), flush=True)
+            failed += not row.ok
+    if failed:
+        print(f"{failed} goals missed" + (" (smoke: not judged)" if chosen.smoke else ""))
+    return 1 if failed and not chosen.smoke else 0
+
+
+def found(folder: str) -> dict[str, ModuleType]:
+    """Return the modules of a folder by their NAME."""
+    sys.path[:0] = [str(ROOT), str(ROOT / folder), str(ROOT / "tests" / "support")]
+    modules = {}
+    for path in sorted((ROOT / folder).glob("*.py")):
+        module = importlib.import_module(path.stem)
+        if hasattr(module, "NAME"):
+            modules[module.NAME] = module
+    return modules
+
+
+def _line(row: object) -> str:
+    from measure import Row
+
+    assert isinstance(row, Row)
+    if row.skipped:
+        return f"  skip  {row.what}: {row.skipped}"
+    mark = "      " if row.goal is None else "ok    " if row.ok else "MISSED"
+    goal = "" if row.goal is None else f", goal {row.goal:.3g}"
+    control = f" ({row.control})" if row.control else ""
+    return f"  {mark}{row.what}: {row.value:.4g} {row.unit}{goal}{control}"
