@@ -14,7 +14,7 @@ from at.framing import Data, Framer, Line, Log, Overlong, Prompt
 from at.ownership import Owner, command_name, line_name, looks_like_notice, owner_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from at.framing import Event
 
@@ -22,6 +22,7 @@ _WORDS = frozenset(
     ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")
 )
 _NUMBERED = re.compile(r"(\+CM[ES] ERROR|MODEM ERROR):\s*(.*)", re.DOTALL)
+_FINAL_FIRST = frozenset("+MC")
 _CONNECT = re.compile(r"CONNECT(?: .*)?")
 _ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
 _RESTARTS = frozenset({"Ready", "ready", "INIT ERROR", "Bootloader mode ready"})
@@ -88,6 +89,8 @@ def final_result(line: str) -> tuple[str, int | None, str] | None:
     """Return final word, code and text of a line that ends an answer; None if it does not."""
     if line in _WORDS:
         return line, None, ""
+    if line[:1] not in _FINAL_FIRST:
+        return None
     if found := _NUMBERED.fullmatch(line):
         word, rest = found.group(1), found.group(2).strip()
         if rest.isascii() and rest.removeprefix("-").isdigit():
@@ -118,6 +121,7 @@ class Exchange:
         self._named = False  # the body in progress holds a line with a name
         # Offline, what came since a line that may turn out to be an answer's: True marks the line.
         self._held: list[tuple[bool, Item]] = []
+        self._sorted: list[Item] = []
 
     @property
     def in_flight(self) -> bool:
@@ -146,7 +150,10 @@ class Exchange:
 
     def abandon(self) -> list[Item]:
         """Forget the command in flight and a line without end; return what was held back."""
-        items = [item for event in self.framer.drop_partial() for item in self._sort(event)]
+        items: list[Item] = []
+        for event in self.framer.drop_partial():
+            self._sort(event)
+            items += self._take_sorted()
         return items + self.disown()
 
     def disown(self) -> list[Item]:
@@ -157,20 +164,34 @@ class Exchange:
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """Yield what `data` completes, in order. Consume all of it before the next call."""
+        found = self._sorted
         for event in self.framer.feed(data):
-            yield from self._hold(event) if self.offline else self._sort(event)
+            self._sort(event)
+            if self.offline:
+                yield from self._hold(self._take_sorted())
+            elif len(found) == 1:
+                yield found.pop()
+            elif found:
+                yield from self._take_sorted()
 
     def finish(self) -> Iterator[Item]:
         """Yield what the end of the input completes: the last line, the answer in progress."""
         for event in self.framer.finish():
-            yield from self._hold(event) if self.offline else self._sort(event)
+            self._sort(event)
+            items = self._take_sorted()
+            yield from self._hold(items) if self.offline else items
         if self.offline:
             yield from self._end_offline()
         self._idle()
 
-    def _hold(self, event: Event) -> Iterator[Item]:
+    def _take_sorted(self) -> list[Item]:
+        items = self._sorted[:]
+        self._sorted.clear()
+        return items
+
+    def _hold(self, items: Iterable[Item]) -> Iterator[Item]:
         """Keep the order while nobody knows whether a line is an answer's or nobody's."""
-        for item in self._sort(event):
+        for item in items:
             if isinstance(item, Answer):
                 yield from self._unheld(item.lines)
                 yield item
@@ -204,36 +225,33 @@ class Exchange:
         self.framer.multiline = None if self.offline else ""
         self.framer.expects_prompt = False
 
-    def _sort(self, event: Event) -> Iterator[Item]:
-        if isinstance(event, Line):
-            yield from self._line(event.text)
-        elif isinstance(event, Log) and event.text.startswith("*** Booting"):
-            yield event
-            yield self._restart(event.text)
-        else:
-            yield event
-
-    def _line(self, line: str) -> Iterator[Item]:
-        if self._echo and self._is_echo(line):
-            yield Echo(line)
+    def _sort(self, event: Event) -> None:
+        if type(event) is Line:
+            self._line(event.text)
             return
-        waiting = self._command is not None or self.offline
-        if waiting and (final := final_result(line)):
-            yield self._answer(*final)
+        self._sorted.append(event)  # type: ignore[arg-type]
+        if type(event) is Log and event.text.startswith("*** Booting"):
+            self._restart(event.text)
+
+    def _line(self, line: str) -> None:
+        if self._echo and self._is_echo(line):
+            self._sorted.append(Echo(line))
+        elif (self._command is not None or self.offline) and (final := final_result(line)):
+            self._sorted.append(self._answer(*final))
         elif name := line_name(line):
-            yield from self._named_line(name, line)
+            self._named_line(name, line)
         elif line in _RESTARTS:
-            yield self._restart(line)
+            self._restart(line)
         elif self.offline and _ECHO.fullmatch(line):
-            yield from self._offline_echo(line)
+            self._offline_echo(line)
         elif self._takes_bare_lines():
             self._body.append(line)
             if self._command is None:
                 self._held.append((True, Unknown(line)))
         else:
-            yield Unknown(line)
+            self._sorted.append(Unknown(line))
 
-    def _named_line(self, name: str, line: str) -> Iterator[Item]:
+    def _named_line(self, name: str, line: str) -> None:
         if self._command is not None:
             own = name == self._owner.name and self._owner.owns(line)
         else:
@@ -242,9 +260,9 @@ class Exchange:
             self._body.append(line)
             self._named = True
             return
-        yield NoticeLine(name, line, self.contexts.get(name))
+        self._sorted.append(NoticeLine(name, line, self.contexts.get(name)))
         if name == "#XMODEM" and "SHUTDOWN" not in line:
-            yield self._restart(line)
+            self._restart(line)
 
     def _takes_bare_lines(self) -> bool:
         return self.offline if self._command is None else self._owner.bare
@@ -256,12 +274,12 @@ class Exchange:
         self._idle()
         return Answer(lines, final, code, text, command)
 
-    def _restart(self, line: str) -> Restart:
+    def _restart(self, line: str) -> None:
         # Offline, an answer that a restart cut off stays in progress until the input ends.
         if not self.offline:
             self._idle()
         self.contexts.clear()
-        return Restart(line)
+        self._sorted.append(Restart(line))
 
     def _is_echo(self, line: str) -> bool:
         """Take the next line of the echo: whole, or cut where the modem's echo buffer ends."""
@@ -277,10 +295,10 @@ class Exchange:
             self._echo.clear()
         return cut or lost
 
-    def _offline_echo(self, line: str) -> Iterator[Item]:
+    def _offline_echo(self, line: str) -> None:
         if self._body or self._command is not None:
-            yield from self._end_offline()
+            self._sorted += self._end_offline()
         self.start(line)
         self._echo = []
         self.framer.multiline = self._owner.name or None
-        yield Echo(line)
+        self._sorted.append(Echo(line))

@@ -32,6 +32,9 @@ _QUOTING = re.compile(rb"(?:[Aa][Tt])?[+%#*^$&!][A-Za-z0-9_]+[:=]")
 _FRESH = re.compile(rb"[+%#][A-Z][A-Z0-9_]*: ?")
 _FINAL = re.compile(rb"(?:OK|ERROR|\+CM[ES] ERROR:.*)")
 _EDGES = b"\x00\x0b\x0c "
+# What a log line may begin with; and what a line may hold that is more than one plain line.
+_LOG_FIRST = frozenset(b"[<*IWED-#MBA")
+_SPECIAL = re.compile(rb"[\"\x00\x0b\x0c\x1b>]|:~\$|^ | $")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,11 @@ class Framer:
             pieces = data.splitlines(keepends=True)
             data = b""
             for number, piece in enumerate(pieces, 1):
-                yield from self._piece(piece)
+                if (line := self._plain(piece)) is not None:
+                    if line:
+                        yield Line(line)
+                else:
+                    yield from self._piece(piece)
                 if self._interrupts():
                     data = b"".join(pieces[number:])
                     break
@@ -163,6 +170,23 @@ class Framer:
     def _interrupts(self) -> bool:
         """Tell whether what follows is to be read in another way than as lines."""
         return self._data_left > 0 or self.expects_prompt
+
+    def _plain(self, piece: bytes) -> str | None:
+        """Return the text of a piece that is a whole line and nothing special; None of another.
+
+        Nearly every line goes this way, which costs a tenth of the other.
+        """
+        if piece[-1] != 10 or self._pending or self._held or self._head or self._skipping:
+            return None
+        body = piece.rstrip(b"\r\n")
+        if body and (body[0] in _LOG_FIRST or len(body) > self.limit):
+            return None
+        if _SPECIAL.search(body) and (
+            body.count(b'"') & 1 or _SPECIAL.search(body.replace(b'"', b""))
+        ):
+            return None
+        self._after_cr = False
+        return body.decode("utf-8", "backslashreplace")
 
     def _piece(self, piece: bytes) -> Iterator[Event]:
         last = piece[-1]

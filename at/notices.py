@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from at.errors import ParseError
 
@@ -36,6 +36,7 @@ class Malformed(Notice):
     error: str
 
 
+K = TypeVar("K")
 Parser = Callable[[str, str | None], Notice]
 _parsers: dict[str, Parser] = {}
 
@@ -60,33 +61,44 @@ class Dispatcher:
     """Hands each notice to the queues that asked for its name or type, in constant time."""
 
     def __init__(self) -> None:
-        self._by_key: dict[type[Notice] | str, list[BoundedQueue[Notice]]] = {}
+        self._by_name: dict[str, list[BoundedQueue[Notice]]] = {}
+        self._by_type: dict[type[Notice], list[BoundedQueue[Notice]]] = {}
         self.unclaimed = 0
         """Notices that nobody had asked for."""
 
     def add(self, queue: BoundedQueue[Notice], *keys: type[Notice] | str) -> None:
         """Deliver what has one of the names or types `keys` to `queue`; no keys mean all."""
         for key in keys or (Notice,):
-            self._by_key.setdefault(key, []).append(queue)
+            if isinstance(key, str):
+                self._by_name.setdefault(key, []).append(queue)
+            else:
+                self._by_type.setdefault(key, []).append(queue)
 
     def remove(self, queue: BoundedQueue[Notice]) -> None:
         """Deliver nothing more to `queue`."""
-        for key, queues in list(self._by_key.items()):
-            if queue in queues:
-                queues.remove(queue)
-            if not queues:
-                del self._by_key[key]
+        _without(self._by_name, queue)
+        _without(self._by_type, queue)
 
     def dispatch(self, name: str, line: str, context: str | None) -> None:
         """Put the notice into each queue that asked for it, once."""
-        if not self._by_key:
+        named = self._by_name.get(name)
+        if not named and not self._by_type:
             self.unclaimed += 1
             return
         notice = parse(name, line, context)
-        queues = list(self._by_key.get(name, ()))
-        for kind in type(notice).__mro__[:-1]:
-            queues += [one for one in self._by_key.get(kind, ()) if one not in queues]
+        queues = named or []
+        if self._by_type:
+            queues = list(queues)
+            for kind in type(notice).__mro__[:-1]:
+                queues += [one for one in self._by_type.get(kind, ()) if one not in queues]
         for queue in queues:
             queue.put(notice)
         if not queues:
             self.unclaimed += 1
+
+
+def _without(table: dict[K, list[BoundedQueue[Notice]]], queue: BoundedQueue[Notice]) -> None:
+    for key, queues in list(table.items()):
+        table[key] = [one for one in queues if one is not queue]
+        if not table[key]:
+            del table[key]

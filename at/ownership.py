@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 NAME = re.compile(r"[+%#*^$&!][A-Za-z0-9_]+")
+_SIGILS = frozenset("+%#*^$&!")
 _COMMAND_NAME = re.compile(r"\s*[Aa][Tt]\s*([+%#*^$&!][A-Za-z0-9_]+)")
 
 # Names that only ever come unasked.
@@ -27,10 +28,10 @@ REGISTRATIONS = frozenset({"+CEREG", "+CREG", "+CGREG", "+C5GREG"})
 
 def line_name(line: str) -> str:
     """Return what stands before the colon of a reply or notice ("+CEREG"), "" if nothing does."""
-    if line[:1] not in "+%#*^$&!" or not line:
+    if line[:1] not in _SIGILS:
         return ""
-    name = line[: line.find(":")] if ":" in line else ""
-    return name if name and name[1:].replace("_", "").isalnum() else ""
+    name, colon, _ = line.partition(":")
+    return name if colon and name[1:].replace("_", "").isalnum() else ""
 
 
 def command_name(command: str) -> str:

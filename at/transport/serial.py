@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from at.transport.base import Receiver, Transport
 
 _CLOSE_S = 0.5
-_READ_BYTES = 64 * 1024
+_READ_BYTES = 4096  # what a terminal holds; more would be allocated for nothing
 
 
 def termios_error() -> type[Exception]:
