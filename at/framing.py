@@ -32,9 +32,8 @@ _QUOTING = re.compile(rb"(?:[Aa][Tt])?[+%#*^$&!][A-Za-z0-9_]+[:=]")
 _FRESH = re.compile(rb"[+%#][A-Z][A-Z0-9_]*: ?")
 _FINAL = re.compile(rb"(?:OK|ERROR|\+CM[ES] ERROR:.*)")
 _EDGES = b"\x00\x0b\x0c "
-# What a log line may begin with; and what a line may hold that is more than one plain line.
-_LOG_FIRST = frozenset(b"[<*IWED-#MBA")
-_SPECIAL = re.compile(rb"[\"\x00\x0b\x0c\x1b>]|:~\$|^ | $")
+# What a log line may begin with, or what is stripped from a line's start.
+_LOG_FIRST = frozenset(b"[<*IWED-#MBA ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +117,9 @@ class Framer:
             pieces = data.splitlines(keepends=True)
             data = b""
             for number, piece in enumerate(pieces, 1):
+                if self._pending and piece[-1] in b"\r\n":
+                    piece = bytes(self._pending) + piece  # noqa: PLW2901 - the line is whole now
+                    self._pending.clear()
                 if (line := self._plain(piece)) is not None:
                     if line:
                         yield Line(line)
@@ -174,19 +176,25 @@ class Framer:
     def _plain(self, piece: bytes) -> str | None:
         """Return the text of a piece that is a whole line and nothing special; None of another.
 
-        Nearly every line goes this way, which costs a tenth of the other.
+        Nearly every line goes this way, which costs a fraction of the other.
         """
-        if piece[-1] != 10 or self._pending or self._held or self._head or self._skipping:
+        if piece[-1] != 10 or self._held or self._head or self._skipping:
             return None
-        body = piece.rstrip(b"\r\n")
-        if body and (body[0] in _LOG_FIRST or len(body) > self.limit):
-            return None
-        if _SPECIAL.search(body) and (
-            body.count(b'"') & 1 or _SPECIAL.search(body.replace(b'"', b""))
+        text = piece.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
+        if not text:
+            return text
+        if (
+            piece[0] in _LOG_FIRST
+            or not text.isprintable()
+            or text.count('"') & 1
+            or ">" in text
+            or "$" in text
+            or text[-1] == " "
+            or len(piece) > self.limit
         ):
             return None
         self._after_cr = False
-        return body.decode("utf-8", "backslashreplace")
+        return text
 
     def _piece(self, piece: bytes) -> Iterator[Event]:
         last = piece[-1]
@@ -204,9 +212,6 @@ class Framer:
             self._skipping = False
             return
         end = piece[len(body) :]
-        if self._pending:
-            body = bytes(self._pending) + body
-            self._pending.clear()
         if len(body) > self.limit:
             yield from self._overlong(body[:_HEAD_BYTES])
         else:
