@@ -90,7 +90,7 @@ class Dispatcher:
             if started:
                 raise
             if isinstance(error, _TooLarge):
-                await _drain(receive)
+                await drain(receive)
             await self._refusal(scope, error).response()(scope, receive, send)
         finally:
             self._cloud.store.commit()
@@ -168,7 +168,7 @@ class _Capped:
         return message
 
 
-async def _drain(receive: Receive) -> None:
+async def drain(receive: Receive) -> None:
     """Read on for a while: whoever still sends would see a reset, and not the refusal."""
     left = _DRAINED_BYTES
     with contextlib.suppress(TimeoutError):

@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
 
 from agent.standin.app import Host, one_app, split_apps, urls_of
+from agent.standin.faults import wrong_certificate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -49,11 +52,14 @@ async def serving(
         for name in apps:
             wanted = port if name in {None, Host.DEVICE_CLOUD} else 0
             sockets[name] = opened.enter_context(listen(host, wanted))
-        bases = {h: base_url(sockets[h if split else None]) for h in Host}
+        tls = wrong_certificate(cloud)
+        scheme = "https" if tls else "http"
+        bases = {h: base_url(sockets[h if split else None], scheme) for h in Host}
+        certificate = opened.enter_context(_certificate_file()) if tls else None
         cloud.urls = urls_of(bases)
         try:
             for name, app in apps.items():
-                server = _Server(_config(app))
+                server = _Server(_config(app, certificate))
                 servers.append(server)
                 tasks.append(asyncio.create_task(server.serve([sockets[name]])))
             while not all(server.started for server in servers):
@@ -92,18 +98,30 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-def base_url(listening: socket.socket) -> str:
+def base_url(listening: socket.socket, scheme: str = "http") -> str:
     """Return the URL of a listening socket, without a slash at the end."""
     host, port = listening.getsockname()[:2]
     address = ipaddress.ip_address(host)
     if address.is_unspecified:
         host = "127.0.0.1" if address.version == 4 else "::1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def _config(app: ASGIApp) -> uvicorn.Config:
+@contextlib.contextmanager
+def _certificate_file() -> Iterator[str]:
+    """Write key and certificate of another host to a file that lives as long as the block."""
+    from agent.standin.wrong_certificate import make_pem
+
+    with tempfile.TemporaryDirectory(prefix="cellagent-cloud-") as folder:
+        path = Path(folder) / "other-host.pem"
+        path.write_bytes(make_pem())
+        yield str(path)
+
+
+def _config(app: ASGIApp, certificate: str | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        ssl_certfile=certificate,
         log_config=None,
         lifespan="off",
         ws="none",

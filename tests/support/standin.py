@@ -9,13 +9,13 @@
         await standin.client.get("/v1/devices", headers=standin.bearer("api_key"))
 
 `running_standin()` is the same without pytest; `split=True` gives each host a port of its own,
-`devices=N` a fleet, `state=PATH` a file.
+`devices=N` a fleet, `state=PATH` a file, `faults=[…]` as `--fault` takes them.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ import httpx
 
 from agent.standin.clock import Clock
 from agent.standin.credentials import credentials
+from agent.standin.faults import install
 from agent.standin.serve import serving
 from agent.standin.state import ORGANIZATION, PROJECT, Cloud, open_cloud
 
@@ -55,9 +56,15 @@ class StandIn:
 
 @contextlib.asynccontextmanager
 async def running_standin(
-    folder: Path, *, split: bool = False, devices: int = 0, state: Path | None = None
+    folder: Path,
+    *,
+    split: bool = False,
+    devices: int = 0,
+    state: Path | None = None,
+    faults: Sequence[str] = (),
 ) -> AsyncIterator[StandIn]:
     cloud = open_cloud(state, devices=devices)
+    install(cloud, faults)
     async with serving(cloud, split=split):
         base = cloud.urls["device_cloud"]
         async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=30) as client:

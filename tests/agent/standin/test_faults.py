@@ -1,0 +1,193 @@
+"""Faults on request: how they are written, and what a client sees of each, on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+from email.utils import parsedate_to_datetime
+
+import httpx
+import pytest
+from observability import an_event, with_project_key, with_token
+from standin import StandIn, running_standin
+
+from agent.standin.faults import active, describe, install, parse
+from agent.standin.state import open_cloud
+
+PLACE = "/api/v0/organizations"
+
+
+async def get(standin: StandIn, path: str = PLACE) -> httpx.Response:
+    return await with_token(standin)("GET", path)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("cut-body", ("cut-body", "", None, "", "")),
+        ("latency=0.5", ("latency", "0.5", None, "", "")),
+        ("latency=0.5@/v1/*", ("latency", "0.5", None, "", "/v1/*")),
+        ("server-error", ("server-error", "503", 3, "", "")),
+        ("server-error=500*2@POST /api/v0/events", ("server-error", "500", 2, "POST",
+                                                    "/api/v0/events")),
+        ("redirect=https://u@elsewhere.invalid/x", ("redirect", "https://u@elsewhere.invalid/x",
+                                                    None, "", "")),
+        ("too-many-requests=-5", ("too-many-requests", "-5", None, "", "")),
+    ],
+)  # fmt: skip
+def test_a_fault_is_read_as_it_is_written(text: str, parts: tuple) -> None:
+    fault = parse(text)
+    assert (fault.name, fault.argument, fault.left, fault.method, fault.route) == parts
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no-such", "latency=soon", "latency=-1", "server-error=200", "deep-json=0",
+             "too-many-requests=a\r\nb", "connection-reset=never", "rate-limit=many"],
+)  # fmt: skip
+def test_a_fault_that_is_none_is_refused_and_leaves_the_others(text: str) -> None:
+    cloud = open_cloud()
+    install(cloud, ["cut-body"])
+    with pytest.raises(ValueError, match=r"\w"):
+        install(cloud, [text])
+    assert active(cloud) == ["cut-body"]
+
+
+def test_every_fault_is_described() -> None:
+    assert all(text.endswith(".") for text in describe().values())
+    assert {"latency", "slow-body", "cut-body", "wrong-length", "too-many-requests",
+            "server-error", "html-error", "array-error", "huge-json", "deep-json", "redirect",
+            "connection-reset", "tls-wrong-certificate"} <= set(describe())  # fmt: skip
+
+
+async def test_a_fault_strikes_its_route_and_its_times_and_no_more(standin: StandIn) -> None:
+    install(standin.cloud, [f"server-error=500*2@GET {PLACE}"])
+    await get(standin, f"{PLACE}/acme/projects")
+    statuses = [(await get(standin)).status_code for _ in range(3)]
+    assert statuses == [500, 500, 200]
+    assert active(standin.cloud) == []
+
+
+async def test_errors_are_written_as_the_half_that_is_asked_writes_them(standin: StandIn) -> None:
+    install(standin.cloud, ["server-error=502*2"])
+    assert (await get(standin)).json()["error"]["http_code"] == 502
+    assert "code" in (await standin.client.get("/v1/status")).json()
+
+
+@pytest.mark.parametrize(
+    ("form", "header"),
+    [("", "1"), ("=7", "7"), ("=none", None), ("=-5", "-5"), ("=tomorrow", "tomorrow"),
+     ("=" + "9" * 40, "9" * 40)],
+)  # fmt: skip
+async def test_every_form_of_retry_after(standin: StandIn, form: str, header: str | None) -> None:
+    install(standin.cloud, [f"too-many-requests{form}*1"])
+    answer = await get(standin)
+    assert (answer.status_code, answer.headers.get("Retry-After")) == (429, header)
+    assert (await get(standin)).status_code == 200
+
+
+async def test_retry_after_may_be_a_date_of_the_stand_in_s_clock(standin: StandIn) -> None:
+    standin.clock.freeze()
+    install(standin.cloud, ["too-many-requests=date:90"])
+    until = parsedate_to_datetime((await get(standin)).headers["Retry-After"])
+    assert 88 < (until - standin.clock.now()).total_seconds() <= 90
+
+
+async def test_pages_arrays_and_redirects(standin: StandIn) -> None:
+    install(standin.cloud, ["html-error*1"])
+    page = await get(standin)
+    assert (page.status_code, page.headers["content-type"]) == (502, "text/html; charset=utf-8")
+    install(standin.cloud, ["array-error=422*1"])
+    assert isinstance((await get(standin)).json(), list)
+    install(standin.cloud, ["redirect=https://elsewhere.invalid/base/*1"])
+    moved = await get(standin, PLACE + "?page=1")
+    assert moved.status_code == 307
+    assert moved.headers["Location"] == f"https://elsewhere.invalid/base{PLACE}?page=1"
+
+
+async def test_deep_and_huge_json(standin: StandIn) -> None:
+    install(standin.cloud, ["deep-json=5000*1"])
+    assert (await get(standin)).text == "[" * 5000 + "]" * 5000
+    install(standin.cloud, ["huge-json=3*1"])
+    assert len((await get(standin)).content) > 3 * 1024 * 1024
+
+
+@pytest.mark.parametrize("fault", ["cut-body", "wrong-length=10"])
+async def test_a_body_that_ends_early_is_seen_by_the_client(standin: StandIn, fault: str) -> None:
+    install(standin.cloud, [fault + "*1"])
+    with pytest.raises(httpx.RemoteProtocolError):
+        await get(standin)
+    assert (await get(standin)).status_code == 200
+
+
+async def test_a_length_that_is_too_small_cuts_the_body(standin: StandIn) -> None:
+    install(standin.cloud, ["wrong-length=-5*1"])
+    whole = await get(standin, f"{PLACE}/acme")
+    assert whole.content == (await get(standin, f"{PLACE}/acme")).content[:-5]
+
+
+async def test_a_slow_body_comes_whole_and_latency_delays(standin: StandIn) -> None:
+    install(standin.cloud, ["slow-body=0.1*1", "latency=0.01*1"])
+    assert (await get(standin)).json()["paging"]["page"] == 1
+    assert (await get(standin)).status_code == 200
+
+
+@pytest.mark.parametrize(("moment", "stored"), [("before", 0), ("after", 1)])
+async def test_a_reset_comes_before_or_after_the_request_was_carried_out(
+    standin: StandIn, moment: str, stored: int
+) -> None:
+    install(standin.cloud, [f"connection-reset={moment}*1@/api/v0/events"])
+    device = with_project_key(standin)
+    with pytest.raises(httpx.ReadError):
+        await device("POST", "/api/v0/events", json=[an_event()])
+    assert len(await with_token(standin).data("~/events")) == stored
+    assert (await device("POST", "/api/v0/events", json=[an_event()])).status_code == 202
+
+
+async def test_the_control_endpoint_switches_faults_and_is_never_spoiled(
+    standin: StandIn,
+) -> None:
+    client, token = standin.client, standin.bearer("control_token")
+    wish = {"faults": ["connection-reset", "html-error"]}
+    assert (await client.post("/control", json=wish, headers=token)).json()["faults"] == [
+        "connection-reset",
+        "html-error",
+    ]
+    with pytest.raises(httpx.ReadError):
+        await get(standin)
+    bad = await client.post("/control", json={"faults": ["no-such"]}, headers=token)
+    assert bad.status_code == 400
+    assert (await client.post("/control", json={"faults": []}, headers=token)).status_code == 200
+    assert (await client.get("/control")).status_code == 401
+    assert (await get(standin)).status_code == 200
+
+
+async def test_rate_limits_are_a_fault_too(standin: StandIn) -> None:
+    install(standin.cloud, ["rate-limit=1"])
+    device = with_project_key(standin)
+    statuses = [
+        (await device("POST", "/api/v0/events", json=[an_event()])).status_code for _ in range(2)
+    ]
+    assert statuses == [202, 429]
+    install(standin.cloud, [])
+    assert (await device("POST", "/api/v0/events", json=[an_event()])).status_code == 202
+
+
+async def test_tls_with_a_wrong_certificate_is_refused_by_a_client_that_looks(tmp_path) -> None:
+    async with running_standin(tmp_path, faults=["tls-wrong-certificate"]) as standin:
+        url = standin.urls["api"]
+        assert url.startswith("https://")
+        with pytest.raises(httpx.ConnectError, match="certificate"):
+            await standin.client.get(url + "/v1/status")
+        async with httpx.AsyncClient(verify=False, trust_env=False) as careless:
+            assert (await careless.get(url + "/v1/status")).status_code == 200
+
+
+async def test_spoiled_answers_leave_nothing_behind(standin: StandIn) -> None:
+    before = len(asyncio.all_tasks())
+    for fault in ("cut-body", "connection-reset", "wrong-length=3"):
+        install(standin.cloud, [fault])
+        for _ in range(20):
+            with pytest.raises(httpx.TransportError):
+                await get(standin)
+    install(standin.cloud, [])
+    assert (await get(standin)).status_code == 200
+    assert len(asyncio.all_tasks()) <= before + 2
