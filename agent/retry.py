@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LONGEST_RETRY_AFTER_S = 3600.0
 """What a service asks for beyond this is taken as this: a garbled clock must not silence us."""
 
-_SECONDS = re.compile(r"\d+(\.\d+)?")
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 # 408 and 425 ask for another try; the others are what the vendor's own clients repeat.
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 # The service says itself that it did not take the request: safe even for what may not repeat.

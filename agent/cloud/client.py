@@ -222,6 +222,20 @@ class DeviceCloud:
 
         return await self._poll(look, f"{device_id} did not change", deadline_s)
 
+    async def wait_for_transform(
+        self, device_id: str, transform: str, *, deadline_s: float
+    ) -> Device:
+        """Return the device once a JSONata expression gives something true of it.
+
+        Raises DeadlineExceeded.
+        """
+
+        async def look() -> tuple[bool, None]:
+            return bool((await self.transformed(device_id, transform)).value), None
+
+        await self._poll(look, f"{device_id} did not become so", deadline_s)
+        return await self.device(device_id)
+
     async def register_public_keys(self, keys: Iterable[PublicKey]) -> str:
         """Upload public keys; return the id of the bulk request that registers them."""
         return await self.client.send(RegisterPublicKeys(tuple(keys)))

@@ -80,6 +80,12 @@ def load(
     )
 
 
+def profile_name(flag: str | None = None) -> str:
+    """Return the name of the profile in use, whether it is there yet or not. Raises ConfigError."""
+    file = config_file()
+    return _name(flag, os.environ, read_config(file), file)[0]
+
+
 def config_file(environ: Mapping[str, str] | None = None) -> Path:
     """Return the path of the configuration file; it need not exist."""
     environ = os.environ if environ is None else environ

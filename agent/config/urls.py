@@ -15,6 +15,8 @@ def checked_url(url: str, what: str) -> SplitResult:
 
     `what` names the setting, or where the URL came from.
     """
+    if not url.isprintable() or " " in url or "\\" in url:
+        raise ConfigError(f"{what}: {url!r} holds what no URL may hold")
     try:
         parts = urlsplit(url)
         port_is_number = parts.port is None or parts.port > 0

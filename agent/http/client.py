@@ -132,10 +132,10 @@ class HttpClient:
         CredentialError, ServiceRefusal, BadAnswer, Unavailable; and at.AtError where a modem
         makes the credential.
         """
+        prepared = self._prepare(call)
         credential = self.keyring.choose(call, scheme)
         if credential is not None and credential.warning:
             _warn_once(credential.warning)
-        prepared = self._prepare(call)
         chosen = patience or self._patience
         try:
             response = await self._authorized(call, prepared, credential)

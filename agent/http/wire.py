@@ -13,9 +13,9 @@ import zlib
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -51,14 +51,15 @@ class Deadlines:
 class Stream:
     """An answer whose body is still on its way."""
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpx.Response, name: str) -> None:
         self.status = response.status_code
         self.headers: dict[str, str] = {k.lower(): v for k, v in response.headers.items()}
         self._response = response
+        self._name = name
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it came, undecoded. Raises Unreachable, DeadlineExceeded."""
-        with _ours(str(self._response.url.host)):
+        with _ours(self._name):
             async for chunk in self._response.aiter_raw():
                 yield chunk
 
@@ -77,8 +78,8 @@ class Wire:
         self.deadlines = deadlines or Deadlines()
         self._ca_file = ca_file
         self._proxy = proxy
-        self._transport = transport
-        self._client: httpx.AsyncClient | None = None
+        self._given = transport
+        self._transport: httpx.AsyncBaseTransport | None = None
 
     async def exchange(
         self,
@@ -123,42 +124,42 @@ class Wire:
         """
         checked_url(url, "URL")
         given = {"user-agent": USER_AGENT, "accept-encoding": "identity", **(headers or {})}
-        target, extensions = httpx.URL(url), {}
-        if address:
-            extensions["sni_hostname"] = target.host
-            given["host"] = target.netloc.decode("ascii")
-            target = target.copy_with(host=address)
-        client = self._opened()
-        with _ours(target.host if not address else f"{httpx.URL(url).host} ({address})"):
-            request = client.build_request(
+        limits = self.deadlines
+        silence = dict.fromkeys(("read", "write"), limits.read_s)
+        extensions: dict[str, Any] = {
+            "timeout": {**silence, "connect": limits.connect_s, "pool": limits.connect_s}
+        }
+        name = urlsplit(url).hostname or ""
+        with _ours(f"{name} ({address})" if address else name):
+            target = httpx.URL(url)
+            if address:
+                extensions["sni_hostname"] = target.host
+                given["host"] = target.netloc.decode("ascii")
+                target = target.copy_with(host=address)
+            request = httpx.Request(
                 method, target, headers=given, content=content, extensions=extensions
             )
-            response = await client.send(request, stream=True)
+            response = await self._opened().handle_async_request(request)
         try:
-            yield Stream(response)
+            yield Stream(response, name)
         finally:
             # Closing reads nothing more, so it needs no deadline of its own.
             await response.aclose()
 
     async def close(self) -> None:
         """Close the connections; the wire opens anew when it is used again."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
 
-    def _opened(self) -> httpx.AsyncClient:
-        if self._client is None:
-            limits = self.deadlines
-            self._client = httpx.AsyncClient(
-                verify=tls_context(self._ca_file),
-                proxy=self._proxy or None,
-                trust_env=False,
-                follow_redirects=False,
-                timeout=httpx.Timeout(limits.read_s, connect=limits.connect_s),
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-                transport=self._transport,
+    def _opened(self) -> httpx.AsyncBaseTransport:
+        # Not httpx.AsyncClient: it reads the Location of every redirect, keeps cookies, and takes
+        # twice the time.
+        if self._transport is None:
+            self._transport = self._given or httpx.AsyncHTTPTransport(
+                verify=tls_context(self._ca_file), proxy=self._proxy or None, trust_env=False
             )
-        return self._client
+        return self._transport
 
 
 @lru_cache(maxsize=4)
@@ -226,8 +227,8 @@ def _ours(host: str) -> Iterator[None]:
         raise _not_connected(host, error) from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
         raise ConfigError(f"cannot use the URL of {host}: {error}") from error
-    except httpx.LocalProtocolError as error:
-        # Its text may quote the header that h11 refused, and that may be a credential.
+    except (httpx.LocalProtocolError, UnicodeError) as error:
+        # A name that IDNA forbids, or a header: its text may quote a credential.
         raise UsageError(f"the request to {host} is no valid HTTP") from error
     except (httpx.HTTPError, OSError) as error:
         reason = str(error) or type(error).__name__
