@@ -86,7 +86,8 @@ class FileServer:
             headers["transfer-encoding"] = "chunked"
         lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in headers.items())]
         writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
-        return await self._body(reader, writer, fault, body)
+        keeps = request.get("connection", "").lower() != "close"
+        return await self._body(reader, writer, fault, body) and keeps
 
     async def _body(
         self,

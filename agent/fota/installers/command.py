@@ -1,0 +1,124 @@
+"""An external program installs the image: named in the profile, started without a shell.
+
+It gets the image's path where its arguments say {image} (a path each for the two builds of a BOOT
+job), nothing on its input, and none of our secrets in its environment. Exit code 0 is its word
+that the image is on the kit; what then runs is read back from the kit all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent.fota.installers.base import InstallFailed, Running
+from agent.fota.installers.versions_by_at import running_by_at
+from agent.fota.jobs import MODEM_TYPES, FirmwareType
+
+if TYPE_CHECKING:
+    from agent.fota.installers.base import Package, Progress
+    from agent.fota.jobs import Job
+    from at.modem import Modem
+
+PLACE = "{image}"
+_LINE_CHARACTERS = 200
+_GRACE_S = 5.0
+_KEPT = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "SYSTEMROOT", "USER", "CELLAGENT_PORT"}
+
+
+@dataclass(slots=True)
+class CommandInstaller:
+    """A program and its arguments. `modem` reads back what runs; without it nothing can."""
+
+    command: tuple[str, ...]
+    timeout_s: float
+    modem: Modem | None
+    name: str = "command"
+    types: frozenset[FirmwareType] = MODEM_TYPES | {FirmwareType.APP}
+
+    def fetches_itself(self, job: Job) -> bool:  # noqa: ARG002 - the seam's
+        """No: the program gets a proven image."""
+        return False
+
+    async def check(self, job: Job) -> str:
+        """Return why the program cannot be used for it, "" where it can."""
+        if not self.command or not any(PLACE in word for word in self.command):
+            return f"fota.command names no place for the image ({PLACE})"
+        if shutil.which(self.command[0]) is None:
+            return f"fota.command: there is no program {self.command[0]}"
+        if await self.running(job.kind) is None:
+            return f"the kit does not tell which {job.kind.value} it runs: no success could be seen"
+        return ""
+
+    async def running(self, kind: FirmwareType) -> Running | None:
+        """Return what of this type runs, None while the kit does not answer."""
+        return None if self.modem is None else await running_by_at(self.modem, kind)
+
+    async def install(self, package: Package, progress: Progress) -> None:
+        """Run the program to its end, or to the end of its time."""
+        words = [
+            word.replace(PLACE, str(path))
+            for word in self.command
+            for path in (package.paths if PLACE in word else package.paths[:1])
+        ]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                env={name: value for name, value in os.environ.items() if name in _KEPT},
+                start_new_session=os.name == "posix",
+            )
+        except OSError as error:
+            raise InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
+        last = ""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                last = await _follow(process, progress)
+                code = await process.wait()
+        except TimeoutError:
+            raise InstallFailed(f"{words[0]} did not end within {self.timeout_s:.0f} s") from None
+        finally:
+            await _end(process)
+        if code != 0:
+            said = f": {last}" if last else ""
+            raise InstallFailed(f"{words[0]} ended with exit code {code}{said}")
+
+    async def confirm(self, package: Package) -> None:
+        """Nothing to do: that is the program's own business."""
+
+
+async def _follow(process: asyncio.subprocess.Process, progress: Progress) -> str:
+    """Pass on what the program prints, in bounded lines; return the last."""
+    assert process.stdout is not None
+    last, pending = "", b""
+    while piece := await process.stdout.read(4096):
+        *whole, pending = (pending + piece).splitlines() or [b""]
+        if piece.endswith((b"\n", b"\r")):
+            whole, pending = [*whole, pending], b""
+        pending = pending[:_LINE_CHARACTERS]
+        for line in whole:
+            last = line.decode("utf-8", "backslashreplace").strip()[:_LINE_CHARACTERS] or last
+            progress(last, 0, 0)
+    return pending.decode("utf-8", "backslashreplace").strip() or last
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Leave nothing of the program running: it, and what it started, get a moment to end."""
+    for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+        if process.returncode is not None and number is signal.SIGTERM:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.name == "posix":
+                os.killpg(process.pid, number)
+            else:
+                process.kill()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await process.wait()
+                return

@@ -1,0 +1,184 @@
+"""MCUboot over serial: the image goes into the second slot by SMP, is tried once, then confirmed.
+
+smpclient (the extra `mcuboot`) opens the port for each visit and gives it back: between restarts
+the port may be called something else, and the kit's console may share it. An image that is not
+confirmed after its trial is swapped back by MCUboot at the next restart; that is seen, and said.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import UsageError
+from agent.fota.installers.base import InstallFailed, Running
+from agent.fota.jobs import FirmwareType
+from at.errors import LinkLost, NoAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from agent.fota.installers.base import Package, Progress
+    from agent.fota.jobs import Job
+
+_ANSWER_S = 5.0
+_ERASE_S = 60.0
+"""The first packet erases the slot: seconds per 100 kB on some flash."""
+
+
+class _Silent(Exception):
+    """Nothing behind the port speaks SMP at the moment."""
+
+
+@dataclass(slots=True)
+class McubootInstaller:
+    """One kit's SMP server behind a serial port. BOOT is not offered: SMP does not tell it back."""
+
+    port: str
+    baud: int = 115200
+    name: str = "mcuboot"
+    types: frozenset[FirmwareType] = frozenset({FirmwareType.APP, FirmwareType.SMP})
+
+    def fetches_itself(self, job: Job) -> bool:  # noqa: ARG002 - the seam's
+        """No: the image passes through us."""
+        return False
+
+    async def check(self, job: Job) -> str:  # noqa: ARG002 - the seam's
+        """Return why the slots are not free for an update, "" where they are."""
+        try:
+            images = await self._images()
+        except _Silent as silent:
+            return f"no SMP server answers on {self.port}: {silent}"
+        active = _active(images)
+        if active is None:
+            return f"the SMP server on {self.port} names no running image"
+        if active.confirmed is False:
+            return (
+                f"the kit runs {active.version} on trial: it must be confirmed or restarted first"
+            )
+        if active.hash is None:
+            return "the kit's SMP server tells no image hashes: a success could not be seen"
+        return ""
+
+    async def running(self, kind: FirmwareType) -> Running | None:  # noqa: ARG002 - the seam's
+        """Return the active image, None while no SMP server answers."""
+        with suppress(_Silent):
+            images = await self._images()
+            active = _active(images)
+            if active is not None:
+                return Running(
+                    version=active.version,
+                    image_hash=(active.hash or b"").hex(),
+                    pending=any(image.pending for image in images),
+                )
+        return None
+
+    async def install(self, package: Package, progress: Progress) -> None:
+        """Upload into the second slot, mark it for a trial, restart the kit."""
+        from smpclient.exceptions import SMPUploadError
+        from smpclient.generics import error
+        from smpclient.requests.image_management import ImageStatesWrite
+        from smpclient.requests.os_management import ResetWrite
+
+        content = package.paths[0].read_bytes()
+        digest = bytes.fromhex(package.image_hash)
+        try:
+            async with self._client() as client:
+                try:
+                    async for offset in client.upload(
+                        content, first_timeout_s=_ERASE_S, subsequent_timeout_s=_ANSWER_S
+                    ):
+                        progress("upload", offset, len(content))
+                except SMPUploadError as refused:
+                    raise InstallFailed(
+                        f"the kit refused the upload: {_reason(refused)}"
+                    ) from refused
+                answer = await client.request(ImageStatesWrite(hash=digest))
+                if error(answer):
+                    raise InstallFailed(f"the kit does not try the image: {_reason(answer)}")
+                # The kit may restart before its answer is out: what it runs is read back anyway.
+                with suppress(TimeoutError):
+                    await client.request(ResetWrite())
+        except _Silent as silent:
+            raise LinkLost(
+                f"{self.port}: the kit went silent during the upload: {silent}"
+            ) from None
+
+    async def confirm(self, package: Package) -> None:
+        """Make the image stay. Without this MCUboot goes back at the next restart."""
+        from smpclient.generics import error
+        from smpclient.requests.image_management import ImageStatesWrite
+
+        digest = bytes.fromhex(package.image_hash)
+        try:
+            async with self._client() as client:
+                answer = await client.request(ImageStatesWrite(hash=digest, confirm=True))
+                if error(answer):
+                    raise InstallFailed(f"the kit does not confirm it: {_reason(answer)}")
+        except _Silent as silent:
+            raise NoAnswer(f"{self.port}: no answer to the confirmation: {silent}") from None
+        active = _active(await self._images_or_lost())
+        if active is None or active.hash != digest or not active.confirmed:
+            raise InstallFailed("the kit does not show it as confirmed")
+
+    async def _images_or_lost(self) -> list[Any]:
+        try:
+            return await self._images()
+        except _Silent as silent:
+            raise NoAnswer(f"{self.port}: {silent}") from None
+
+    async def _images(self) -> list[Any]:
+        from smpclient.generics import error
+        from smpclient.requests.image_management import ImageStatesRead
+
+        async with self._client() as client:
+            answer = await client.request(ImageStatesRead())
+        if error(answer):
+            raise _Silent(_reason(answer))
+        return list(answer.images)
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Any]:
+        """Open the port, give it back; everything that means "not there" is one error."""
+        try:
+            from smpclient import SMPClient
+            from smpclient.exceptions import SMPClientException, SMPUploadError
+            from smpclient.transport import SMPTransportDisconnected
+            from smpclient.transport.serial import SMPSerialTransport
+        except ImportError as missing:
+            raise UsageError(
+                "installing by MCUboot needs smpclient, which is not here",
+                hint="pip install 'cellagent[mcuboot]'",
+            ) from missing
+        transport = SMPSerialTransport(baudrate=self.baud, exclusive=True)
+        client = SMPClient(transport, self.port, timeout_s=_ANSWER_S)
+        try:
+            await client.connect()
+            yield client
+        except (SMPTransportDisconnected, TimeoutError, OSError) as away:
+            raise _Silent(str(away) or type(away).__name__) from away
+        except SMPUploadError:
+            raise
+        except SMPClientException as odd:
+            raise _Silent(f"its answer is not SMP: {odd}") from odd
+        finally:
+            with suppress(OSError):
+                await client.disconnect()
+
+
+def _active(images: list[Any]) -> Any:
+    return next((image for image in images if image.active and not image.image), None)
+
+
+def _reason(refusal: object) -> str:
+    """Return an SMP error in words; `refusal` is a response or the exception that holds one."""
+    response = refusal.args[0] if isinstance(refusal, Exception) and refusal.args else refusal
+    for name in ("rc", "err"):
+        code = getattr(response, name, None)
+        if code is not None:
+            inner = getattr(code, "rc", code)
+            text = getattr(inner, "name", None) or str(inner)
+            said = getattr(response, "rsn", None)
+            return f"{text}: {said}" if said else text
+    return str(response)[:120]

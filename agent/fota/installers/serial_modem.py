@@ -1,0 +1,157 @@
+"""Serial Modem: the image over the UART (#XDFU*), or fetched by the kit itself (#XFOTA).
+
+A full modem image is not offered: it takes the kit into a bootloader mode, and how the image is
+cut for it is not public. A bootloader is not offered: no command tells which one runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent.errors import DeadlineExceeded
+from agent.fota.installers.base import InstallFailed
+from agent.fota.installers.versions_by_at import running_by_at
+from agent.fota.jobs import MODEM_TYPES, FirmwareType
+from at.dialect import Dialect
+from at.errors import CommandRejected
+
+if TYPE_CHECKING:
+    from agent.fota.installers.base import Package, Progress, Running
+    from agent.fota.jobs import Job
+    from at.modem import Modem
+    from at.notices import Notice
+    from at.stream import Stream
+
+PIECE_BYTES = 4096
+_KINDS = {FirmwareType.APP: 0, FirmwareType.MODEM: 1}
+_OPERATIONS = {FirmwareType.APP: 1, FirmwareType.MODEM: 2}
+_WRITTEN, _APPLIED = "1", "2"
+_STEP_S = 120.0
+"""Erasing and checking take the kit a while."""
+_FETCH_S = 900.0
+_STAGES = {
+    "0": "start", "1": "download", "2": "erase pending", "3": "erased", "4": "downloaded",
+    "5": "complete",
+}  # fmt: skip
+_FETCH_ERRORS = {
+    "1": "its download failed",
+    "2": "it rejected the image",
+    "3": "the image is of another type",
+}
+
+
+@dataclass(slots=True)
+class SerialModemInstaller:
+    """One kit that runs Serial Modem, over the AT link that is open anyway."""
+
+    modem: Modem
+    modem_fetches: bool = False
+    """Whether modem images are fetched by the kit over its own network (#XFOTA)."""
+    name: str = "serial-modem"
+    types: frozenset[FirmwareType] = frozenset(_KINDS)
+
+    def fetches_itself(self, job: Job) -> bool:
+        """Tell whether the kit downloads it: only what its own maker's signature guards."""
+        return self.modem_fetches and job.kind in MODEM_TYPES
+
+    async def check(self, job: Job) -> str:
+        """Return why this kit cannot take it, "" where it can."""
+        if self.modem.dialect is not Dialect.SERIAL_MODEM:
+            return (
+                f"the kit on {self.modem.name} does not run Serial Modem, which takes images "
+                "over its port"
+            )
+        if await self.running(job.kind) is None:
+            return f"the kit does not tell which {job.kind.value} it runs: no success could be seen"
+        return ""
+
+    async def running(self, kind: FirmwareType) -> Running | None:
+        """Return what of this type runs, None while the kit does not answer."""
+        return await running_by_at(self.modem, kind)
+
+    async def install(self, package: Package, progress: Progress) -> None:
+        """Write and apply the image, or have it fetched; then restart what it is for."""
+        kind = package.job.kind
+        functional_mode = await self._functional_mode()
+        try:
+            if self.fetches_itself(package.job):
+                await self._have_fetched(package, progress)
+            else:
+                await self._write(package, _KINDS[kind], progress)
+            restart = "AT#XMODEMRESET" if kind in MODEM_TYPES else "AT#XRESET"
+            await self.modem.execute(restart, timeout_s=_STEP_S)
+        except CommandRejected as refused:
+            raise InstallFailed(f"the kit refused: {refused}") from refused
+        if kind in MODEM_TYPES and functional_mode:
+            # The modem's restart left it in mode 0: it gets back the mode that it was in.
+            await self.modem.execute(functional_mode, timeout_s=_STEP_S)
+
+    async def confirm(self, package: Package) -> None:
+        """Nothing to do: Serial Modem confirms its own image when it has started."""
+
+    async def _functional_mode(self) -> str:
+        """Return the command that restores the functional mode, "" for what needs none."""
+        answer = await self.modem.execute("AT+CFUN?")
+        mode = next((line.partition(":")[2].strip() for line in answer.lines), "")
+        return f"AT+CFUN={mode}" if answer.ok and mode.isdigit() and mode != "0" else ""
+
+    async def _write(self, package: Package, kind: int, progress: Progress) -> None:
+        content = memoryview(package.paths[0].read_bytes())
+        with self.modem.notices("#XDFU") as said:
+            await self._accepted(f"AT#XDFUINIT={kind},{len(content)}")
+            for start in range(0, len(content), PIECE_BYTES):
+                piece = bytes(content[start : start + PIECE_BYTES])
+                await self.modem.transfer(f"AT#XDFUWRITE={kind},{start},{len(piece)}", piece)
+                await self._said(said, kind, _WRITTEN, f"the bytes at {start}")
+                progress("upload", start + len(piece), len(content))
+            await self._accepted(f"AT#XDFUAPPLY={kind}")
+            await self._said(said, kind, _APPLIED, "the image")
+
+    async def _accepted(self, line: str) -> None:
+        answer = await self.modem.execute(line, timeout_s=_STEP_S)
+        if not answer.ok:
+            raise InstallFailed(f"the kit refused {line}: {answer.final}")
+
+    async def _said(self, said: Stream[Notice], kind: int, step: str, what: str) -> None:
+        try:
+            async with asyncio.timeout(_STEP_S):
+                async for notice in said:
+                    fields = _fields(notice)
+                    if fields[:2] == [str(kind), step]:
+                        if fields[2:] != ["0"]:
+                            raise InstallFailed(f"the kit did not take {what}: {notice.line}")
+                        return
+        except TimeoutError:
+            raise InstallFailed(f"the kit said nothing of {what} in {_STEP_S:.0f} s") from None
+
+    async def _have_fetched(self, package: Package, progress: Progress) -> None:
+        operation = _OPERATIONS[package.job.kind]
+        with self.modem.notices("#XFOTA") as said:
+            await self._accepted(f'AT#XFOTA={operation},"{package.url}"')
+            try:
+                async with asyncio.timeout(_FETCH_S):
+                    await self._follow(said, progress)
+            except TimeoutError:
+                await self.modem.execute("AT#XFOTA=0")
+                raise DeadlineExceeded(
+                    f"the kit did not finish its download in {_FETCH_S:.0f} s"
+                ) from None
+
+    async def _follow(self, said: Stream[Notice], progress: Progress) -> None:
+        async for notice in said:
+            stage, status, detail = [*_fields(notice), "", "", ""][:3]
+            if status in {"1", "2", "3"}:
+                reason = _FETCH_ERRORS.get(detail, {"2": "it was stopped"}.get(status, ""))
+                raise InstallFailed(f"the kit could not fetch it: {reason or notice.line}")
+            if stage == "1" and detail.isdigit():
+                progress("download by the kit", int(detail), 100)
+            elif stage in _STAGES:
+                progress(_STAGES[stage], 0, 0)
+            if stage == "4":
+                return
+
+
+def _fields(notice: Notice) -> list[str]:
+    return [field.strip() for field in notice.line.partition(":")[2].split(",")]

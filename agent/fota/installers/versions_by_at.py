@@ -1,0 +1,35 @@
+"""What a kit runs, as it says over AT: +CGMR for the modem, #XSMVER for Serial Modem itself."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from agent.fota.installers.base import Running
+from agent.fota.jobs import MODEM_TYPES, FirmwareType
+from at.commands.identity import ReadRevision
+from at.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
+
+if TYPE_CHECKING:
+    from at.modem import Modem
+
+_TEXTS = re.compile(r'"([^"]*)"')
+
+
+async def running_by_at(modem: Modem, kind: FirmwareType) -> Running | None:
+    """Return what of this type runs, None while the kit does not answer or does not tell.
+
+    A lost port passes as LinkLost. An application that was built upon Serial Modem may name a
+    version of its own behind the two of Serial Modem: then that one counts.
+    """
+    try:
+        if kind in MODEM_TYPES:
+            return Running((await modem.send(ReadRevision())).revision)
+        if kind is FirmwareType.APP:
+            answer = await modem.execute("AT#XSMVER")
+            texts = _TEXTS.findall(" ".join(answer.lines)) if answer.ok else []
+            if texts:
+                return Running(texts[2] if len(texts) > 2 and texts[2] else texts[0])
+    except (CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError):
+        return None
+    return None

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent.fota.installers import command as command_module
+from agent.fota.installers.base import InstallFailed, Package, Running
+from agent.fota.installers.command import CommandInstaller
+from agent.fota.jobs import FirmwareType, Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+JOB = Job("j", FirmwareType.APP, "h", ("p",), 4, "1.0.0")
+
+
+def package(folder: Path) -> Package:
+    path = folder / "image with blank;$(touch evil).bin"
+    path.write_bytes(b"abcd")
+    return Package(JOB, (path,), "", "1.0.0")
+
+
+def program(code: str, *more: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code, "{image}", *more)
+
+
+async def install(
+    folder: Path,
+    words: tuple[str, ...],
+    timeout_s: float = 30,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> None:
+    await CommandInstaller(words, timeout_s, None).install(package(folder), progress)
+
+
+async def test_the_program_gets_the_path_as_one_argument_and_no_shell(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    code = "import sys; print(open(sys.argv[1]).read(), len(sys.argv))"
+    await install(tmp_path, program(code), progress=lambda *at: seen.append(at))
+    assert seen == [("abcd 2", 0, 0)]
+    assert not (tmp_path / "evil").exists()
+
+
+async def test_it_gets_none_of_our_secrets_and_no_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLAGENT_API_KEY", "test-key")
+    seen: list[str] = []
+    code = "import os, sys; print(sorted(os.environ), repr(sys.stdin.read()))"
+    await install(tmp_path, program(code), progress=lambda text, *_: seen.append(text))
+    assert "CELLAGENT" not in seen[0]
+    assert seen[0].endswith("''")
+
+
+async def test_its_exit_code_and_last_line_are_named(tmp_path: Path) -> None:
+    code = "import sys; print('one', flush=True); print('no probe found', file=sys.stderr); sys.exit(3)"
+    with pytest.raises(InstallFailed, match="exit code 3: no probe found"):
+        await install(tmp_path, program(code))
+
+
+async def test_a_program_that_does_not_end_is_ended_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_module, "_GRACE_S", 0.2)
+    code = (
+        "import signal, time, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        "print('busy', flush=True); time.sleep(60)"
+    )
+    with pytest.raises(InstallFailed, match="did not end within 1 s"):
+        await install(tmp_path, program(code), timeout_s=1)
+
+
+async def test_endless_output_without_a_line_end_is_bounded(tmp_path: Path) -> None:
+    code = "import sys; sys.stdout.write('x' * 3_000_000); sys.exit(1)"
+    with pytest.raises(InstallFailed) as caught:
+        await install(tmp_path, program(code))
+    assert len(str(caught.value)) < 500
+
+
+async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InstallFailed, match="cannot be started"):
+        await install(tmp_path, ("/no/such/program", "{image}"))
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((), "names no place"),
+        (("flash",), "names no place"),
+        (("/no/such/program", "{image}"), "no program /no/such/program"),
+        ((sys.executable, "{image}"), "does not tell"),
+    ],
+)
+async def test_what_cannot_work_is_refused_before_the_download(
+    words: tuple[str, ...], reason: str
+) -> None:
+    assert reason in await CommandInstaller(words, 1, None).check(JOB)
+
+
+async def test_with_a_kit_that_tells_its_version_it_is_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def tells(_modem: object, _kind: FirmwareType) -> Running:
+        return Running("1.0.0")
+
+    monkeypatch.setattr(command_module, "running_by_at", tells)
+    installer = CommandInstaller((sys.executable, "{image}"), 1, object())  # type: ignore[arg-type]
+    assert await installer.check(JOB) == ""

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hand_clock import HandClock
+from signed_images import signed_image, signing_key
+
+pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
+
+from smp_server import SmpKit, smp_kit
+
+from agent.errors import UsageError
+from agent.fota.image import read_image
+from agent.fota.installers import mcuboot
+from agent.fota.installers.base import InstallFailed, Package, Running
+from agent.fota.installers.mcuboot import McubootInstaller
+from agent.fota.jobs import FirmwareType, Job
+from agent.fota.readback import NotSeen, read_back
+from at.errors import LinkLost
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+BODY = bytes(range(256)) * 200
+
+
+class QuickClock(HandClock):
+    """Moves by itself, yet lets the kit's own restart happen."""
+
+    async def sleep(self, seconds: float) -> None:
+        import asyncio
+
+        self.time += seconds
+        await asyncio.sleep(0.03)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcuboot, "_ANSWER_S", 0.4)
+
+
+@asynccontextmanager
+async def kit(folder: Path, **options: Any) -> AsyncIterator[SmpKit]:
+    key = signing_key("ecdsa")
+    old = signed_image(folder, "1.0.0", key=key, body=BODY, name="old.bin")
+    async with smp_kit(folder, old, **options) as served:
+        yield served
+
+
+def package(folder: Path, version: str = "2.0.1+7") -> Package:
+    path = signed_image(folder, version, key=signing_key("ecdsa"), body=BODY[::-1])
+    job = Job("j", FirmwareType.APP, "h", ("p",), path.stat().st_size, version)
+    stated = read_image(path).stated_hash.hex()
+    return Package(job, (path,), "", version, stated)
+
+
+async def test_an_image_is_uploaded_tried_seen_and_confirmed(tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    async with kit(tmp_path) as served:
+        installer, new = McubootInstaller(served.port), package(tmp_path)
+        assert await installer.check(new.job) == ""
+        before = await installer.running(FirmwareType.APP)
+        assert before is not None
+        assert before.version == "1.0.0"
+        await installer.install(new, lambda *at: seen.append(at))
+        assert await read_back(installer, new, before="1.0.0", clock=QuickClock()) == "2.0.1.7"
+        assert not served.confirmed
+        await installer.confirm(new)
+        assert served.confirmed
+        served.restart()
+        now = await installer.running(FirmwareType.APP)
+        assert now == Running("2.0.1.7", new.image_hash)
+    size = new.paths[0].stat().st_size
+    assert seen[-1] == ("upload", size, size)
+    assert len(seen) > 5
+
+
+@pytest.mark.parametrize(
+    ("mood", "words"),
+    [
+        ("no-swap", "runs 1.0.0 as before"),
+        ("dead", "did not answer"),
+        ("crash", "runs 1.0.0 as before"),
+    ],
+)
+async def test_what_does_not_come_up_is_seen(tmp_path: Path, mood: str, words: str) -> None:
+    async with kit(tmp_path, mood=mood) as served:
+        installer, new = McubootInstaller(served.port), package(tmp_path)
+        await installer.install(new, lambda *_: None)
+        if mood == "crash":
+            import asyncio
+
+            await asyncio.sleep(0.2)
+        with pytest.raises(NotSeen, match=words):
+            await read_back(installer, new, before="1.0.0", clock=QuickClock(), deadline_s=12)
+
+
+async def test_an_image_that_is_not_confirmed_goes_back_and_is_noticed(tmp_path: Path) -> None:
+    async with kit(tmp_path) as served:
+        installer, new = McubootInstaller(served.port), package(tmp_path)
+        await installer.install(new, lambda *_: None)
+        await read_back(installer, new, before="1.0.0", clock=QuickClock())
+        served.restart()
+        with pytest.raises(NotSeen, match=r"runs 1\.0\.0 as before"):
+            await read_back(installer, new, before="1.0.0", clock=QuickClock())
+        with pytest.raises(InstallFailed, match="not confirm"):
+            await installer.confirm(new)
+
+
+async def test_an_upload_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    async with kit(tmp_path, slot_bytes=1000) as served:
+        with pytest.raises(InstallFailed, match="refused the upload"):
+            await McubootInstaller(served.port).install(package(tmp_path), lambda *_: None)
+
+
+async def test_a_line_that_goes_dead_is_a_lost_link_and_the_upload_goes_on_later(
+    tmp_path: Path,
+) -> None:
+    async with kit(tmp_path, mood="cut") as served:
+        installer, new = McubootInstaller(served.port), package(tmp_path)
+        with pytest.raises(LinkLost, match="went silent"):
+            await installer.install(new, lambda *_: None)
+        served.mood = "good"
+        served._deaf = False
+        await installer.install(new, lambda *_: None)
+        assert served.uploads == 1
+
+
+async def test_a_kit_that_is_not_fit_says_why(tmp_path: Path) -> None:
+    async with kit(tmp_path, mood="mute") as served:
+        reason = await McubootInstaller(served.port).check(package(tmp_path).job)
+        assert f"no SMP server answers on {served.port}" in reason
+        assert await McubootInstaller(served.port).running(FirmwareType.APP) is None
+    async with kit(tmp_path, confirmed=False) as served:
+        reason = await McubootInstaller(served.port).check(package(tmp_path).job)
+        assert "on trial" in reason
+    reason = await McubootInstaller("/dev/pts/none").check(package(tmp_path).job)
+    assert "no SMP server answers on /dev/pts/none" in reason
+
+
+async def test_without_the_extra_the_error_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "smpclient", None)
+    with pytest.raises(UsageError) as caught:
+        await McubootInstaller("/dev/pts/0").check(package(tmp_path).job)
+    assert "cellagent[mcuboot]" in caught.value.hint

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from download_server import file_server
+from hand_clock import HandClock
+from signed_images import signed_image
+
+from agent.fota.installers.base import InstallFailed, Package, Running
+from agent.fota.installers.serial_modem import SerialModemInstaller
+from agent.fota.jobs import FirmwareType, Job
+from agent.fota.readback import NotSeen, read_back
+from at.modem import Modem
+from at.virtual.transport import VirtualTransport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+BODY = bytes(range(256)) * 50
+DELTA = b"\1\2\3" * 2000 + b"mfw_nrf91x1_2.0.9" + bytes(1000)
+
+
+@asynccontextmanager
+async def kit(**options: Any) -> AsyncIterator[Modem]:
+    modem = Modem(VirtualTransport(**{"dialect": "serial-modem", "instant": True, **options}))
+    await modem.open()
+    try:
+        yield modem
+    finally:
+        await modem.close()
+
+
+def package(path: Path, kind: FirmwareType, version: str, url: str = "") -> Package:
+    return Package(Job("j", kind, "h", ("p",), path.stat().st_size, version), (path,), url, version)
+
+
+async def test_an_application_goes_over_the_uart_and_is_seen(tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    new = package(signed_image(tmp_path, "2.0.1", body=BODY), FirmwareType.APP, "v2.0.1")
+    async with kit() as modem:
+        installer = SerialModemInstaller(modem)
+        assert await installer.check(new.job) == ""
+        before = await installer.running(FirmwareType.APP)
+        assert before is not None
+        await installer.install(new, lambda *at: seen.append(at))
+        version = await read_back(installer, new, before=before.version, clock=HandClock())
+    assert version.lstrip("v").startswith("2.0.1")
+    assert seen[-1][1:] == (new.job.size_bytes, new.job.size_bytes)
+
+
+async def test_a_modem_delta_is_applied_and_the_functional_mode_put_back(tmp_path: Path) -> None:
+    path = tmp_path / "delta.bin"
+    path.write_bytes(DELTA)
+    new = package(path, FirmwareType.MODEM, "mfw_nrf91x1_2.0.9")
+    async with kit() as modem:
+        await modem.execute("AT+CFUN=4")
+        installer = SerialModemInstaller(modem)
+        await installer.install(new, lambda *_: None)
+        assert await read_back(installer, new, before="", clock=HandClock()) == new.version
+        assert (await modem.execute("AT+CFUN?")).lines == ("+CFUN: 4",)
+
+
+async def test_an_image_that_the_kit_does_not_take_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "junk.bin"
+    path.write_bytes(b"junk" * 100)
+    async with kit() as modem:
+        with pytest.raises(InstallFailed, match="did not take the image"):
+            await SerialModemInstaller(modem).install(
+                package(path, FirmwareType.APP, "2.0.1"), lambda *_: None
+            )
+
+
+async def test_a_revert_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "delta.bin"
+    path.write_bytes(DELTA)
+    new = package(path, FirmwareType.MODEM, "mfw_nrf91x1_2.0.9")
+    async with kit(faults=("update-reverted",)) as modem:
+        installer = SerialModemInstaller(modem)
+        before = await installer.running(FirmwareType.MODEM)
+        assert before is not None
+        await installer.install(new, lambda *_: None)
+        with pytest.raises(NotSeen, match="as before"):
+            await read_back(installer, new, before=before.version, clock=HandClock())
+
+
+async def test_the_kit_can_fetch_a_modem_image_itself(tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    path = tmp_path / "delta.bin"
+    path.write_bytes(DELTA)
+    async with file_server(DELTA) as server, kit() as modem:
+        await modem.execute("AT+CFUN=1")
+        with modem.notices("+CEREG") as notices:
+            await modem.subscribe("AT+CEREG=5")
+            answer = await modem.execute("AT+CEREG?")
+            while ",1," not in answer.lines[0] and ",5," not in answer.lines[0]:
+                await anext(notices)
+                answer = await modem.execute("AT+CEREG?")
+        installer = SerialModemInstaller(modem, modem_fetches=True)
+        new = package(path, FirmwareType.MODEM, "mfw_nrf91x1_2.0.9", f"{server.url}/delta.bin")
+        assert installer.fetches_itself(new.job)
+        await installer.install(new, lambda *at: seen.append(at))
+        assert await installer.running(FirmwareType.MODEM) == Running("mfw_nrf91x1_2.0.9")
+    assert ("download by the kit", 100, 100) in seen
+
+
+async def test_another_firmware_on_the_kit_is_refused_before_the_download(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"a")
+    async with kit(dialect="at-host") as modem:
+        reason = await SerialModemInstaller(modem).check(
+            package(path, FirmwareType.APP, "2.0.1").job
+        )
+    assert "does not run Serial Modem" in reason
