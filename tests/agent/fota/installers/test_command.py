@@ -56,7 +56,7 @@ async def test_it_gets_none_of_our_secrets_and_no_input(
 
 
 async def test_its_exit_code_and_last_line_are_named(tmp_path: Path) -> None:
-    code = "import sys; print('one', flush=True); print('no probe found', file=sys.stderr); sys.exit(3)"
+    code = "import os, sys; os.write(1, b'one\\nno probe found\\n'); sys.exit(3)"
     with pytest.raises(InstallFailed, match="exit code 3: no probe found"):
         await install(tmp_path, program(code))
 
