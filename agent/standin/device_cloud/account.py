@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent.standin import keys
 from agent.standin.device_cloud import access
 from agent.standin.device_cloud.refusals import forbidden, invalid, not_found
+from agent.standin.device_cloud.resource import answer_one, with_meta
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 EARLIEST_REMOVAL = datetime(2026, 7, 2, tzinfo=UTC)
 """The deprecated paths may be removed any time after July 1, 2026, and not before."""
+ALWAYS_THERE = "2025-01-02T03:04:05.678Z"
+"""When the account was made."""
 PLANS_WITH_SERVICE_KEYS = frozenset({"PRO", "ENTERPRISE"})
 
 
@@ -31,7 +34,8 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def account(request: Request) -> Response:
         who = access.user(request, cloud)
-        return JSON(_describe(cloud, who.team, who.role, who.email))
+        shown = _describe(cloud, who.team, who.role, who.email)
+        return answer_one(with_meta(shown, ALWAYS_THERE))
 
     async def service_token(request: Request) -> Response:
         who = access.user(request, cloud)

@@ -1,0 +1,90 @@
+"""Account paths at the stand-in: D9.4, D10.4, D10.9."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import jwt
+import pytest
+from standin import StandIn
+
+PATHS = (("GET", "/v1/account/service-token"), ("POST", "/v1/account/service-key-and-token"))
+
+
+async def statuses(standin: StandIn) -> list[int]:
+    header = standin.bearer("api_key")
+    return [(await standin.client.request(m, p, headers=header)).status_code for m, p in PATHS]
+
+
+async def control(standin: StandIn, **wishes: object) -> None:
+    answer = await standin.client.post(
+        "/control", headers=standin.bearer("control_token"), json=wishes
+    )
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.contract("D9.4")
+async def test_the_deprecated_paths_can_be_removed_after_the_first_of_july_2026(
+    standin: StandIn,
+) -> None:
+    await control(
+        standin,
+        clock={"set": datetime(2026, 7, 1, 23, 59, tzinfo=UTC).timestamp()},
+        settings={"account_paths": False},
+    )
+    assert await statuses(standin) == [200, 200]
+    standin.clock.advance(120)
+    assert await statuses(standin) == [404, 404]
+    await control(standin, settings={"account_paths": True})
+    assert await statuses(standin) == [200, 200]
+
+
+@pytest.mark.contract("D10.9")
+async def test_a_service_key_needs_the_plan_and_the_role(standin: StandIn) -> None:
+    key_path = PATHS[1]
+    for plan, role, expected in (
+        ("PRO", "owner", 200),
+        ("Enterprise", "owner", 200),
+        ("FREE", "owner", 403),
+        ("PRO", "admin", 403),
+        ("FREE", "viewer", 403),
+    ):
+        await control(standin, plan=plan, role=role)
+        answer = await standin.client.request(*key_path, headers=standin.bearer("api_key"))
+        assert answer.status_code == expected, (plan, role)
+
+
+@pytest.mark.contract("D9.4", "D10.4")
+async def test_a_new_service_key_ends_the_one_before(standin: StandIn) -> None:
+    body = {"accessPoints": [{"macAddress": f"40:01:7a:00:00:{n:02x}"} for n in range(3)]}
+
+    async def locate(token: str) -> int:
+        answer = await standin.client.post(
+            "/v1/location/wifi", headers={"Authorization": f"Bearer {token}"}, json=body
+        )
+        return answer.status_code
+
+    old = standin.credentials["service_token"]
+    assert await locate(old) in {200, 404}
+    made = await standin.client.request(*PATHS[1], headers=standin.bearer("api_key"))
+    new = made.json()
+    assert await locate(old) == 401
+    assert await locate(new["token"]) in {200, 404}
+    claims = {"aud": standin.team_id, "iat": int(time.time())}
+    signed = jwt.encode(claims, new["serviceKey"], algorithm="ES256")
+    assert await locate(signed) in {200, 404}
+    stranger = jwt.encode({**claims, "aud": "x"}, new["serviceKey"], algorithm="ES256")
+    assert await locate(stranger) == 401
+
+
+@pytest.mark.contract("D10.6", "D10.7")
+async def test_no_path_makes_an_evaluation_token_or_shows_an_organization_token(
+    standin: StandIn,
+) -> None:
+    header = standin.bearer("api_key")
+    for path in ("/v1/account/evaluation-token", "/v1/location/evaluation-token"):
+        assert (await standin.client.post(path, headers=header)).status_code == 404
+    account = await standin.client.get("/v1/account", headers=header)
+    assert standin.credentials["organization_auth_token"] not in account.text
+    assert "PRIVATE KEY" not in account.text
