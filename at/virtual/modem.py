@@ -152,7 +152,8 @@ class VirtualModem:
                 self._settle()
                 self.print_raw(PROMPT)
                 return None
-            text = rest.strip().strip("'").replace("\n", "\n")
+            # A shell line holds no line end: this firmware makes CR LF of the two characters.
+            text = rest.strip().strip("'").replace("\\n", "\r\n")
         if self._dialect == "serial-modem" and text[2:].upper() in {"E0", "E1"}:
             self.kit.session.echo = text.endswith("1")
             return ok()

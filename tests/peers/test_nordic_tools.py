@@ -1,0 +1,112 @@
+"""Nordic's released tools do their whole job on the virtual modem."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from served_kit import PEERS, ServedKit
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.skipif(
+        not (PEERS / "nrfcredstore").exists(), reason="no .peers here: ./scripts/peers makes it"
+    ),
+]
+Serve = Callable[..., ServedKit]
+
+CERTIFICATE = (
+    "-----BEGIN CERTIFICATE-----\nVEVTVCBURVNUIFRFU1Q=\n-----END CERTIFICATE-----\n"  # of a test
+)
+
+
+@pytest.mark.parametrize("how", ["at", "shell"])
+def test_nrfcredstore_writes_lists_and_deletes(serve: Serve, how: str) -> None:
+    kit = serve("--dialect", "at-host" if how == "at" else "shell")
+    store = ("--cmd-type", how, str(kit.port))
+    (kit.folder / "ca.pem").write_text(CERTIFICATE)
+    kit.run("nrfcredstore", *store, "write", "42", "ROOT_CA_CERT", "ca.pem")
+    assert re.search(
+        r"42\s+ROOT_CA_CERT\s+[0-9A-F]{64}", kit.run("nrfcredstore", *store, "list").stdout
+    )
+    kit.run("nrfcredstore", *store, "delete", "42", "ROOT_CA_CERT")
+    assert "ROOT_CA_CERT" not in kit.run("nrfcredstore", *store, "list").stdout
+
+
+def test_nrfcredstore_finds_out_by_itself_how_to_speak(serve: Serve) -> None:
+    kit = serve()
+    assert kit.saved()["imei"] in kit.run("nrfcredstore", str(kit.port), "imei").stdout
+
+
+def test_nrfcredstore_makes_a_key_whose_request_openssl_accepts(serve: Serve) -> None:
+    kit = serve()
+    kit.run("nrfcredstore", "--cmd-type", "at", str(kit.port), "generate", "42", "key.csr")
+    judged = subprocess.run(
+        ["openssl", "req", "-inform", "DER", "-in", "key.csr", "-verify", "-noout", "-text"],
+        cwd=kit.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "verify OK" in judged.stdout + judged.stderr
+    assert str(kit.saved()["uuid"]) in judged.stdout
+
+
+@pytest.mark.parametrize("how", ["at", "at_shell"])
+def test_the_installer_provisions_a_board_and_finds_what_it_wrote(serve: Serve, how: str) -> None:
+    kit = serve("--dialect", "at-host" if how == "at" else "shell")
+    kit.run("create_ca_cert", "-c", "NO", "-o", "Test", "--cn", "test.example", "-f", "test_")
+    ca = next(kit.folder.glob("test_*_ca.pem"))
+    key = next(kit.folder.glob("test_*_prv.pem"))
+    done = kit.run(
+        *("device_credentials_installer", "--cmd-type", how, "--port", str(kit.port), "--verify"),
+        *("-d", "--ca", ca.name, "--ca-key", key.name, "--plain", "--coap"),
+    )
+    rows = list(csv.reader((kit.folder / "onboard.csv").read_text().splitlines()))
+    assert rows[0][0] == kit.saved()["uuid"]
+    stored = kit.saved()["credentials"]
+    assert isinstance(stored, dict)
+    assert {"16842753,0", "16842753,1", "16842753,2"} <= set(stored)
+    assert "error" not in (done.stdout + done.stderr).lower()
+
+
+def test_the_installer_refuses_old_firmware(serve: Serve) -> None:
+    kit = serve("--model", "nrf9160", "--firmware", "1.2.8")
+    kit.run("create_ca_cert", "-c", "NO", "-f", "test_")
+    ca = next(kit.folder.glob("test_*_ca.pem"))
+    key = next(kit.folder.glob("test_*_prv.pem"))
+    done = kit.run(
+        *("device_credentials_installer", "--cmd-type", "at", "--port", str(kit.port)),
+        *("--ca", ca.name, "--ca-key", key.name, "--plain"),
+        code=None,
+    )
+    assert done.returncode
+    assert not (kit.folder / "onboard.csv").exists()
+
+
+def test_the_gathered_attestation_token_is_read_by_the_parser(serve: Serve) -> None:
+    kit = serve("--model", "nrf9151")
+    kit.run("gather_attestation_tokens", "--cmd-type", "at", "--port", str(kit.port), "--plain")
+    row = next(csv.reader((kit.folder / "attestation_tokens.csv").read_text().splitlines()))
+    assert row[0] == kit.saved()["imei"]
+    token = next(field for field in row if "." in field and len(field) > 100)
+    parsed = kit.run("modem_credentials_parser", "-a", token, "--plain")
+    assert str(kit.saved()["uuid"]) in parsed.stdout + parsed.stderr
+
+
+def test_the_parser_finds_the_digest_of_a_request_right(serve: Serve, tmp_path: Path) -> None:
+    from at.virtual.modem import VirtualModem
+    from at.virtual.options import Options
+
+    kit = serve()
+    modem = VirtualModem(Options(instant=True), now=0.0, unix_time=0.0)
+    modem.receive(b"AT%KEYGEN=7,2,0\r", now=0.0)
+    token = modem.data_to_send().decode().split('"')[1]
+    parsed = kit.run("modem_credentials_parser", "-k", token, "--plain")
+    text = parsed.stdout + parsed.stderr
+    assert modem.kit.saved.uuid in text
+    assert re.search(r"match", text, re.IGNORECASE)
