@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from agent.cli.chunk_sources import pieces, read_chunks
 from agent.cli.frame import AgentGroup, emit, note, options, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from agent.observability.chunk_codec import Damaged, Message
 
-_READ = 65536
 _SOURCE = click.argument("source", metavar="FILE|-", type=click.File("rb"))
 
 
@@ -33,7 +30,7 @@ def chunks(source: BinaryIO) -> None:
     from agent.console.reader import ConsoleReader
 
     reader = ConsoleReader()
-    for data in _pieces(source):
+    for data in pieces(source):
         for item in reader.receive(data):
             if isinstance(item, ChunkLine):
                 emit({"chunk": item.chunk.hex()})
@@ -62,7 +59,7 @@ def messages(source: BinaryIO) -> None:
             totals["damaged" if "damaged" in shown else "messages"] += 1
             emit(shown)
 
-    for chunk in _chunks(source):
+    for chunk in read_chunks(source):
         if isinstance(chunk, str):
             totals["damaged_lines"] += 1
             note(f"a chunk is lost: {chunk}")
@@ -109,7 +106,7 @@ def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
     from agent.errors import AgentError
 
     files = DumpFiles(out)
-    for captured in find_dumps(_pieces(source)):
+    for captured in find_dumps(pieces(source)):
         path = files.write(captured)
         shown = describe_dump(captured, elf)
         if path is not None:
@@ -120,50 +117,6 @@ def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
             say(tell_dump(shown))
     if not files.usable:
         raise AgentError("no usable core dump was found", hint=files.advice)
-
-
-def _pieces(source: BinaryIO) -> Iterator[bytes]:
-    # read1 returns what a pipe holds at the moment, so that a live capture is not held back.
-    read = getattr(source, "read1", source.read)
-    while data := read(_READ):
-        yield data
-
-
-def _chunks(source: BinaryIO) -> Iterator[bytes | str]:
-    """Yield the chunks of console text or JSON lines; a text says why one is lost."""
-    from agent.console.chunk_lines import ChunkLine, DamagedChunk
-    from agent.console.log_line import LogLine
-    from agent.console.reader import ConsoleItem, ConsoleReader
-
-    def taken(items: list[ConsoleItem]) -> Iterator[bytes | str]:
-        for item in items:
-            if isinstance(item, ChunkLine):
-                yield item.chunk
-            elif isinstance(item, DamagedChunk):
-                yield item.reason
-            elif isinstance(item, LogLine) and item.line.lstrip().startswith("{"):
-                chunk = _json_chunk(item.line)
-                if chunk is not None:
-                    yield chunk
-
-    reader = ConsoleReader(max_line=4 * 1024 * 1024)
-    for data in _pieces(source):
-        yield from taken(reader.receive(data))
-    yield from taken(reader.finish())
-
-
-def _json_chunk(line: str) -> bytes | str | None:
-    """Return the chunk of a line of `capture chunks`, why it has none, or None for other text."""
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return "a line of JSON that cannot be read" if '"chunk"' in line else None
-    if not isinstance(value, dict) or "chunk" not in value:
-        return None
-    try:
-        return bytes.fromhex(value["chunk"])
-    except (TypeError, ValueError):
-        return f"no hex digits: {str(value['chunk'])[:40]!r}"
 
 
 def _message(item: Message | Damaged) -> dict[str, Any]:

@@ -85,7 +85,6 @@ class Upload:
     details: Mapping[str, Any] | None = None
     project: Project | None = None
     """Given, a user's or organization's credential is used, else the project key."""
-    path: str = ""
 
 
 async def transfer(
@@ -131,7 +130,6 @@ async def _commit(client: HttpClient, upload: Upload, source: Source, prepared: 
             md5=source.md5,
             details=upload.details or {},
             project=upload.project,
-            path=upload.path,
         )
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from agent.call import Call, Host, Request, Response, Scheme
-from agent.observability.device_identity import check_slug, check_version
+from agent.observability.device_identity import check_slug
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,15 +26,18 @@ ZEPHYR_MIMETYPE = "application/vnd.zephyr.coredump"
 
 
 class FileKind(Enum):
-    """What a file is: the name that the service knows, and the path that commits it."""
+    """What a file is: the name that the service knows, and the path that commits it.
+
+    The path is that of the project key; "" where it takes a user's or organization's credential.
+    """
 
     COREDUMP = ("COREDUMP", "coredump")
     ELF_COREDUMP = ("ELF_COREDUMP", "elf_coredump")
     MAR = ("MAR", "mar")
     ZEPHYR_COREDUMP = ("CUSTOM_DATA_RECORDING", "custom-data-recording")
     BUG_REPORT = ("ANDROID_BUG_REPORT", "bugreport")
-    SYMBOLS = ("SYMBOL_FILE", "symbols")
-    OTA = ("OTA_PAYLOAD", "artifacts")
+    SYMBOLS = ("SYMBOL_FILE", "")
+    OTA = ("OTA_PAYLOAD", "")
 
     @property
     def wire_name(self) -> str:
@@ -157,8 +160,6 @@ class CommitUpload(Call[None]):
     md5: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     project: Project | None = None
-    path: str = ""
-    """Where it is committed, if not at the kind's own path."""
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
@@ -175,7 +176,7 @@ class CommitUpload(Call[None]):
         if self.project is None:
             path = f"/api/v0/upload/{self.kind.value[1]}"
         else:
-            path = self.project.path + (self.path or f"/{_WITH_USER[self.kind]}")
+            path = f"{self.project.path}/{_WITH_USER[self.kind]}"
         return Request("POST", path, json={"file": file, **self.details})
 
     def parse(self, response: Response) -> None:
@@ -189,7 +190,7 @@ _WITH_USER = {
     FileKind.ZEPHYR_COREDUMP: "custom-data-recording",
     FileKind.BUG_REPORT: "bugreports",
     FileKind.SYMBOLS: "symbols",
-    FileKind.OTA: "artifacts",
+    FileKind.OTA: "releases/ota_payload",
 }
 
 
@@ -257,11 +258,12 @@ def commit_details(
             "reason": reason or "coredump",
         }
     if kind is FileKind.SYMBOLS:
-        check_version("software_version", device.software_version)
-        return {
-            "software_version": {
-                "software_type": device.software_type,
-                "version": device.software_version,
-            }
-        }
+        return {"software_version": _software(device)}
+    if kind is FileKind.OTA:
+        software = _software(device)
+        return {"software_version": software, "hardware_version": device.hardware_version}
     return {}
+
+
+def _software(device: DeviceIdentity) -> dict[str, str]:
+    return {"software_type": device.software_type, "version": device.software_version}

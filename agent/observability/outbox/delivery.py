@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AgentError
+from agent.observability.outbox.inbox import collect
 from agent.observability.outbox.schedule import Lane, Schedule, Verdict, judge
 from at.errors import AtError
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from agent.observability.outbox.items import Item
     from agent.observability.outbox.outbox import Outbox
 
-IDLE_S = 60.0
-"""The longest wait without a look at the outbox."""
+IDLE_S = 5.0
+"""The longest wait without a look at the outbox, and at what other processes left for it."""
 
 _log = logging.getLogger(__name__)
 
@@ -112,6 +113,10 @@ class Delivery:
     async def _start_ready(self) -> list[Lane]:
         """Start a request of each lane that is ready; return all lanes."""
         self._changed.clear()
+        try:
+            await asyncio.to_thread(collect, self._outbox)
+        except AgentError as error:
+            _log.warning("what others left stays where it is: %s", error)
         lanes = await self._outbox.ado(lambda store: store.lanes())
         for lane in self.schedule.ready(lanes, self._clock()):
             self.schedule.started(lane)

@@ -126,7 +126,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             connection.execute("INSERT INTO about VALUES('id', ?)", (uuid.uuid4().hex,))
             connection.execute(f"PRAGMA user_version={FORMAT}")
             connection.execute("COMMIT")
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
     except BaseException:
         _close(connection)
         raise
@@ -222,7 +222,8 @@ def _sound(row: tuple[Any, ...]) -> bool:
     )
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make what was created or renamed in `folder` outlive a power cut."""
     if os.name == "nt":
         return  # a folder cannot be opened there, and its entries are journaled
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,0 +1,83 @@
+"""Where chunks come from at the command line: console text, lines of JSON, stored chunks."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STORED = b"CHNK"
+"""Before each chunk of the file form, with its length in four bytes, big endian."""
+
+_READ = 65536
+_LONGEST_LINE = 4 * 1024 * 1024  # a chunk as a line of JSON has two digits a byte
+
+
+def pieces(source: BinaryIO) -> Iterator[bytes]:
+    """Yield the bytes of a file or a pipe as they come."""
+    # read1 returns what a pipe holds at the moment, so that a live capture is not held back.
+    read = getattr(source, "read1", source.read)
+    while data := read(_READ):
+        yield data
+
+
+def read_chunks(source: BinaryIO) -> Iterator[bytes | str]:
+    """Yield the chunks of console text, of lines of JSON, or of a file of stored chunks.
+
+    A text says why one is lost.
+    """
+    from agent.console.chunk_lines import ChunkLine, DamagedChunk
+    from agent.console.log_line import LogLine
+    from agent.console.reader import ConsoleItem, ConsoleReader
+
+    def taken(items: list[ConsoleItem]) -> Iterator[bytes | str]:
+        for item in items:
+            if isinstance(item, ChunkLine):
+                yield item.chunk
+            elif isinstance(item, DamagedChunk):
+                yield item.reason
+            elif isinstance(item, LogLine) and item.line.lstrip().startswith("{"):
+                chunk = _json_chunk(item.line)
+                if chunk is not None:
+                    yield chunk
+
+    reader = ConsoleReader(max_line=_LONGEST_LINE)
+    head = b""
+    coming = pieces(source)
+    while len(head) < len(STORED) and (data := next(coming, b"")):
+        head += data
+    if head.startswith(STORED):
+        yield from _stored(head + b"".join(coming))
+        return
+    yield from taken(reader.receive(head))
+    for data in coming:
+        yield from taken(reader.receive(data))
+    yield from taken(reader.finish())
+
+
+def _stored(data: bytes) -> Iterator[bytes | str]:
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at + 4 : at + 8], "big")
+        chunk = data[at + 8 : at + 8 + size]
+        if not data.startswith(STORED, at) or len(chunk) < size or not size:
+            yield f"the stored chunk at byte {at} does not add up"
+            return
+        yield chunk
+        at += 8 + size
+
+
+def _json_chunk(line: str) -> bytes | str | None:
+    """Return the chunk of a line of `capture chunks`, why it has none, or None for other text."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return "a line of JSON that cannot be read" if '"chunk"' in line else None
+    if not isinstance(value, dict) or "chunk" not in value:
+        return None
+    try:
+        return bytes.fromhex(value["chunk"])
+    except (TypeError, ValueError):
+        return f"no hex digits: {str(value['chunk'])[:40]!r}"
