@@ -55,6 +55,16 @@ class DumpFiles:
         self.usable = 0
         self.others = 0
 
+    @classmethod
+    def unused(cls, out: Path) -> DumpFiles:
+        """Return names behind those that are taken, so that nothing of an earlier run goes."""
+        files = cls(out)
+        while files._usable_path().exists():
+            files.usable += 1
+        while files._other_path().exists():
+            files.others += 1
+        return files
+
     @property
     def advice(self) -> str:
         """What to try when no dump was usable."""
@@ -65,20 +75,25 @@ class DumpFiles:
     def write(self, captured: CapturedDump) -> Path | None:
         """Write one dump; return where it is, None when it has no bytes."""
         if captured.dump.usable:
-            number, base = self.usable, str(self.out)
+            path = self._usable_path()
             self.usable += 1
         else:
-            number, base = self.others, f"{self.out}.incomplete"
+            path = self._other_path()
             self.others += 1
         if not captured.data:
             return None
-        path = Path(f"{base}.{number}" if number else base)
         # Memory of a device holds what it was told in confidence: private from the first moment.
         if path.is_file():
             path.unlink()  # its mode may be another
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
             file.write(captured.data)
         return path
+
+    def _usable_path(self) -> Path:
+        return Path(f"{self.out}.{self.usable}" if self.usable else self.out)
+
+    def _other_path(self) -> Path:
+        return Path(f"{self.out}.incomplete" + (f".{self.others}" if self.others else ""))
 
 
 def describe_dump(captured: CapturedDump, elf: Path | None = None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from agent.config.private import make_private_folder
 from agent.errors import AgentError
 from agent.observability.outbox.items import Kind, NewItem
 from agent.observability.outbox.schema import sync_folder
@@ -56,7 +57,7 @@ def leave(folder: Path, items: Sequence[NewItem], now: float) -> None:
     inbox = folder / FOLDER
     unfinished = inbox / name
     try:
-        inbox.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(inbox)
         with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
             f.write(msgspec.json.encode(left))
             f.flush()

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, TypeVar
 
+from agent.config.private import make_private_folder
 from agent.errors import AgentError
 from agent.observability.outbox.lock import FolderLock
 from agent.observability.outbox.schema import open_file
@@ -41,7 +42,7 @@ class Outbox:
         self.path = folder / FILE
         self._clock = clock
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(folder)
             self._lock = FolderLock(folder / f"{FILE}.lock")
         except OSError as exc:
             raise AgentError(f"{folder}: {exc.strerror}") from exc

@@ -55,6 +55,7 @@ COLUMNS = "id, kind, device, message, captured, added, meta, body, crc"
 # One connection by construction (SQLite before 3.51.3 has a race between two); the WAL is
 # synced at each commit, and never shared.
 _SETTINGS = (
+    "PRAGMA auto_vacuum=INCREMENTAL",
     "PRAGMA locking_mode=EXCLUSIVE",
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",

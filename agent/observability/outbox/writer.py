@@ -122,6 +122,8 @@ class Writer:
                 batch.append(work)
             self._commit(batch)
             _finish(batch)
+        # What a large dump took goes back to the disk.
+        self._db.execute("PRAGMA incremental_vacuum").fetchall()
         self._db.close()
 
     def _commit(self, batch: list[Work]) -> None:
