@@ -165,14 +165,17 @@ class Exchange:
     def feed(self, data: bytes) -> Iterator[Item]:
         """Yield what `data` completes, in order. Consume all of it before the next call."""
         found = self._sorted
+        if not self.offline and (lines := self.framer.plain_lines(data)) is not None:
+            for line in lines:
+                if line:
+                    self._line(line)
+                    if found:
+                        yield from self._take_sorted()
+            return
         for event in self.framer.feed(data):
             self._sort(event)
-            if self.offline:
-                yield from self._hold(self._take_sorted())
-            elif len(found) == 1:
-                yield found.pop()
-            elif found:
-                yield from self._take_sorted()
+            items = self._take_sorted()
+            yield from self._hold(items) if self.offline else items
 
     def finish(self) -> Iterator[Item]:
         """Yield what the end of the input completes: the last line, the answer in progress."""

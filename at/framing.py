@@ -33,7 +33,7 @@ _FRESH = re.compile(rb"[+%#][A-Z][A-Z0-9_]*: ?")
 _FINAL = re.compile(rb"(?:OK|ERROR|\+CM[ES] ERROR:.*)")
 _EDGES = b"\x00\x0b\x0c "
 # What a log line may begin with, or what is stripped from a line's start.
-_LOG_FIRST = frozenset(b"[<*IWED-#MBA ")
+_NOT_PLAIN = frozenset("[<*IWED-#MBA ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,36 @@ class Framer:
         """Hand on the next `size` bytes as they are."""
         self._data_left = size
 
+    def plain_lines(self, data: bytes) -> list[str] | None:
+        """Consume `data` and return its lines if they are plain ones, ended by CR LF.
+
+        None, with nothing consumed, where anything needs `feed`. Nearly all that a modem sends
+        goes this way, in one pass over the bytes.
+        """
+        end = data.rfind(b"\n") + 1
+        if not end or self._expecting() or len(data) > self.limit:
+            return None
+        whole = data[:end]
+        if self._pending:
+            whole = bytes(self._pending) + whole
+        text = whole.decode("utf-8", "backslashreplace")
+        lines = text.split("\r\n")
+        if (
+            ">" in text
+            or "$" in text
+            or " \r" in text
+            or len(whole) > self.limit
+            or not "".join(lines).isprintable()
+        ):
+            return None
+        quotes = '"' in text
+        for line in lines:
+            if line and (line[0] in _NOT_PLAIN or (quotes and line.count('"') & 1)):
+                return None
+        self._pending[:] = data[end:]
+        self._after_cr = False
+        return lines
+
     def feed(self, data: bytes) -> Iterator[Event]:
         """Yield the events that `data` completes. Consume all of it before the next call."""
         while data:
@@ -117,14 +147,7 @@ class Framer:
             pieces = data.splitlines(keepends=True)
             data = b""
             for number, piece in enumerate(pieces, 1):
-                if self._pending and piece[-1] in b"\r\n":
-                    piece = bytes(self._pending) + piece  # noqa: PLW2901 - the line is whole now
-                    self._pending.clear()
-                if (line := self._plain(piece)) is not None:
-                    if line:
-                        yield Line(line)
-                else:
-                    yield from self._piece(piece)
+                yield from self._piece(piece)
                 if self._interrupts():
                     data = b"".join(pieces[number:])
                     break
@@ -165,6 +188,18 @@ class Framer:
             return data[1:]
         return data
 
+    def _expecting(self) -> bool:
+        """Tell whether what comes next is anything but the start of a line, or its middle."""
+        return bool(
+            self._held
+            or self._head
+            or self._skipping
+            or self._data_left
+            or self.expects_prompt
+            or self._after_prompt
+            or self._after_cr
+        )
+
     def _may_prompt(self) -> bool:
         """Tell whether a ">" here would stand at the start of a line that may be a prompt."""
         return self.expects_prompt and not (self._pending or self._held or self._skipping)
@@ -172,29 +207,6 @@ class Framer:
     def _interrupts(self) -> bool:
         """Tell whether what follows is to be read in another way than as lines."""
         return self._data_left > 0 or self.expects_prompt
-
-    def _plain(self, piece: bytes) -> str | None:
-        """Return the text of a piece that is a whole line and nothing special; None of another.
-
-        Nearly every line goes this way, which costs a fraction of the other.
-        """
-        if piece[-1] != 10 or self._held or self._head or self._skipping:
-            return None
-        text = piece.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
-        if not text:
-            return text
-        if (
-            piece[0] in _LOG_FIRST
-            or not text.isprintable()
-            or text.count('"') & 1
-            or ">" in text
-            or "$" in text
-            or text[-1] == " "
-            or len(piece) > self.limit
-        ):
-            return None
-        self._after_cr = False
-        return text
 
     def _piece(self, piece: bytes) -> Iterator[Event]:
         last = piece[-1]
@@ -212,6 +224,9 @@ class Framer:
             self._skipping = False
             return
         end = piece[len(body) :]
+        if self._pending:
+            body = bytes(self._pending) + body
+            self._pending.clear()
         if len(body) > self.limit:
             yield from self._overlong(body[:_HEAD_BYTES])
         else:

@@ -174,6 +174,45 @@ def test_no_bytes_make_the_reader_fail(pieces: list[bytes], is_offline: bool) ->
     list(machine.finish())
 
 
+@given(
+    pieces=st.lists(
+        st.sampled_from(
+            [
+                b"OK\r\n",
+                b"\r\n",
+                b"\r",
+                b"\n",
+                b"+CEREG: 1\r\n",
+                b'%CMNG: 1,0,"a',
+                b'b"\r\n',
+                b"+CM",
+                b"x" * 90,
+                b" y \r\n",
+                b"> ",
+                b"[00:00:12.345,678] <inf> a: b",
+                b"AT+CGMR\r\r\n",
+                b"*** Booting\r\n",
+                b"\xff\r\n",
+            ]
+        ),
+        max_size=14,
+    ),
+    cuts=st.sets(st.integers(0, 300)),
+)
+def test_plain_lines_are_sorted_like_all_others(pieces: list[bytes], cuts: set[int]) -> None:
+    def items(parts: list[bytes]) -> list[Item]:
+        machine = Exchange()
+        machine.framer.limit = 100
+        machine.start("AT%CMNG=1")
+        found = [item for part in parts for item in machine.feed(part)]
+        return found + list(machine.finish())
+
+    stream = b"".join(pieces)
+    edges = [0, *sorted(cut for cut in cuts if 0 < cut < len(stream)), len(stream)]
+    assert items([stream]) == items([stream[a:b] for a, b in pairwise(edges)])
+    assert items([stream]) == items([stream[at : at + 1] for at in range(len(stream))])
+
+
 CORPUS = (
     'AT%CMNG=2,1,0\r\r\n%CMNG: 1,0,"AB","-----BEGIN\r\nOK\r\n-----END"\r\n\r\nOK\r\n'
     "[00:00:01.000,000] <inf> app: x\r\n+CEREG: 5,1\r\n+CME ERROR: 518\r\nReady\r\n\x00\xff"
