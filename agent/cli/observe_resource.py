@@ -9,6 +9,7 @@ import click
 
 from agent.cli.frame import AgentGroup, emit, note, options, run, say
 from agent.errors import UsageError
+from agent.observability.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -122,26 +123,47 @@ def _add_changing(group: click.Group, kind: Kind, example: str) -> None:
 
     @group.command(
         epilog=f"{example} update KEY --field name=value",
-        help=f"Change some fields of a {kind.name}; --relation puts a relationship object.",
+        help=f"Change some fields of a {kind.name}; the others stay.",
     )
     @click.argument("key")
     @fields_given[0]
     @fields_given[1]
-    @click.option("--relation", is_flag=True, help="PUT instead of PATCH.")
     @where
     def update(
         key: str,
         pairs: tuple[str, ...],
         body: IO[bytes] | None,
-        relation: bool,
         organization: str | None,
         project: str | None,
     ) -> None:
         fields = _fields(pairs, body)
 
         async def work(_: Configuration, service: Observability) -> None:
-            change = service.relate if relation else service.update
-            _print(await change(kind, key, fields))
+            _print(await service.update(kind, key, fields))
+
+        run_observability(work, organization, project)
+
+    @group.command(
+        epilog=f"{example} relate KEY device SERIAL",
+        help=f"Create or change the relation of a {kind.name} to another resource.",
+    )
+    @click.argument("key")
+    @click.argument("other", type=click.Choice(list(KINDS)))
+    @click.argument("other_key")
+    @fields_given[0]
+    @where
+    def relate(
+        key: str,
+        other: str,
+        other_key: str,
+        pairs: tuple[str, ...],
+        organization: str | None,
+        project: str | None,
+    ) -> None:
+        fields = _fields(pairs, None) if pairs else {}
+
+        async def work(_: Configuration, service: Observability) -> None:
+            _print(await service.relate(kind, key, KINDS[other], other_key, fields))
 
         run_observability(work, organization, project)
 

@@ -68,5 +68,5 @@ def is_loopback(host: str) -> bool:
 
 
 def _origin(parts: SplitResult) -> tuple[str, str, int]:
-    host = (parts.hostname or "").lower().rstrip(".")
+    host = (parts.hostname or "").lower()
     return parts.scheme, host, parts.port or _PORTS.get(parts.scheme, 0)

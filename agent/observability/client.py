@@ -96,9 +96,17 @@ class Observability:
         """Change some fields of one; None where the service does not show it."""
         return await self.client.send(UpdateResource(kind, self.scope, key, fields))
 
-    async def relate(self, kind: Kind, key: str, fields: Mapping[str, Any]) -> Resource | None:
-        """Create or update a relationship object."""
-        return await self.client.send(PutRelation(kind, self.scope, key, fields))
+    async def relate(
+        self,
+        kind: Kind,
+        key: str,
+        other: Kind,
+        other_key: str,
+        fields: Mapping[str, Any] | None = None,
+    ) -> Resource | None:
+        """Create or update the relationship of one resource to another (a device's cohort)."""
+        call = PutRelation(kind, self.scope, key, other, other_key, fields or {})
+        return await self.client.send(call)
 
     async def delete(self, kind: Kind, key: str) -> None:
         """Delete one."""

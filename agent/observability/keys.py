@@ -89,7 +89,10 @@ class FetchUserKey(Call[Secret | None]):
 
     def parse(self, response: Response) -> Secret | None:
         """Return the key. Raises BadAnswer."""
-        return None if response.status == 404 else Secret(_api_key(response))
+        if response.status == 404:
+            return None
+        key = _api_key(response, may_be_empty=True)
+        return Secret(key) if key else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +115,10 @@ def _project_key_path(scope: Scope) -> str:
     return path(PROJECT, scope, scope.project) + "/api_key"
 
 
-def _api_key(response: Response) -> str:
+def _api_key(response: Response, *, may_be_empty: bool = False) -> str:
     body: Any = response.json()
     inner = body.get("data", body) if isinstance(body, dict) else None
     key = inner.get("api_key") if isinstance(inner, dict) else None
-    if not isinstance(key, str) or not key:
+    if not isinstance(key, str) or not (key or may_be_empty):
         raise BadAnswer("the answer holds no key")
     return key

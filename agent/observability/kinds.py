@@ -105,6 +105,11 @@ def path(kind: Kind, scope: Scope, key: str | None = None) -> str:
     return "/".join(parts)
 
 
+def related(kind: Kind, key: str) -> str:
+    """Return how a resource's path goes on to one that it is related to. Raises UsageError."""
+    return f"/{kind.plural}/{quote(kind.key(key), safe='')}"
+
+
 def _given(value: str, what: str) -> str:
     if not value:
         raise UsageError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from agent.call import Call, Host, Request, Scheme
 from agent.errors import BadAnswer, UsageError
-from agent.observability.kinds import Kind, Scope, path
+from agent.observability.kinds import Kind, Scope, path, related
 from agent.observability.paging import LARGEST_PAGE, Envelope, envelope, page_query
 from agent.observability.times import checked_time, is_time_name, read_time, time_parameter
 
@@ -127,14 +127,20 @@ class UpdateResource(ResourceCall[Resource | None]):
 
 @dataclass(frozen=True, slots=True)
 class PutRelation(ResourceCall[Resource | None]):
-    """Create or update a relationship object."""
+    """Create or update the relationship of a resource to another one.
+
+    The path is that of the first (`cohorts/beta`), then the other's (`devices/SERIAL`).
+    """
 
     key: str
-    fields: Mapping[str, Any]
+    other: Kind
+    other_key: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
     def request(self) -> Request:
         """Return what to send. Raises UsageError."""
-        return Request("PUT", path(self.kind, self.scope, self.key), json=dict(self.fields))
+        own = path(self.kind, self.scope, self.key)
+        return Request("PUT", own + related(self.other, self.other_key), json=dict(self.fields))
 
     def parse(self, response: Response) -> Resource | None:
         """Return the object, None for an empty answer. Raises BadAnswer."""
