@@ -1,0 +1,190 @@
+"""Keys and tokens against the stand-in: what verifies, and what a refusal says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from standin import StandIn
+
+from agent.auth.api_key import ApiKey
+from agent.auth.credential import Credential, Keyring
+from agent.auth.device_key import DeviceKey
+from agent.auth.jwt import signing_key
+from agent.call import Host, Response, Scheme
+from agent.cloud import DeviceCloud, NewDevice, PublicKey
+from agent.cloud.devices import ListDevices
+from agent.cloud.openapi import FetchOpenApi, OpenApi
+from agent.config.secret import Secret
+from agent.errors import (
+    BadAnswer,
+    DeadlineExceeded,
+    NotFound,
+    ServiceRefusal,
+    Unauthorized,
+    UsageError,
+    WrongCredential,
+)
+from agent.http import HttpClient, Wire
+from agent.standin.device_cloud import seed
+
+
+def cloud_with(standin: StandIn, *credentials: Credential) -> DeviceCloud:
+    hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
+    spent: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        spent.append(seconds)
+        standin.clock.advance(seconds)
+
+    client = HttpClient(Wire(), hosts, Keyring(credentials))
+    return DeviceCloud(client, sleep=sleep, monotonic=lambda: sum(spent))
+
+
+def user(standin: StandIn) -> ApiKey:
+    return ApiKey(Secret(standin.credentials["api_key"]))
+
+
+@pytest.fixture
+async def cloud(standin: StandIn) -> AsyncIterator[DeviceCloud]:
+    made = cloud_with(standin, user(standin))
+    yield made
+    await made.client.close()
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    path = tmp_path / "device.pem"
+    path.touch(mode=0o600)
+    path.write_bytes(
+        ec.generate_private_key(ec.SECP256R1()).private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return path
+
+
+def public_pem(path: Path) -> str:
+    public = signing_key(path).public_key()
+    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    return public.public_bytes(encoding, form).decode()
+
+
+@pytest.mark.contract("D9.3", "D10.3", "D10.8", "D1.5")
+async def test_a_devices_token_opens_its_device_once_its_key_is_registered(
+    cloud: DeviceCloud, standin: StandIn, key_file: Path
+) -> None:
+    device = cloud_with(standin, DeviceKey(key_file, seed.GENERIC, now=standin.clock.time))
+    async with device.client:
+        with pytest.raises(Unauthorized) as caught:
+            await device.device(seed.GENERIC)
+        assert "register-key" in caught.value.hint
+        request = await cloud.register_public_keys([PublicKey(seed.GENERIC, public_pem(key_file))])
+        operation = await cloud.wait_for_bulk(request)
+        assert operation.done
+        assert (await device.device(seed.GENERIC)).id == seed.GENERIC
+        with pytest.raises(WrongCredential, match="takes no device JWT: it takes API key"):
+            await device.client.send(ListDevices(), scheme=Scheme.DEVICE_JWT)
+
+
+@pytest.mark.contract("D9.3")
+async def test_a_row_that_cannot_be_registered_ends_the_request_as_failed(
+    cloud: DeviceCloud,
+) -> None:
+    broken = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
+    request = await cloud.register_public_keys([PublicKey(seed.GENERIC, broken)])
+    with pytest.raises(ServiceRefusal, match="ended as FAILED") as caught:
+        await cloud.wait_for_bulk(request)
+    assert caught.value.hint.startswith("[0]")
+
+
+@pytest.mark.contract("D9.3")
+@pytest.mark.parametrize(
+    ("pem", "named"),
+    [
+        ("-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----", "private key"),
+        ("ssh-ed25519 AAAA", "neither a public key"),
+        ("", "neither a public key"),
+    ],
+)
+async def test_what_is_no_public_key_never_leaves(cloud: DeviceCloud, pem: str, named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        await cloud.register_public_keys([PublicKey("a", pem)])
+
+
+@pytest.mark.parametrize("count", [0, 1001])
+async def test_a_bulk_request_has_one_to_a_thousand_rows(cloud: DeviceCloud, count: int) -> None:
+    key = PublicKey("a", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----")
+    with pytest.raises(UsageError, match="1 to 1000"):
+        await cloud.register_public_keys([key] * count)
+
+
+async def test_a_device_is_onboarded(cloud: DeviceCloud, key_file: Path) -> None:
+    new = NewDevice("nrf-358299840099999", public_pem(key_file), tags=("bench", "left"))
+    await cloud.wait_for_bulk(await cloud.onboard([new]))
+    device = await cloud.device("nrf-358299840099999")
+    assert device.tags == ("bench", "left")
+
+
+async def test_a_bulk_request_that_does_not_end_is_given_up(
+    cloud: DeviceCloud, standin: StandIn, key_file: Path
+) -> None:
+    standin.cloud.settings.bulk_s = 10_000
+    request = await cloud.register_public_keys([PublicKey(seed.GENERIC, public_pem(key_file))])
+    with pytest.raises(DeadlineExceeded, match="did not end within 30 s"):
+        await cloud.wait_for_bulk(request, deadline_s=30)
+    with pytest.raises(NotFound):
+        await cloud.bulk_operation("01J00000000000000000000000")
+
+
+SIMPLE, WEB = {"Simple Token": []}, {"JSON Web Token": []}
+DOCUMENT = OpenApi(
+    {
+        "openapi": "3.1.0",
+        "security": [SIMPLE],
+        "paths": {
+            "/v1/openapi.json": {"get": {"security": []}},
+            "/v1/devices": {"get": {}, "post": {"security": [SIMPLE]}},
+            "/v1/devices/{deviceId}": {"get": {"security": [SIMPLE, WEB]}, "parameters": []},
+            "/v1/devices/public-keys": {"get": {"security": [SIMPLE]}},
+            "/v1/odd": None,
+        },
+    }
+)
+
+
+@pytest.mark.contract("D1.2")
+@pytest.mark.parametrize(
+    ("method", "path", "declared"),
+    [
+        ("GET", "/v1/devices", {"Simple Token"}),
+        ("post", "/v1/devices", {"Simple Token"}),
+        ("GET", "/v1/devices/nrf-1", {"Simple Token", "JSON Web Token"}),
+        ("GET", "/v1/devices/{deviceId}", {"Simple Token", "JSON Web Token"}),
+        ("GET", "/v1/devices/public-keys", {"Simple Token"}),
+        ("GET", "/v1/openapi.json", set()),
+    ],
+)
+def test_the_document_tells_which_credential_an_operation_declares(
+    method: str, path: str, declared: set[str]
+) -> None:
+    assert DOCUMENT.schemes(method, path) == declared
+    assert DOCUMENT.takes(method, path, Scheme.API_KEY) is ("Simple Token" in declared)
+    assert DOCUMENT.takes(method, path, Scheme.SERVICE_JWT) is ("JSON Web Token" in declared)
+
+
+@pytest.mark.parametrize("path", ["/v1/nothing", "/v1/devices/a/b", "/v1/odd", "/v1/devices/"])
+def test_an_operation_that_is_not_described_is_named(path: str) -> None:
+    with pytest.raises(NotFound, match="describes no GET"):
+        DOCUMENT.schemes("GET", path)
+
+
+def test_what_is_no_openapi_document_is_named() -> None:
+    for body in (b"[]", b'{"swagger":"2.0"}', b'{"openapi":3}', b"null"):
+        with pytest.raises(BadAnswer, match="no OpenAPI 3"):
+            FetchOpenApi().parse(Response(200, {}, body))
