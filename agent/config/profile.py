@@ -104,6 +104,8 @@ class Fota(Section, frozen=True):
     """SHA-256 digests, in hex, of images that the operator vouches for."""
     installer: Literal["auto", "mcuboot", "serial-modem", "command", "virtual"] = "auto"
     mcuboot_port: str = ""
+    modem_fetches: bool = False
+    """Let a Serial Modem kit download modem images itself: they are then only size-checked."""
     command: tuple[str, ...] = ()
     """Program and arguments of an external installer; {image} stands for the path."""
     command_timeout_s: NotNegative = 600.0

@@ -1,0 +1,278 @@
+"""`cellagent fota`: the pending update of the kit: check, pull, status, abandon."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent.cli.frame import AgentGroup, emit, note, options, run, say
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from agent.config import Configuration
+    from agent.fota.journal import Result
+    from agent.fota.runner import Observer, Plan, Runner
+    from at.modem import Modem
+
+
+@click.group(cls=AgentGroup, name="fota")
+def command() -> None:
+    """Carry out the update that the device cloud has for the kit, and say the truth about it."""
+
+
+@command.command(epilog="Example: cellagent fota check --port /dev/ttyACM0")
+def check() -> None:
+    """Show the pending job and whether it would be taken; nothing is changed or reported."""
+    run(_check())
+
+
+@command.command(epilog="Example: cellagent fota pull --port /dev/ttyACM0 --json")
+@click.option("--dry-run", is_flag=True, help="Decide and say, but download and report nothing.")
+def pull(dry_run: bool) -> None:
+    """Carry the pending job to its end, or go on with the one that was begun.
+
+    Exit code 4 where the job was refused by a rule, 1 where it failed.
+    """
+    run(_check() if dry_run else _pull())
+
+
+@command.command(epilog="Example: cellagent fota status --json")
+@click.option("--device-id", metavar="ID", help="Of which device; else of all that had jobs.")
+def status(device_id: str | None) -> None:
+    """Show the job in work and the last results, from the journal on this host."""
+    from urllib.parse import unquote
+
+    from agent.config import load
+    from agent.fota.assemble import journal_folder
+
+    state_dir = load(options().profile, port=options().port).state_dir
+    if device_id is not None:
+        folders = [journal_folder(state_dir, device_id)]
+    else:
+        folders = sorted(path for path in (state_dir / "fota").glob("*") if path.is_dir())
+    for folder in folders:
+        _show(unquote(folder.name), folder)
+    if not folders and not options().json:
+        say("no update was carried out from this host")
+
+
+@command.command(epilog='Example: cellagent fota abandon --reason "wrong image" --yes')
+@click.option("--reason", default="given up by the operator", show_default=True)
+@click.option("--yes", is_flag=True, help="Do not ask, whatever the kit may be in the middle of.")
+def abandon(reason: str, yes: bool) -> None:
+    """Give up the job in work and report it FAILED (REJECTED if it was only just taken)."""
+    run(_abandon(reason, yes=yes))
+
+
+async def _check() -> int:
+    async with _runner() as runner:
+        plan = await runner.plan()
+    if options().json:
+        emit(_plan_object(plan))
+    elif plan is None:
+        say("no job is pending")
+    else:
+        _say_plan(plan)
+    return 4 if plan is not None and plan.refusal else 0
+
+
+async def _pull() -> int:
+    from agent.cli.fota_progress import ProgressOnStderr
+
+    async with _runner(ProgressOnStderr()) as runner:
+        result = await runner.pull()
+    if options().json:
+        emit(_result_object(result))
+    elif result is None:
+        say("no job is pending")
+    else:
+        say(f"{result.job_id}: {result.status.value}: {result.detail}")
+    return _exit_code(result)
+
+
+async def _abandon(reason: str, *, yes: bool) -> int:
+    import sys
+
+    from agent.errors import UsageError
+
+    if not yes and not sys.stdin.isatty():
+        raise UsageError("nobody is there to ask", hint="--yes gives the job up without asking")
+    async with _runner() as runner:
+        opened = runner.journal.open_job
+        if opened is not None and not yes:
+            click.confirm(
+                f"Give up job {opened.job_id} ({opened.step.value})?", abort=True, err=True
+            )
+        result = await runner.abandon(reason)
+    if options().json:
+        emit(_result_object(result))
+    else:
+        say("no job is in work" if result is None else f"{result.job_id}: {result.status.value}")
+    return 0
+
+
+@contextlib.asynccontextmanager
+async def _runner(observer: Observer | None = None) -> AsyncIterator[Runner]:
+    """Put the runner of the chosen kit together, and take it apart again."""
+    from agent.config import load
+    from agent.fota.assemble import needs_modem
+
+    configuration = load(options().profile, port=options().port)
+    async with contextlib.AsyncExitStack() as stack:
+        modem: Modem | None = None
+        if needs_modem(configuration.profile):
+            from agent.cli.kit import kit_modem
+
+            modem = await stack.enter_async_context(kit_modem())
+        yield await _assembled(stack, configuration, modem, observer)
+
+
+async def _assembled(
+    stack: contextlib.AsyncExitStack,
+    configuration: Configuration,
+    modem: Modem | None,
+    observer: Observer | None,
+) -> Runner:
+    from agent.call import Scheme
+    from agent.cloud.fota_jobs import FetchCurrentJob
+    from agent.connect import connect
+    from agent.errors import CredentialMissing, RefusedByRule
+    from agent.fota import assemble
+    from agent.fota.download import Downloader, LoopClock
+    from agent.fota.journal import Journal
+    from agent.fota.kit import ask_modem, device_id_of, gate_of
+    from agent.fota.runner import Observer, Runner
+    from agent.fota.source import DeviceJobs
+
+    profile = configuration.profile
+    device_id = profile.kit.device_id or await device_id_of(modem)
+    gate = "" if modem is None else await gate_of(modem)
+    client = await stack.enter_async_context(
+        connect(configuration, ask_modem=None if modem is None else ask_modem(modem))
+    )
+    scheme = None
+    if gate:
+        # Clause D1.4: of such a modem only the refusal is reported, and not in its own name.
+        scheme = Scheme.API_KEY
+        try:
+            client.keyring.choose(FetchCurrentJob(device_id), scheme)
+        except CredentialMissing:
+            raise RefusedByRule(gate, hint="update the modem's firmware by cable first") from None
+    folder = assemble.journal_folder(configuration.state_dir, device_id)
+    stack.enter_context(assemble.sole_worker(folder))
+    downloader = Downloader(assemble.network_of(profile))
+    stack.push_async_callback(downloader.close)
+
+    async def known_gate() -> str:
+        return gate
+
+    return Runner(
+        cloud=DeviceJobs(client, device_id, scheme),
+        installer=assemble.installer_of(profile, modem),
+        journal=Journal(folder),
+        downloader=downloader,
+        clock=LoopClock(),
+        sources=assemble.sources_of(profile),
+        trust=assemble.trust_of(profile),
+        gate=known_gate,
+        observer=observer or Observer(),
+    )
+
+
+def _exit_code(result: Result | None) -> int:
+    from agent.fota.jobs import Status
+
+    if result is None or result.status in {Status.SUCCEEDED, Status.CANCELLED}:
+        return 0
+    return 4 if result.status is Status.REJECTED else 1
+
+
+def _result_object(result: Result | None) -> dict[str, Any]:
+    if result is None:
+        return {"job": None}
+    return {
+        "job": result.job_id,
+        "status": result.status.value,
+        "detail": result.detail,
+        "proof": result.proof,
+        "at": result.at,
+        "delivered": result.delivered,
+    }
+
+
+def _plan_object(plan: Plan | None) -> dict[str, Any]:
+    if plan is None:
+        return {"job": None}
+    job = plan.job
+    return {
+        "job": plan.execution.job_id,
+        "status": plan.execution.status.value,
+        "firmware_type": job.kind.value if job else None,
+        "version": job.version if job else None,
+        "size_bytes": job.size_bytes if job else None,
+        "urls": [target.url for target in plan.targets],
+        "running": plan.running or None,
+        "must_be": plan.needed or None,
+        "take": not plan.refusal,
+        "reason": plan.refusal or None,
+    }
+
+
+def _say_plan(plan: Plan) -> None:
+    job = plan.job
+    say(f"job      {plan.execution.job_id} ({plan.execution.status.value})")
+    if job is not None:
+        say(f"image    {job.kind.value} {job.version or '(no version)'}, {job.size_bytes} bytes")
+        for target in plan.targets:
+            say(f"from     {target.url}")
+        say(f"running  {plan.running or 'not known'}")
+        say(f"must be  {plan.needed}")
+    say(f"would be refused: {plan.refusal}" if plan.refusal else "would be taken")
+
+
+def _show(device_id: str, folder: Path) -> None:
+    from agent.fota.journal import Journal
+
+    if not (folder / "journal.json").exists():
+        note(f"{device_id}: no update was carried out from this host")
+        return
+    journal = Journal(folder)
+    opened = journal.open_job
+    if options().json:
+        emit(
+            {
+                "device_id": device_id,
+                "open": None
+                if opened is None
+                else {
+                    "job": opened.job_id,
+                    "step": opened.step.value,
+                    "reported": opened.reported.value,
+                    "proof": opened.proof or None,
+                    "version": opened.version or None,
+                    "running_before": opened.running_before or None,
+                    "bytes": _bytes_there(journal),
+                },
+                "results": [_result_object(result) for result in journal.results],
+            }
+        )
+        return
+    say(f"{device_id}:")
+    if opened is None:
+        say("  no job in work")
+    else:
+        say(f"  job {opened.job_id}: {opened.step.value}, {_bytes_there(journal)} bytes here")
+        if opened.proof:
+            say(f"    {opened.proof}")
+    for result in journal.results[-5:]:
+        kept = "" if result.delivered else " (not yet reported)"
+        say(f"  {result.at}  {result.job_id}  {result.status.value}{kept}")
+        say(f"    {result.detail}")
+
+
+def _bytes_there(journal: Any) -> int:
+    return sum(path.stat().st_size for path in journal.folder.glob("image-*.bin"))

@@ -1,0 +1,136 @@
+"""From a profile to the parts of a runner; the command line and the agent's loop start here.
+
+What may come from where, what it must prove, how it gets onto the kit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from agent.config.private import make_private_folder
+from agent.errors import AgentError, ConfigError
+from agent.fota.addresses import Sources, is_loopback_url
+from agent.fota.connection import Network
+from agent.fota.signature import load_public_key
+from agent.fota.verification import Trust, parse_level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent.config import Profile
+    from agent.fota.installers.base import Installer
+    from at.modem import Modem
+
+
+class JobInOtherHands(AgentError):
+    """Another process carries out this kit's jobs."""
+
+    exit_code = 3
+    kind = "fota-busy"
+
+
+def sources_of(profile: Profile) -> Sources:
+    """Return where images may come from; a device cloud on this machine is the stand-in."""
+    return Sources(hosts=profile.fota.hosts, stand_in=is_loopback_url(profile.hosts.device_cloud))
+
+
+def network_of(profile: Profile) -> Network:
+    """Return how download hosts are reached: by a proxy only where the profile trusts it."""
+    from agent.http import tls_context
+
+    return Network(
+        sources=sources_of(profile),
+        tls=tls_context(os.path.expanduser(profile.hosts.ca_file)),  # noqa: PTH111 - "" stays ""
+        proxy=profile.hosts.proxy if profile.fota.trust_proxy else "",
+    )
+
+
+def trust_of(profile: Profile) -> Trust:
+    """Return what images must prove. Raises UsageError for a key file that holds none."""
+    fota = profile.fota
+    digests = tuple(digest.strip().lower().removeprefix("sha256:") for digest in fota.digests)
+    for digest in digests:
+        if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+            raise ConfigError(f"fota.digests: {digest[:70]!r} is no SHA-256 in hex")
+    key_file = fota.public_key_file
+    return Trust(
+        require=parse_level(fota.require),
+        allow_downgrade=fota.allow_downgrade,
+        digests=digests,
+        key=load_public_key(Path(key_file).expanduser()) if key_file else None,
+    )
+
+
+def needs_modem(profile: Profile) -> bool:
+    """Tell whether the kit's AT port is needed: for its id, its versions or the installer."""
+    return _chosen(profile) != "mcuboot" or not profile.kit.device_id or bool(profile.kit.port)
+
+
+def installer_of(profile: Profile, modem: Modem | None) -> Installer:
+    """Return the installer that the profile names. Raises ConfigError.
+
+    "auto" takes what is configured: a command, else an MCUboot port, else the AT port itself.
+    The virtual modem takes images as Serial Modem does.
+    """
+    fota = profile.fota
+    chosen = _chosen(profile)
+    if chosen == "command":
+        from agent.fota.installers.command import CommandInstaller
+
+        return CommandInstaller(fota.command, fota.command_timeout_s, modem)
+    if chosen == "mcuboot":
+        from agent.fota.installers.mcuboot import McubootInstaller
+
+        if not fota.mcuboot_port:
+            raise ConfigError(
+                "fota.installer is mcuboot, and fota.mcuboot_port names no port",
+                hint="`cellagent ports` lists them",
+            )
+        return McubootInstaller(fota.mcuboot_port, profile.kit.baud)
+    from agent.fota.installers.serial_modem import SerialModemInstaller
+
+    if modem is None:
+        raise ConfigError("installing over the AT port needs the kit's port", hint="--port PORT")
+    return SerialModemInstaller(modem, modem_fetches=fota.modem_fetches)
+
+
+def journal_folder(state_dir: Path, device_id: str) -> Path:
+    """Return where a device's journal lies, whatever characters its id has."""
+    name = quote(device_id, safe="").replace(".", "%2E")[:200]
+    return state_dir / "fota" / name
+
+
+@contextlib.contextmanager
+def sole_worker(folder: Path) -> Iterator[None]:
+    """Hold a kit's jobs: no second process works on them. Raises JobInOtherHands."""
+    make_private_folder(folder)
+    if os.name == "nt":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JobInOtherHands(
+                "another cellagent carries out this kit's jobs",
+                hint="`cellagent status` shows the agent; or wait for the other command",
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def _chosen(profile: Profile) -> str:
+    fota = profile.fota
+    if fota.installer != "auto":
+        return fota.installer
+    if fota.command:
+        return "command"
+    return "mcuboot" if fota.mcuboot_port else "serial-modem"
