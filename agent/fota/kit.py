@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from agent.auth.jwt import read_claims
 from agent.errors import ConfigError
-from at.commands.identity import ReadRevision
+from at.commands.identity import ReadDeviceUuid, ReadRevision
+from at.commands.jwt import MakeJwt
+from at.commands.serial_modem import ReadSerialModemUuid
 from at.errors import CommandRejected, ParseError
 from at.firmware import gate
 
@@ -29,30 +31,25 @@ def ask_modem(modem: Modem) -> AskModem:
     """Return what makes the kit's tokens."""
 
     async def ask(subject: str, life_s: int) -> str:
-        return await _token(modem, f'AT%JWT=0,{life_s},"{subject}"')
+        return (await modem.send(MakeJwt(subject=subject, exp_delta_s=life_s))).token
 
     return ask
 
 
 async def device_id_of(modem: Modem | None) -> str:
-    """Return the modem's UUID, the device's id where the profile names none. Raises ConfigError."""
+    """Return the modem's UUID, the device's id where the profile names none. Raises ConfigError.
+
+    Asked in three ways, since none is understood by every firmware.
+    """
     if modem is None:
         raise ConfigError("kit.device_id is not set, and no port is there to ask the modem")
-    claims = read_claims(await _token(modem, "AT%JWT"))
-    if not claims.uuid:
-        raise ConfigError(
-            "the modem's token names no UUID", hint="name the device's id in kit.device_id"
-        )
-    return claims.uuid
-
-
-async def _token(modem: Modem, line: str) -> str:
-    from at.modem import rejection
-
-    answer = await modem.execute(line, timeout_s=15.0)
-    if not answer.ok:
-        raise rejection(line.partition("=")[0], answer)
-    for text in answer.lines:
-        if text.startswith("%JWT:"):
-            return text.partition(":")[2].strip().strip('"')
-    raise ParseError("the modem's answer to AT%JWT holds no token")
+    for question in (ReadDeviceUuid(), ReadSerialModemUuid()):
+        with suppress(CommandRejected, ParseError):
+            return (await modem.send(question)).uuid
+    with suppress(CommandRejected, ParseError):
+        uuid = (await modem.send(MakeJwt())).device_uuid
+        if uuid:
+            return uuid
+    raise ConfigError(
+        "the modem does not tell its UUID", hint="name the device's id in kit.device_id"
+    )

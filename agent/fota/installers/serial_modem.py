@@ -14,6 +14,7 @@ from agent.errors import DeadlineExceeded
 from agent.fota.installers.base import InstallFailed
 from agent.fota.installers.versions_by_at import running_by_at
 from agent.fota.jobs import MODEM_TYPES, FirmwareType
+from at.commands.serial_modem import ApplyWiredUpdate, BeginWiredUpdate, WriteWiredUpdate
 from at.dialect import Dialect
 from at.errors import CommandRejected
 
@@ -100,13 +101,14 @@ class SerialModemInstaller:
     async def _write(self, package: Package, kind: int, progress: Progress) -> None:
         content = memoryview(package.paths[0].read_bytes())
         with self.modem.notices("#XDFU") as said:
-            await self._accepted(f"AT#XDFUINIT={kind},{len(content)}")
+            await self.modem.send(BeginWiredUpdate(kind, len(content)))
             for start in range(0, len(content), PIECE_BYTES):
                 piece = bytes(content[start : start + PIECE_BYTES])
-                await self.modem.transfer(f"AT#XDFUWRITE={kind},{start},{len(piece)}", piece)
+                write = WriteWiredUpdate(kind, start, len(piece))
+                await self.modem.transfer(write.encode(), piece)
                 await self._said(said, kind, _WRITTEN, f"the bytes at {start}")
                 progress("upload", start + len(piece), len(content))
-            await self._accepted(f"AT#XDFUAPPLY={kind}")
+            await self.modem.send(ApplyWiredUpdate(kind), timeout_s=_STEP_S)
             await self._said(said, kind, _APPLIED, "the image")
 
     async def _accepted(self, line: str) -> None:

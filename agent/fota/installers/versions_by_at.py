@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from agent.fota.installers.base import Running
 from agent.fota.jobs import MODEM_TYPES, FirmwareType
 from at.commands.identity import ReadRevision
+from at.commands.serial_modem import ReadSerialModemVersion
 from at.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
 
 if TYPE_CHECKING:
     from at.modem import Modem
-
-_TEXTS = re.compile(r'"([^"]*)"')
 
 
 async def running_by_at(modem: Modem, kind: FirmwareType) -> Running | None:
@@ -26,10 +24,8 @@ async def running_by_at(modem: Modem, kind: FirmwareType) -> Running | None:
         if kind in MODEM_TYPES:
             return Running((await modem.send(ReadRevision())).revision)
         if kind is FirmwareType.APP:
-            answer = await modem.execute("AT#XSMVER")
-            texts = _TEXTS.findall(" ".join(answer.lines)) if answer.ok else []
-            if texts:
-                return Running(texts[2] if len(texts) > 2 and texts[2] else texts[0])
+            told = await modem.send(ReadSerialModemVersion())
+            return Running(told.customer or told.git_describe)
     except (CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError):
         return None
     return None
