@@ -137,20 +137,34 @@ _WAYS_OUT: dict[int, str] = {
     527: "check the PEM: one whole certificate, with its BEGIN and END lines",
     528: "raise the supply voltage above the power-off warning level, then try again",
 }
-_TELL_MORE = "turn error codes on with AT+CMEE=1 and send it again to learn why"
+_NO_CODE = (
+    "a bare ERROR tells no more: an unknown command or wrong parameters, a mode that does not "
+    "allow it, or error codes are off (AT+CMEE=1)"
+)
+_NO_SIM = "the SIM is not up: AT+CFUN=1 or AT+CFUN=41, then ask again; is one inserted?"
+_NO_CODE_FOR: dict[str, str] = {
+    "+CPIN": _NO_SIM,
+    "+CIMI": _NO_SIM,
+    "%XICCID": _NO_SIM,
+    "+CCLK": "the modem knows no time yet: attach to a network that tells it, or set AT+CCLK",
+}
 _FIRST_ESM, _LAST_ESM = 171, 233
 
 
-def describe(final: str, code: int | None = None, text: str = "") -> tuple[str, str]:
+def describe(
+    final: str, code: int | None = None, text: str = "", *, command: str = ""
+) -> tuple[str, str]:
     """Return what an error result means, and what to try ("" where nothing helps).
 
-    `final` is "ERROR", "+CME ERROR" or "+CMS ERROR"; `text` what stood there instead of a number.
+    `final` is "ERROR", "+CME ERROR" or "+CMS ERROR"; `text` what stood there instead of a number;
+    `command` the name of what was sent ("+CPIN"), if it is known.
     """
     if code is None:
         if final in {"+CME ERROR", "+CMS ERROR"}:
             said = f": {text}" if text else ", with no reason given"
             return f"the modem answered {final}{said}", _by_text(text)
-        return f"the modem answered {final}", _TELL_MORE if final == "ERROR" else ""
+        hint = _NO_CODE_FOR.get(command, _NO_CODE) if final == "ERROR" else ""
+        return f"the modem answered {final}", hint
     if final == "+CMS ERROR":
         return f"the modem answered +CMS ERROR {code} ({name(final, code)})", ""
     return f"the modem answered +CME ERROR {code} ({name(final, code)})", _WAYS_OUT.get(code, "")

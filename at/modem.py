@@ -226,7 +226,7 @@ class Modem:
 def rejection(line: str, answer: Answer) -> CommandRejected:
     """Return the error of an answer that is not OK, with its meaning and the way out."""
     final, name = answer.final or "", command_name(line) or "AT"
-    message, hint = describe(final, answer.code, answer.text)
+    message, hint = describe(final, answer.code, answer.text, command=name)
     return CommandRejected(
         f"{name}: {message}", hint=hint, final=final, code=answer.code, text=answer.text
     )

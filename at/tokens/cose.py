@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,7 @@ def load_described(data: bytes, what: str, size: int) -> list[Any]:
 
 
 def _signer(unprotected: object) -> int | None:
-    if not isinstance(unprotected, dict):
+    if not isinstance(unprotected, Mapping):  # within a tag, cbor2 gives a frozen one
         raise ParseError("the COSE message's unprotected header is no map")
     key = unprotected.get(_KEY_HEADER)
     if key is None:
