@@ -14,6 +14,7 @@ from agent.standin.device_cloud import (
     claiming,
     device_changes,
     devices,
+    document,
     downloads,
     executions,
     fota_jobs,
@@ -34,6 +35,7 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
     cloud.settling.append(lambda: bulk.settle(cloud))
     return {
         Host.DEVICE_CLOUD: [
+            *document.routes(cloud),
             *account.routes(cloud),
             *onboarding.routes(cloud),
             *association.routes(cloud),

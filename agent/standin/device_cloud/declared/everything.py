@@ -1,0 +1,19 @@
+"""Every operation of the device cloud half; a test holds that they and the routes are the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.standin.device_cloud.declared.account import account
+from agent.standin.device_cloud.declared.devices import devices
+from agent.standin.device_cloud.declared.fota import fota
+from agent.standin.device_cloud.declared.location import location
+from agent.standin.device_cloud.declared.onboarding import onboarding, provisioning
+
+if TYPE_CHECKING:
+    from agent.standin.operation import Operation
+
+
+def every_operation() -> list[Operation]:
+    """Return all operations of this half."""
+    return [*account(), *devices(), *onboarding(), *fota(), *location(), *provisioning()]

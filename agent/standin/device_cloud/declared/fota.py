@@ -1,0 +1,130 @@
+"""FOTA: declared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.standin.device_cloud.declared.shapes import (
+    BOTH,
+    BYTES,
+    LIST,
+    OBJECT,
+    PAGES,
+    TEXT,
+    WHOLE,
+    one,
+)
+from agent.standin.operation import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent.standin.operation import Operation
+    from agent.standin.schema import Schema
+
+
+def fota() -> Iterator[Operation]:
+    """Yield the operations of fOTA."""
+    tag = "FOTA"
+    zipped = {"application/zip": TEXT, BYTES: TEXT, "text/plain": TEXT}
+    yield one(
+        "GET /v1/firmwares",
+        "ListFirmware",
+        "Bundles.",
+        tag=tag,
+        parameters=(Parameter(name="modemOnly", schema={"type": "boolean"}), *PAGES),
+        answers={200: LIST},
+    )
+    yield one(
+        "POST /v1/firmwares",
+        "UploadFirmware",
+        "A bundle, as a zip with a manifest.",
+        tag=tag,
+        bodies=zipped,
+        answers={202: OBJECT},
+    )
+    bundle = "/v1/firmwares/{bundle_id}"
+    yield one(f"GET {bundle}", "FetchFirmware", "A bundle.", tag=tag, answers={200: WHOLE})
+    yield one(
+        f"DELETE {bundle}", "DeleteFirmware", "Delete a bundle.", tag=tag, answers={202: None}
+    )
+    ids: Schema = {"type": "array", "minItems": 1, "maxItems": 100, "items": TEXT}
+    yield one(
+        "POST /v1/fota-jobs",
+        "CreateFOTAJob",
+        "Update devices.",
+        tag=tag,
+        body={
+            "type": "object",
+            "required": ["bundleId", "deviceIds"],
+            "properties": {"bundleId": TEXT, "deviceIds": ids},
+        },
+        answers={201: OBJECT},
+    )
+    yield one(
+        "GET /v1/fota-jobs",
+        "ListFOTAJobs",
+        "Jobs, newest first.",
+        tag=tag,
+        parameters=PAGES,
+        answers={200: LIST},
+    )
+    job = "/v1/fota-jobs/{job_id}"
+    yield one(f"GET {job}", "FetchFOTAJob", "A job.", tag=tag, answers={200: WHOLE})
+    yield one(f"DELETE {job}", "DeleteFOTAJob", "Delete a job.", tag=tag, answers={202: None})
+    yield one(
+        f"POST {job}/apply",
+        "ApplyFOTAJob",
+        "Start a job.",
+        tag=tag,
+        changes=True,
+        answers={202: None},
+    )
+    yield one(
+        f"PUT {job}/cancel",
+        "CancelFOTAJob",
+        "Cancel a job.",
+        tag=tag,
+        parameters=(Parameter(name="reason", schema=TEXT),),
+        answers={202: None},
+    )
+    device = "/v1/fota-job-executions/{device_id}"
+    yield one(
+        f"GET {device}/current",
+        "FetchCurrentPendingFOTAJobExecution",
+        "The oldest execution that waits for a device.",
+        tag=tag,
+        security=BOTH,
+        parameters=(Parameter(name="firmwareType", schema=TEXT),),
+        answers={200: WHOLE},
+    )
+    yield one(
+        f"GET {device}",
+        "ListFOTAJobExecutions",
+        "A device's executions.",
+        tag=tag,
+        parameters=PAGES,
+        answers={200: LIST},
+    )
+    yield one(
+        f"GET {device}/{{job_id}}",
+        "FetchFOTAJobExecution",
+        "An execution.",
+        tag=tag,
+        answers={200: WHOLE},
+    )
+    yield one(
+        f"PATCH {device}/{{job_id}}",
+        "UpdateFOTAJobExecution",
+        "Report how it goes.",
+        tag=tag,
+        security=BOTH,
+        body={"type": "object", "required": ["status"], "properties": {"status": TEXT}},
+        answers={202: None},
+    )
+    yield one(
+        "GET /v1/fota-job-execution-statuses/{job_id}", "ListFOTAJobExecutionStatuses",
+        "A job's executions.", tag=tag,
+        parameters=(Parameter(name="status", schema={"type": "array", "items": TEXT}), *PAGES),
+        answers={200: LIST},
+    )  # fmt: skip

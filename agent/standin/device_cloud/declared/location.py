@@ -1,0 +1,159 @@
+"""Location: declared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.device_cloud.declared.shapes import (
+    BYTES,
+    EVALUATION_TOKEN,
+    JSON_WEB_TOKEN,
+    LIST,
+    OBJECT,
+    ORGANIZATION_TOKEN,
+    PAGES,
+    TEXT,
+    one,
+)
+from agent.standin.operation import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent.standin.operation import Operation
+    from agent.standin.schema import Schema
+
+FIX: Schema = {
+    "type": "object",
+    "required": ["lat", "lon", "uncertainty"],
+    "properties": {
+        "lat": {"type": "number"},
+        "lon": {"type": "number"},
+        "uncertainty": {"type": "number"},
+        "fulfilledWith": TEXT,
+    },
+}
+CELL: Schema = {
+    "type": "object",
+    "required": ["mcc", "mnc", "eci", "tac"],
+    "properties": {
+        "mcc": {"type": "integer", "minimum": 1, "maximum": 999},
+        "mnc": {"type": "integer", "minimum": 0, "maximum": 999},
+        "eci": {"type": "integer", "minimum": 0, "maximum": 268435455},
+        "tac": {"type": "integer", "minimum": 0, "maximum": 65535},
+    },
+}
+CELLS: Schema = {"type": "array", "items": CELL, "minItems": 1, "maxItems": 1000}
+SCAN: Schema = {
+    "type": "object",
+    "required": ["accessPoints"],
+    "properties": {
+        "accessPoints": {
+            "type": "array",
+            "minItems": 2,
+            "maxItems": 1000,
+            "items": {
+                "type": "object",
+                "required": ["macAddress"],
+                "properties": {
+                    "macAddress": {
+                        "type": "string",
+                        "pattern": "^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$",
+                    },
+                    "signalStrength": {"type": "integer", "minimum": -128, "maximum": 0},
+                },
+            },
+        }
+    },
+}
+
+
+def location() -> Iterator[Operation]:
+    """Yield the operations of location."""
+    current = "/v1/organizations/{organization}/projects/{project}/location/"
+    for prefix, security, kind, deprecated in (
+        (current, (ORGANIZATION_TOKEN,), "", False),
+        ("/v1/location/", (JSON_WEB_TOKEN, EVALUATION_TOKEN), "Legacy", True),
+    ):
+        yield from _positions(prefix, kind, security=security, deprecated=deprecated)
+        yield from _assistance(prefix, kind, security=security, deprecated=deprecated)
+    yield one(
+        "GET /v1/location/history",
+        "LocationHistory",
+        "Positions that were found.",
+        tag="Location",
+        parameters=(Parameter(name="deviceId", schema=TEXT), *PAGES),
+        answers={200: LIST},
+    )
+    degrees: Schema = {"type": "number", "minimum": -90, "maximum": 90}
+    yield one(
+        "POST /v1/location/gnss", "StoreGNSSFix", "Store a position of the device's own.",
+        tag="Location", security=(JSON_WEB_TOKEN, EVALUATION_TOKEN),
+        body={
+            "type": "object",
+            "required": ["lat", "lon"],
+            "properties": {"lat": degrees, "lon": degrees},
+        },
+        answers={202: None},
+    )  # fmt: skip
+
+
+def _positions(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
+    flag: Schema = {"type": "boolean"}
+    common = tuple(Parameter(name=name, schema=flag) for name in ("doReply", "hiConf"))
+    rough = (*common, Parameter(name="fallback", schema=flag))
+    either: Schema = {"type": "object", "required": ["lte"], "properties": {"lte": CELLS}}
+    for suffix, name, body, parameters in (
+        ("wifi", "WiFi", SCAN, common),
+        ("cell", "Cell", either, rough),
+        ("ground-fix", "GroundFix", either, (*rough, Parameter(name="alt", schema=flag))),
+    ):
+        yield one(
+            f"POST {prefix}{suffix}", f"{kind}Locate{name}", f"Position by {suffix}.",
+            tag="Location", body=body, parameters=parameters, answers={200: FIX}, **more,
+        )  # fmt: skip
+
+
+def _assistance(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
+    whole: Schema = {"type": "string", "format": "binary"}
+    types: Schema = {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 17,
+        "items": {"type": "integer", "minimum": 1, "maximum": 17, "not": {"const": 8}},
+    }
+    yield one(
+        f"POST {prefix}agnss",
+        f"{kind}FetchAGNSS",
+        "A-GNSS data, schema 1.",
+        tag="Location",
+        body={"type": "object", "properties": {"types": types}},
+        kind=BYTES,
+        answers={200: whole, 206: whole},
+        **more,
+    )
+    yield one(
+        f"HEAD {prefix}agnss",
+        f"{kind}SizeAGNSS",
+        "The size of the data.",
+        tag="Location",
+        parameters=(Parameter(name="types", schema=types),),
+        answers={200: None},
+        **more,
+    )
+    for suffix in ("pgps", "pgnss"):
+        yield one(
+            f"GET {prefix}{suffix}", f"{kind}Fetch{suffix.upper()}",
+            "Where the prediction file is.", tag="Location",
+            parameters=(
+                Parameter(
+                    name="predictionCount",
+                    schema={"type": "integer", "minimum": 1, "maximum": 42},
+                ),
+                Parameter(
+                    name="predictionIntervalMinutes",
+                    schema={"type": "integer", "enum": [120, 180, 240, 300, 360, 420, 480]},
+                ),
+            ),
+            answers={200: OBJECT}, **more,
+        )  # fmt: skip

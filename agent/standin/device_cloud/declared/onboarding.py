@@ -1,0 +1,163 @@
+"""Onboarding and provisioning: declared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.standin.device_cloud.declared.shapes import (
+    BYTES,
+    JSON,
+    LIST,
+    OBJECT,
+    PAGES,
+    TEXT,
+    WHOLE,
+    one,
+)
+from agent.standin.operation import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent.standin.operation import Operation
+    from agent.standin.schema import Schema
+
+OPERATION_ID: Schema = {
+    "type": "object",
+    "required": ["bulkOpsRequestId"],
+    "properties": {"bulkOpsRequestId": {"type": "string", "minLength": 26, "maxLength": 26}},
+}
+
+
+def onboarding() -> Iterator[Operation]:
+    """Yield the operations of onboarding and provisioning."""
+    tag = "Onboarding"
+    csv = {"text/csv": TEXT, "text/plain": TEXT, BYTES: TEXT}
+    for call, name, summary in (
+        ("POST /v1/devices/public-keys", "RegisterPublicKeys", "Upload public keys."),
+        ("POST /v1/devices/certificates", "RegisterCertificates", "Upload certificates."),
+        ("POST /v1/devices", "OnboardDevices", "Add devices with their certificates."),
+    ):
+        yield one(call, name, summary, tag=tag, bodies=csv, answers={202: OPERATION_ID})
+    yield one(
+        "POST /v1/devices/{device_id}",
+        "OnboardDevice",
+        "Add a device.",
+        tag=tag,
+        changes=True,
+        body={
+            "type": "object",
+            "required": ["certificate"],
+            "properties": {"certificate": TEXT},
+        },
+        answers={202: None},
+    )
+    association = "/v1/association/{device_id}"
+    yield one(
+        f"PUT {association}",
+        "AssociateDevice",
+        "Claim a device with its ownership code.",
+        tag=tag,
+        bodies={"text/plain": TEXT},
+        body_required=False,
+        answers={202: None},
+    )
+    yield one(
+        f"DELETE {association}",
+        "DissociateDevice",
+        "Let go of a device.",
+        tag=tag,
+        answers={202: None},
+    )
+    yield one(
+        "GET /v1/bulk-ops-requests",
+        "ListBulkOpsRequests",
+        "Bulk requests, newest first.",
+        tag=tag,
+        parameters=PAGES,
+        answers={200: LIST},
+    )
+    yield one(
+        "GET /v1/bulk-ops-requests/{request_id}",
+        "FetchBulkOpsRequest",
+        "How far a bulk request is.",
+        tag=tag,
+        answers={200: OBJECT},
+    )
+    yield one(
+        "GET /v1/bulk-ops-files/{request_id}/{name}", "FetchBulkOpsFile",
+        "A file of a bulk request: its upload, or its errors.", tag=tag, security=(),
+        answers={200: {}},
+    )  # fmt: skip
+
+
+def provisioning() -> Iterator[Operation]:
+    """Yield the operations of onboarding and provisioning."""
+    tag = "Provisioning"
+    yield one(
+        "POST /v1/claimed-devices",
+        "ClaimDeviceOwnership",
+        "Claim by attestation token.",
+        tag=tag,
+        parameters=(Parameter(name="dryrun", schema={"type": "boolean"}),),
+        bodies={JSON: {"type": "object", "required": ["claimToken"]}, "text/csv": TEXT},
+        answers={201: OBJECT, 202: None},
+    )
+    yield one(
+        "GET /v1/claimed-devices",
+        "ListClaimedDevices",
+        "Claimed devices.",
+        tag=tag,
+        parameters=PAGES,
+        answers={200: LIST},
+    )
+    base = "/v1/claimed-devices/{device}"
+    yield one(f"GET {base}", "FetchClaimedDevice", "One.", tag=tag, answers={200: WHOLE})
+    yield one(f"DELETE {base}", "UnclaimDevice", "Let go.", tag=tag, answers={204: None})
+    many = base + "/provisioning"
+    yield one(
+        f"POST {many}",
+        "CreateDeviceProvisioningCommand",
+        "A command for a device.",
+        tag=tag,
+        body={
+            "type": "object",
+            "required": ["request"],
+            "properties": {"request": {"type": "object"}, "description": TEXT},
+        },
+        answers={201: WHOLE},
+    )
+    yield one(
+        f"GET {many}",
+        "ListDeviceProvisioningCommands",
+        "A device's commands.",
+        tag=tag,
+        parameters=PAGES,
+        answers={200: LIST},
+    )
+    yield one(
+        f"GET {many}/{{command}}",
+        "FetchDeviceProvisioningCommand",
+        "A command.",
+        tag=tag,
+        answers={200: WHOLE},
+    )
+    for path, key in (("/v1/provisioning-rules", "name"), ("/v1/provisioning/tags", "tag")):
+        word = key.capitalize()
+        yield one(
+            f"GET {path}",
+            f"ListProvisioningBy{word}",
+            "What was stored.",
+            tag=tag,
+            parameters=PAGES,
+            answers={200: LIST},
+        )
+        yield one(
+            f"POST {path}", f"CreateProvisioningBy{word}", "Store one.", tag=tag,
+            body={
+                "type": "object",
+                "required": [key],
+                "properties": {key: {"type": "string", "minLength": 1}},
+            },
+            answers={201: WHOLE},
+        )  # fmt: skip

@@ -1,0 +1,93 @@
+"""What the declarations of the device cloud half share: schemes, shapes, a short form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.operation import Operation, Parameter
+
+if TYPE_CHECKING:
+    from agent.standin.schema import Schema
+
+SIMPLE_TOKEN = "Simple Token"
+JSON_WEB_TOKEN = "JSON Web Token"
+EVALUATION_TOKEN = "Evaluation Token"
+ORGANIZATION_TOKEN = "Organization Auth Token"
+KEY = (SIMPLE_TOKEN,)
+BOTH = (SIMPLE_TOKEN, JSON_WEB_TOKEN)
+JSON = "application/json"
+BYTES = "application/octet-stream"
+TEXT: Schema = {"type": "string"}
+OBJECT: Schema = {"type": "object"}
+WHOLE: Schema = {
+    "type": "object",
+    "required": ["$meta"],
+    "properties": {
+        "$meta": {
+            "type": "object",
+            "required": ["version", "createdAt", "updatedAt"],
+            "properties": {
+                "version": TEXT,
+                "createdAt": {"type": "string", "format": "date-time"},
+                "updatedAt": {"type": "string", "format": "date-time"},
+            },
+        }
+    },
+}
+LIST: Schema = {
+    "type": "object",
+    "required": ["items", "total"],
+    "properties": {
+        "items": {"type": "array"},
+        "total": {"type": "integer"},
+        "pageNextToken": TEXT,
+    },
+}
+PAGES = (
+    Parameter(name="pageLimit", schema={"type": "integer", "minimum": 1, "maximum": 100}),
+    Parameter(name="pageNextToken", schema=TEXT),
+    Parameter(name="pageSort", schema={"type": "string", "enum": ["asc", "desc"]}),
+)
+_IF_MATCH = Parameter(
+    name="If-Match",
+    schema=TEXT,
+    where="header",
+    description="The version that the change is meant for: `$meta.version`, or the `ETag`.",
+)
+_REFUSALS = (400, 401, 403, 404, 412, 413, 415, 422)
+
+
+def one(
+    call: str, name: str, summary: str, *, answers: dict[int, Schema | None], **more: Any
+) -> Operation:
+    """Return an operation; `call` is "METHOD /path", an answer None has no body."""
+    method, _, path = call.partition(" ")
+    own = {p.name for p in more.get("parameters", ())}
+    parameters = [*more.pop("parameters", ())]
+    for part in path.split("/"):
+        if part.startswith("{") and part[1:-1] not in own:
+            schema = {"type": "string", "minLength": 1, "maxLength": 128}
+            parameters.append(
+                Parameter(name=part[1:-1], schema=schema, where="path", required=True)
+            )
+    if method in {"PUT", "PATCH", "DELETE"} or more.pop("changes", False):
+        parameters.append(_IF_MATCH)
+    body = more.pop("body", None)
+    bodies = more.pop("bodies", {JSON: body} if body is not None else {})
+    return Operation(
+        method=method,
+        path=path,
+        name=name,
+        summary=summary,
+        tag=more.pop("tag"),
+        security=more.pop("security", KEY),
+        parameters=tuple(parameters),
+        bodies=bodies,
+        answers={
+            status: {} if schema is None else {more.get("kind", JSON): schema}
+            for status, schema in answers.items()
+        },
+        refusals=_REFUSALS,
+        deprecated=more.get("deprecated", False),
+        body_required=more.get("body_required", True),
+    )
