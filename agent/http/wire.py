@@ -79,7 +79,7 @@ class Wire:
         self._ca_file = ca_file
         self._proxy = proxy
         self._given = transport
-        self._transport: httpx.AsyncBaseTransport | None = None
+        self._transports: dict[str, httpx.AsyncBaseTransport] = {}
 
     async def exchange(
         self,
@@ -139,7 +139,10 @@ class Wire:
             request = httpx.Request(
                 method, target, headers=given, content=content, extensions=extensions
             )
-            response = await self._opened().handle_async_request(request)
+            # Connections to a given address are kept apart by name: one that was verified for
+            # another name must not be used again.
+            transport = self._opened(name if address else "")
+            response = await transport.handle_async_request(request)
         try:
             yield Stream(response, name)
         finally:
@@ -148,18 +151,18 @@ class Wire:
 
     async def close(self) -> None:
         """Close the connections; the wire opens anew when it is used again."""
-        transport, self._transport = self._transport, None
-        if transport is not None:
+        transports, self._transports = list(self._transports.values()), {}
+        for transport in transports:
             await transport.aclose()
 
-    def _opened(self) -> httpx.AsyncBaseTransport:
+    def _opened(self, name: str = "") -> httpx.AsyncBaseTransport:
         # Not httpx.AsyncClient: it reads the Location of every redirect, keeps cookies, and takes
         # twice the time.
-        if self._transport is None:
-            self._transport = self._given or httpx.AsyncHTTPTransport(
+        if name not in self._transports:
+            self._transports[name] = self._given or httpx.AsyncHTTPTransport(
                 verify=tls_context(self._ca_file), proxy=self._proxy or None, trust_env=False
             )
-        return self._transport
+        return self._transports[name]
 
 
 @lru_cache(maxsize=4)
