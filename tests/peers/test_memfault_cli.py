@@ -1,0 +1,161 @@
+"""memfault-cli, released and unmodified, against `cellagent cloud serve` (clause O5.6)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sdk_bytes import EXAMPLE_LINES, EXAMPLE_SINGLE, coredump
+from small_elf import BUILD_ID, small_elf
+
+TOOL = Path(__file__).resolve().parents[2] / ".peers" / "bin" / "memfault"
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.contract("O5.6"),
+    pytest.mark.skipif(not TOOL.exists(), reason="no .peers here: ./scripts/peers makes it"),
+]
+
+
+class Cloud:
+    """A stand-in that is served by a process of its own, and the tool that talks to it."""
+
+    def __init__(self, ready: dict[str, Any], folder: Path) -> None:
+        self.ready = ready
+        self.folder = folder
+        self.url: str = ready["urls"]["api"]
+        self.key = ["--project-key", ready["credentials"]["project_key"]]
+        place = ["--org", ready["organization"], "--project", ready["project"]]
+        self.token = ["--org-token", ready["credentials"]["organization_auth_token"], *place]
+        self.user = ["--email", ready["credentials"]["user_email"], *place,
+                     "--password", ready["credentials"]["user_api_key"]]  # fmt: skip
+
+    def run(self, credential: list[str], *arguments: str) -> str:
+        done = subprocess.run(
+            [str(TOOL), "--url", self.url, *credential, *arguments],
+            cwd=self.folder,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "LC_ALL": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def data(self, path: str) -> Any:
+        place = f"organizations/{self.ready['organization']}/projects/{self.ready['project']}"
+        bearer = f"Bearer {self.ready['credentials']['organization_auth_token']}"
+        with httpx.Client(trust_env=False) as client:
+            answer = client.get(
+                f"{self.url}/api/v0/{place}/{path}", headers={"Authorization": bearer}
+            )
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Iterator[Cloud]:
+    command = [sys.executable, "-m", "agent", "cloud", "serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Cloud(json.loads(process.stdout.readline()), tmp_path)
+        finally:
+            process.terminate()
+
+
+def test_a_chunk_in_each_of_its_encodings(cloud: Cloud) -> None:
+    (cloud.folder / "chunk.bin").write_bytes(EXAMPLE_SINGLE)
+    cloud.run(cloud.key, "post-chunk", "--encoding", "hex", EXAMPLE_SINGLE.hex())
+    cloud.run(cloud.key, "post-chunk", "--encoding", "bin", "chunk.bin")
+    events = cloud.data("events")
+    assert [event["event_info"]["metrics"] for event in events] == [{"chunk_test_success": 1}] * 2
+    assert {event["device"]["device_serial"] for event in events} == {"TESTSERIAL"}
+
+
+def test_the_chunks_of_a_console_export(cloud: Cloud) -> None:
+    (cloud.folder / "console.txt").write_text("boot\n" + EXAMPLE_LINES + "uart:~$ \n")
+    shown = cloud.run(
+        cloud.key, "post-chunk", "--device-serial", "kit-1", "--encoding", "sdk_data_export",
+        "console.txt",
+    )  # fmt: skip
+    assert "2 Chunks" in shown
+    assert len(cloud.data("events")) == 1
+
+
+@pytest.mark.parametrize("credential", ["key", "token", "user"])
+def test_a_core_dump(cloud: Cloud, credential: str) -> None:
+    (cloud.folder / "core.bin").write_bytes(coredump("kit-7"))
+    cloud.run(getattr(cloud, credential), "upload-coredump", "core.bin")
+    (trace,) = cloud.data("traces")
+    assert trace["device"]["device_serial"] == "kit-7"
+    assert trace["reason"] == "Hard Fault"
+
+
+@pytest.mark.parametrize("credential", ["token", "user"])
+def test_symbols_are_uploaded_once(cloud: Cloud, credential: str) -> None:
+    (cloud.folder / "app.elf").write_bytes(small_elf())
+    with tarfile.open(cloud.folder / "symbols.tar", "w") as archive:
+        archive.add(cloud.folder / "app.elf", "app.elf")
+    for _ in range(2):
+        cloud.run(getattr(cloud, credential), "upload-elf-symbols", "--archive", "symbols.tar")
+    (stored,) = cloud.data("files?kind=SYMBOL_FILE")
+    assert stored["details"]["gnu_build_id"] == BUILD_ID.hex()
+    assert stored["name"] == "app.elf"
+
+
+def test_symbols_of_a_software_version(cloud: Cloud) -> None:
+    (cloud.folder / "app.elf").write_bytes(small_elf())
+    cloud.run(cloud.token, "upload-mcu-symbols", "--software-type", "modem-app",
+              "--software-version", "1.2.3", "app.elf")  # fmt: skip
+    (stored,) = cloud.data("files")
+    assert stored["details"]["software_version"]["version"] == "1.2.3"
+
+
+def test_a_release_is_uploaded_deployed_and_withdrawn(cloud: Cloud) -> None:
+    image = bytes(range(256)) * 40_000  # more than one part
+    (cloud.folder / "image.bin").write_bytes(image)
+    cloud.run(cloud.token, "upload-ota-payload", "--hardware-version", "nrf9161dk",
+              "--software-type", "modem-app", "--software-version", "1.2.3",
+              "--notes", "calmer", "--revision", "abc", "image.bin")  # fmt: skip
+    release = cloud.data("releases/1.2.3")
+    assert (release["notes"], release["revision"]) == ("calmer", "abc")
+    (artifact,) = release["artifacts"]
+    assert httpx.get(artifact["url"], trust_env=False).content == image
+    deployment = ["deploy-release", "--release-version", "1.2.3", "--cohort", "default"]
+    cloud.run(cloud.token, *deployment)
+    query = {
+        "device_serial": "kit-1", "hardware_version": "nrf9161dk", "software_type": "modem-app",
+    }  # fmt: skip
+    headers = {"Memfault-Project-Key": cloud.ready["credentials"]["project_key"]}
+
+    def latest() -> httpx.Response:
+        url = cloud.url + "/api/v0/releases/latest"
+        return httpx.get(url, params=query, headers=headers, trust_env=False)
+
+    assert latest().json()["version"] == "1.2.3"
+    cloud.run(cloud.token, *deployment, "--deactivate")
+    assert latest().status_code == 204
+
+
+def test_the_other_files_of_a_device(cloud: Cloud) -> None:
+    identity = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk",
+                "--software-type", "modem-app", "--software-version", "1.2.3"]  # fmt: skip
+    (cloud.folder / "scan.json").write_text("{}")
+    cloud.run(cloud.key, "upload-custom-data-recording", *identity, "--reason", "scan",
+              "--mimetype", "application/json", "--duration-secs", "3", "scan.json")  # fmt: skip
+    (cloud.folder / "parts.json").write_text("{}")
+    cloud.run(cloud.token, "upload-software-version-sbom", "--software-type", "modem-app",
+              "--software-version", "1.2.3", "parts.json")  # fmt: skip
+    assert [stored["kind"] for stored in cloud.data("files?sort=id")] == [
+        "CUSTOM_DATA_RECORDING",
+        "SBOM",
+    ]
