@@ -43,9 +43,10 @@ def collect(cloud: Cloud) -> dict[Host, list[Route]]:
     """Return the routes of both halves by host."""
     from agent.standin.device_cloud.routes import routes as device_cloud
     from agent.standin.observability.routes import routes as observability
+    from agent.standin.openapi import routes as documents
 
     found: dict[Host, list[Route]] = {host: [] for host in Host}
-    for half in (device_cloud(cloud), observability(cloud)):
+    for half in (device_cloud(cloud), observability(cloud), documents(cloud)):
         for host, routes in half.items():
             found[host] += routes
     return found

@@ -209,20 +209,22 @@ def refuse(errors: Errors) -> None:
 
 
 def decode_json(raw: bytes) -> Any:
-    """Return a JSON value that is neither too deep nor holds numbers beyond 64 bits."""
+    """Return a JSON value that is not too deep; whole numbers beyond 64 bits come as floats."""
     try:
-        value = msgspec.json.decode(raw)
+        holder = [msgspec.json.decode(raw)]
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise invalid(f"the body is no JSON: {error}") from error
-    waiting = [(value, 0)]
+    waiting: list[tuple[Any, int]] = [(holder, 0)]
     while waiting:
         one, depth = waiting.pop()
         if depth > MAX_DEPTH:
             raise invalid("the body is nested too deep")
-        if isinstance(one, int) and not -(2**63) <= one < 2**64:
-            raise invalid("a number of the body is out of range")
-        if isinstance(one, dict):
-            waiting += ((inner, depth + 1) for inner in one.values())
-        elif isinstance(one, list):
-            waiting += ((inner, depth + 1) for inner in one)
-    return value
+        for key, inner in one.items() if isinstance(one, dict) else enumerate(one):
+            if isinstance(inner, dict | list):
+                waiting.append((inner, depth + 1))
+            elif isinstance(inner, int) and not -(2**63) <= inner < 2**64:
+                try:
+                    one[key] = float(inner)
+                except OverflowError as error:
+                    raise invalid("a number of the body is out of range") from error
+    return holder[0]
