@@ -181,7 +181,7 @@ class VirtualModem:
             self._flush_notices()
         text = self._mischief.before_answer(self.commands) + self._shaped(answer)
         if self._mischief.resets(self.commands):
-            self.print_raw(text[: len(text) // 2])
+            self.print_raw(text[: text.rfind(b"\n", 0, len(text) * 3 // 4) + 1])
             self.restart()
             return
         self.print_raw(text)

@@ -45,8 +45,11 @@ class PtyServer:
 
     def _make_link(self) -> None:
         try:
-            if self.link.is_symlink() and not self.link.exists():
-                self.link.unlink()  # of a run that was killed: it leads nowhere
+            left_over = self.link.is_symlink() and (
+                not self.link.exists() or self.link.readlink() == Path(self.device)
+            )
+            if left_over:
+                self.link.unlink()  # of a run that was killed: it leads nowhere, or by chance here
             self.link.symlink_to(self.device)
         except OSError as error:
             os.close(self._ours)

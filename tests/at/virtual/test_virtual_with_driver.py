@@ -1,0 +1,201 @@
+"""The driver over every way to the virtual modem: in memory, on a terminal, on TCP, replayed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from at.errors import AtError, CommandTimeout, ModemReset
+from at.modem import Modem, open_modem
+from at.transport.recording import RecordingTransport
+from at.transport.replay import ReplayTransport, load_transcript
+from at.virtual.modem import Port
+from at.virtual.options import Options
+from at.virtual.pty_server import PtyServer
+from at.virtual.serving import Runner, make_modem
+from at.virtual.tcp_server import TcpServer
+from at.virtual.transport import VirtualTransport
+
+
+@contextlib.asynccontextmanager
+async def in_memory(_folder: Path, options: Options) -> AsyncIterator[Modem]:
+    fields = {name: getattr(options, name) for name in options.__slots__}
+    modem = Modem(VirtualTransport(None, **fields))
+    await modem.open()
+    try:
+        yield modem
+    finally:
+        await modem.close()
+
+
+@contextlib.asynccontextmanager
+async def on_a_terminal(folder: Path, options: Options) -> AsyncIterator[Modem]:
+    runner = Runner(make_modem(options))
+    server = PtyServer(folder / "kit", runner.receive)
+    runner.attach(Port.AT, server.send)
+    runner.start()
+    try:
+        async with open_modem(str(folder / "kit")) as modem:
+            yield modem
+    finally:
+        runner.stop()
+        server.close()
+
+
+@contextlib.asynccontextmanager
+async def on_tcp(_folder: Path, options: Options) -> AsyncIterator[Modem]:
+    runner = Runner(make_modem(options))
+    server = TcpServer(runner.receive)
+    await server.listen("127.0.0.1", 0)
+    runner.attach(Port.AT, server.send)
+    runner.start()
+    try:
+        async with open_modem(server.port) as modem:
+            yield modem
+    finally:
+        runner.stop()
+        await server.close()
+
+
+Way = Callable[[Path, Options], AbstractAsyncContextManager[Modem]]
+WAYS = {"memory": in_memory, "terminal": on_a_terminal, "tcp": on_tcp}
+SESSION = (
+    "AT+CGMM",
+    "AT+CEREG=5",
+    "AT+CFUN=1",
+    "AT+CFUN?",
+    "AT%XMONITOR",
+    "AT+NOSUCH",
+    "AT+CFUN=4",
+)
+
+
+async def session(modem: Modem) -> list[tuple[str | None, list[str]]]:
+    """Return the finals and bodies of a short session, but for what is random in it."""
+    answers = [await modem.execute(line) for line in SESSION]
+    return [(answer.final, list(answer.lines)) for answer in answers]
+
+
+@pytest.mark.parametrize("dialect", ["at-host", "serial-modem", "shell"])
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_session_is_the_same_over_every_transport(
+    way: str, dialect: str, tmp_path: Path
+) -> None:
+    async with WAYS[way](tmp_path, Options(dialect=dialect, instant=True)) as modem:
+        assert modem.dialect.value == dialect
+        answers = await session(modem)
+    finals = [final for final, _ in answers]
+    assert finals == ["OK", "OK", "OK", "OK", "OK", "ERROR", "OK"]
+    assert answers[0][1] == ["nRF9161-LACA"]
+    assert answers[3][1] == ["+CFUN: 1"]
+    assert answers[4][1][0].startswith('%XMONITOR: 1,"","","00101","0901",7,')
+
+
+@pytest.mark.parametrize("dialect", ["at-host", "serial-modem"])
+@pytest.mark.contract("C9")
+async def test_what_was_recorded_replays_as_it_was(dialect: str, tmp_path: Path) -> None:
+    path = tmp_path / "session.transcript"
+    recording = RecordingTransport(
+        VirtualTransport(None, dialect=dialect, instant=True), path, header={"dialect": dialect}
+    )
+    modem = Modem(recording)
+    await modem.open()
+    live = await session(modem)
+    await modem.close()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+    replay = ReplayTransport(path)
+    modem = Modem(replay)
+    await modem.open()
+    assert await session(modem) == live
+    await modem.close()
+    assert replay.remaining == []
+    async with open_modem(f"replay:{path}") as modem:
+        assert (await modem.execute("AT+CGMM")).lines
+
+
+async def test_a_recording_overwrites_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "session.transcript"
+    path.write_text("precious")
+    modem = Modem(RecordingTransport(VirtualTransport(), path))
+    with pytest.raises(AtError, match="exists already"):
+        await modem.open()
+    assert path.read_text() == "precious"
+
+
+async def test_the_recorded_token_has_lost_its_signature(tmp_path: Path) -> None:
+    path = tmp_path / "session.transcript"
+    modem = Modem(RecordingTransport(VirtualTransport(instant=True), path))
+    await modem.open()
+    token = (await modem.execute("AT%JWT")).lines[0].split('"')[1]
+    await modem.close()
+    assert load_transcript(path).steps
+    assert token.split(".")[2] not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["notice-mid-answer", "log-noise", "echo", "open-quote", "urc-flood=200", "no-newline=5000"],
+)
+async def test_the_driver_is_not_upset_by_what_happens_on_real_lines(
+    fault: str, tmp_path: Path
+) -> None:
+    async with in_memory(tmp_path, Options(faults=(fault,), instant=True)) as modem:
+        for _ in range(3):
+            assert list((await modem.execute("AT+CGMM")).lines) == ["nRF9161-LACA"]
+
+
+async def test_data_mode_is_left_before_anything_is_asked(tmp_path: Path) -> None:
+    options = Options(faults=("stuck-in-data-mode",), instant=True, dialect="serial-modem")
+    async with in_memory(tmp_path, options) as modem:
+        assert list((await modem.execute("AT+CGMM")).lines) == ["nRF9161-LACA"]
+
+
+async def test_a_late_answer_reaches_no_other_command(tmp_path: Path) -> None:
+    async with in_memory(tmp_path, Options(faults=("late-answer=0.3",), instant=True)) as modem:
+        late = 0
+        for line, wanted in {"AT+CGMM": "nRF9161-LACA", "AT%XVBAT": "%XVBAT: 5054"}.items():
+            try:
+                assert list((await modem.execute(line, timeout_s=0.1)).lines) == [wanted]
+            except CommandTimeout:
+                late += 1
+    assert late
+
+
+async def named(modem: Modem) -> type[AtError] | None:
+    try:
+        await modem.execute("AT+CGMM")
+    except AtError as error:
+        return type(error)
+    return None
+
+
+async def test_a_restart_in_the_middle_of_a_command_is_named(tmp_path: Path) -> None:
+    options = Options(faults=("reset-mid-command=5",), instant=True, dialect="serial-modem")
+    async with in_memory(tmp_path, options) as modem:
+        outcomes = [await named(modem) for _ in range(6)]
+        assert ModemReset in outcomes
+        assert list((await modem.execute("AT+CGMM")).lines) == ["nRF9161-LACA"]
+
+
+async def test_notices_come_in_the_modems_own_time() -> None:
+    """Real pace: OK at once, the search after a second. The clock is the loop's own."""
+    transport = VirtualTransport()
+    loop = asyncio.get_running_loop()
+    modem = Modem(transport)
+    await modem.open()
+    await modem.execute("AT+CEREG=5")
+    began = loop.time()
+    notices = modem.notices("+CEREG")
+    await modem.execute("AT+CFUN=1")
+    first = await asyncio.wait_for(anext(aiter(notices)), 20)
+    assert loop.time() - began >= 1.1
+    assert "2" in first.line
+    await modem.close()
+    assert time.monotonic() > 0
