@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 
+_SEQUENCE = 0x30
+# AlgorithmIdentifier of ecdsa-with-SHA256, as the modem writes it and as RFC 5758 does.
+_WITH_NULL = bytes.fromhex("300c06082a8648ce3d0403020500")
+_WITHOUT_NULL = bytes.fromhex("300a06082a8648ce3d040302")
+
+
 @dataclass(frozen=True, slots=True)
 class KeyBody:
     """A request or a bare key; `der` is what the modem sent, to the byte.
@@ -45,8 +51,8 @@ class KeyBody:
 def read_key_body(der: bytes) -> KeyBody:
     """Return the request or key in `der`. Raises ParseError if it is neither.
 
-    The modem's requests carry explicit NULL parameters; only reading them needs care, and
-    whatever is signed or hashed is the bytes as they came.
+    The modem's requests carry explicit NULL parameters, which strict readers refuse. They are
+    left out for reading alone: whatever is signed or hashed is the bytes as they came.
     """
     try:
         return _request(der)
@@ -65,7 +71,7 @@ def _request(der: bytes) -> KeyBody:
     from cryptography.x509.oid import NameOID
 
     try:
-        request = x509.load_der_x509_csr(der)
+        request = x509.load_der_x509_csr(_without_null(der))
         key = request.public_key()
         names = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         subject = request.subject.rfc4514_string()
@@ -76,3 +82,38 @@ def _request(der: bytes) -> KeyBody:
         raise ParseError("the signing request's key is not on the curve P-256")
     common_name = str(names[0].value) if names else None
     return KeyBody("csr", der, key, subject, common_name, self_signed)
+
+
+def _without_null(der: bytes) -> bytes:
+    """Return a request without the NULL behind its signature algorithm. Raises ParseError.
+
+    What the request signs, its first part, stays as it is, so its signature can be checked.
+    """
+    start, end = _content(der, 0)
+    if der[0] != _SEQUENCE or end != len(der):
+        raise ParseError("the body is not one DER sequence")
+    _, signed_end = _content(der, start)
+    if not der.startswith(_WITH_NULL, signed_end):
+        return der
+    inner = der[start:signed_end] + _WITHOUT_NULL + der[signed_end + len(_WITH_NULL) :]
+    return bytes([_SEQUENCE]) + _length(len(inner)) + inner
+
+
+def _content(der: bytes, at: int) -> tuple[int, int]:
+    """Return where the content of the DER element at `at` starts and ends."""
+    if len(der) < at + 2:
+        raise ParseError("the body ends within a DER element")
+    size, start = der[at + 1], at + 2
+    if size & 0x80:
+        count = size & 0x7F
+        size, start = int.from_bytes(der[start : start + count]), start + count
+    if start + size > len(der):
+        raise ParseError("the body ends within a DER element")
+    return start, start + size
+
+
+def _length(size: int) -> bytes:
+    if size < 0x80:
+        return bytes([size])
+    octets = size.to_bytes((size.bit_length() + 7) // 8)
+    return bytes([0x80 | len(octets)]) + octets
