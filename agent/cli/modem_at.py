@@ -105,20 +105,8 @@ def joined(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _print(line: str, answer: Answer) -> None:
-    shown = without_secret(line)
     if options().json:
-        from at.modem import rejection
-
-        emit(
-            {
-                "type": "answer",
-                "command": shown,
-                "final": answer.final,
-                "code": answer.code,
-                "lines": list(answer.lines),
-                "error": None if answer.ok else str(rejection(line, answer)),
-            }
-        )
+        emit(as_json(line, answer))
         return
     for text in answer.lines:
         say(text)
@@ -128,6 +116,23 @@ def _print(line: str, answer: Answer) -> None:
         if answer.code is None and not answer.text
         else f"{final}: {answer.code or answer.text}"
     )
+
+
+def as_json(line: str, answer: Answer) -> dict[str, object]:
+    """Return an answer in the shape of `modem decode`; a credential's content is left out."""
+    from at.decode import answer_value
+    from at.modem import rejection
+
+    value, error = answer_value(answer, line)
+    return {
+        "type": "answer",
+        "command": without_secret(line),
+        "final": answer.final,
+        "code": answer.code,
+        "lines": list(answer.lines),
+        "value": value,
+        "error": error if answer.ok else str(rejection(line, answer)),
+    }
 
 
 def without_secret(line: str) -> str:

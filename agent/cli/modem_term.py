@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -63,12 +66,11 @@ async def _terminal(timeout_s: float, baud: int | None) -> int:
 
 
 async def _type(modem: Modem, timeout_s: float) -> None:
-    from agent.cli.modem_at import without_secret
+    from agent.cli.modem_at import as_json
     from at.errors import CommandTimeout, UnsafeArgument
 
-    typed = await _typed_lines()
     whole = ""
-    async for raw in typed:
+    async for raw in _typed_lines():
         whole += raw.decode("utf-8", "replace")
         line = whole.strip("\r\n")
         if not line.strip():
@@ -83,25 +85,25 @@ async def _type(modem: Modem, timeout_s: float) -> None:
             note(f"{error}" + (f"; try: {error.hint}" if error.hint else ""))
             continue
         if options().json:
-            emit(
-                {
-                    "type": "answer",
-                    "command": without_secret(line),
-                    "final": answer.final,
-                    "code": answer.code,
-                    "lines": list(answer.lines),
-                }
-            )
+            emit(as_json(line, answer))
             continue
         for text in answer.lines:
             say(text)
         say(answer.final or "" if answer.code is None else f"{answer.final}: {answer.code}")
 
 
-async def _typed_lines() -> asyncio.StreamReader:
+def _typed_lines() -> asyncio.StreamReader:
+    """Return standard input, whatever it is: a terminal, a pipe, a file; on Windows, too."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+
+    def read() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended before the input
+            while data := os.read(sys.stdin.fileno(), 4096):
+                loop.call_soon_threadsafe(reader.feed_data, data)
+            loop.call_soon_threadsafe(reader.feed_eof)
+
+    threading.Thread(target=read, daemon=True).start()
     return reader
 
 

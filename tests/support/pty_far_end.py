@@ -37,6 +37,7 @@ class PtyFarEnd:
         tty.setraw(self._slave)
         self.path = os.ttyname(self._slave)
         self.heard = b""
+        self._more = asyncio.Event()
         self._answer = answer
         self._terminator = terminator
         self._buffer = b""
@@ -46,6 +47,12 @@ class PtyFarEnd:
 
     def say(self, data: bytes) -> None:
         os.write(self.master, data)
+
+    async def until(self, data: bytes) -> None:
+        """Wait until `data` has come."""
+        while data not in self.heard:
+            self._more.clear()
+            await self._more.wait()
 
     def unplug(self) -> None:
         """Close the far end, as when the cable is pulled."""
@@ -67,6 +74,7 @@ class PtyFarEnd:
         except OSError:
             return
         self.heard += data
+        self._more.set()
         self._buffer += data
         while self._terminator in self._buffer:
             line, _, self._buffer = self._buffer.partition(self._terminator)
