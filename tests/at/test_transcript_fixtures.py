@@ -1,0 +1,84 @@
+"""The recorded sessions that come with the project, and the fixture that plays them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from at.playback import Playback
+from at.transcript import Direction, format_transcript, parse_transcript
+from at.transport.replay import load_transcript
+
+pytest_plugins = ["pytester"]
+FILES = sorted(
+    (Path(__file__).resolve().parents[2] / "fixtures" / "transcripts").glob("*.transcript")
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_each_says_what_it_is_and_reads_back(path: Path) -> None:
+    transcript = load_transcript(path)
+    assert {"device", "origin"} <= set(transcript.header)
+    assert parse_transcript(format_transcript(transcript)).steps == transcript.steps
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.contract("C9")
+def test_each_plays_to_its_end(path: Path) -> None:
+    transcript = load_transcript(path)
+    playback = Playback(transcript)
+    got = b"".join(step.data for step in playback.opening())
+    for step in transcript.steps:
+        if step.direction is Direction.SENT:
+            got += b"".join(answer.data for answer in playback.sent(step.data))
+    assert playback.remaining == []
+    received = [step.data for step in transcript.steps if step.direction is Direction.RECEIVED]
+    assert got == b"".join(received)
+
+
+@pytest.mark.contract("C9")
+async def test_the_fixture_opens_a_recorded_modem(modem_from_transcript) -> None:
+    async with modem_from_transcript(
+        "fixtures/transcripts/identity.transcript", strict=False
+    ) as modem:
+        assert (await modem.execute("AT+CGMR")).lines[0] == "mfw_nrf91x1_2.0.4"
+
+
+TESTS = """
+    import pytest
+
+    async def test_plays(modem_from_transcript):
+        async with modem_from_transcript("signal.transcript") as modem:
+            answer = await modem.execute("AT+CESQ")
+            assert answer.lines[0] == "+CESQ: 99,99,255,255,19,47"
+
+    async def test_sends_something_else(modem_from_transcript):
+        async with modem_from_transcript("signal.transcript") as modem:
+            await modem.execute("AT+CGMR")
+
+    async def test_stops_too_early(modem_from_transcript):
+        async with modem_from_transcript("signal.transcript"):
+            pass
+"""
+
+
+def test_another_project_uses_it_as_a_plugin(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".transcript", signal="> AT+CESQ\n< +CESQ: 99,99,255,255,19,47\n< OK\n")
+    pytester.makepyfile(TESTS)
+    pytester.makeini("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=2)
+    output = result.stdout.str()
+    assert "has AT+CESQ" in output
+    assert "1 steps of the transcript were never sent" in output
+
+
+def test_the_plugin_costs_nothing_before_it_is_used(pytester: pytest.Pytester) -> None:
+    script = (
+        "import sys, pytest; before = set(sys.modules); import at.pytest_plugin;"
+        "print(sorted({n.split('.')[0] for n in set(sys.modules) - before}"
+        " - set(sys.stdlib_module_names)))"
+    )
+    done = pytester.run("python", "-c", script)
+    assert done.outlines == ["['at']"]
