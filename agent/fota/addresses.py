@@ -64,11 +64,6 @@ class Target:
         """The URL as a person would read it."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
-    def at(self, address: str) -> str:
-        """Return the URL with the checked address in the place of the name."""
-        host = f"[{address}]" if ":" in address else address
-        return f"{self.scheme}://{host}:{self.port}{self.path}"
-
 
 def is_loopback_url(url: str) -> bool:
     """Tell whether a profile's URL is on this machine: the mark of the stand-in's profile."""

@@ -40,11 +40,9 @@ def sources_of(profile: Profile) -> Sources:
 
 def network_of(profile: Profile) -> Network:
     """Return how download hosts are reached: by a proxy only where the profile trusts it."""
-    from agent.http import tls_context
-
     return Network(
         sources=sources_of(profile),
-        tls=tls_context(os.path.expanduser(profile.hosts.ca_file)),  # noqa: PTH111 - "" stays ""
+        ca_file=os.path.expanduser(profile.hosts.ca_file),  # noqa: PTH111 - "" stays ""
         proxy=profile.hosts.proxy if profile.fota.trust_proxy else "",
     )
 

@@ -1,7 +1,7 @@
 """Requests to a download host: the address that was checked is the one connected to.
 
-Redirects are checked again; no credential, cookie or proxy of the environment is used. Foreign
-errors become ours.
+Redirects are checked again. The wire keeps no cookie, reads no proxy of the environment and knows
+no credential; connections of one name are not used for another.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-import httpx
-
+from agent.errors import Unavailable, UsageError
 from agent.fota.addresses import SourceRefused, check_addresses, checked_target
 from agent.fota.ranges import TryAgain
+from agent.http import Deadlines, Wire
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
     from agent.fota.addresses import Sources, Target
+    from agent.http import Stream
 
 MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -47,65 +47,50 @@ class Network:
     """How the download host is reached."""
 
     sources: Sources
-    tls: ssl.SSLContext | bool = True
+    ca_file: str = ""
     proxy: str = ""
     """Only with fota.trust_proxy: the proxy then chooses the address, not we."""
     resolve: Callable[[str, int], Awaitable[Sequence[str]]] = resolve
 
 
 class Connection:
-    """A client without a name of its own: it asks for files and for nothing else."""
+    """Asks download hosts for files, and for nothing else."""
 
     def __init__(self, network: Network, *, silence_s: float = 30.0) -> None:
         self._network = network
-        self._client = httpx.AsyncClient(
-            verify=network.tls,
-            trust_env=False,
-            follow_redirects=False,
-            proxy=network.proxy or None,
-            timeout=httpx.Timeout(silence_s, connect=10.0),
+        self._wire = Wire(
+            ca_file=network.ca_file, proxy=network.proxy, deadlines=Deadlines(read_s=silence_s)
         )
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        await self._wire.close()
 
     @asynccontextmanager
-    async def get(
-        self, target: Target, headers: Mapping[str, str]
-    ) -> AsyncIterator[httpx.Response]:
+    async def get(self, target: Target, headers: Mapping[str, str]) -> AsyncIterator[Stream]:
         """Send a GET and follow redirects as far as the rule allows; yield the last answer.
 
-        Raises SourceRefused, TryAgain; within the block too, where the connection breaks.
+        Raises SourceRefused, TryAgain. The body is read by `pieces`.
         """
         for _ in range(MAX_REDIRECTS + 1):
-            request = await self._request(target, headers)
+            address = await self._address(target)
             with _ours(target):
-                response = await self._client.send(request, stream=True)
+                asked = self._wire.open("GET", target.url, headers=headers, address=address)
+                stream = await asked.__aenter__()
             try:
-                if response.status_code not in _REDIRECTS:
-                    with _ours(target):
-                        yield response
+                if stream.status not in _REDIRECTS:
+                    yield stream
                     return
-                target = self._next(target, response.headers.get("location", ""))
+                target = self._next(target, stream.headers.get("location", ""))
             finally:
-                with _ours(target):
-                    await response.aclose()
-                # A host that we are told to forget keeps nothing of us.
-                self._client.cookies.clear()
+                await asked.__aexit__(None, None, None)
         raise SourceRefused(f"{target.host} redirects more than {MAX_REDIRECTS} times")
 
-    async def _request(self, target: Target, headers: Mapping[str, str]) -> httpx.Request:
+    async def _address(self, target: Target) -> str:
         if self._network.proxy:
-            return self._client.build_request("GET", target.url, headers=headers)
+            return ""
         found = await self._network.resolve(target.host, target.port)
-        address = check_addresses(target, found, self._network.sources)
-        return self._client.build_request(
-            "GET",
-            target.at(address),
-            headers={"host": target.authority, "user-agent": "cellagent", **headers},
-            extensions={"sni_hostname": target.host},
-        )
+        return check_addresses(target, found, self._network.sources)
 
     def _next(self, target: Target, location: str) -> Target:
         if not location:
@@ -117,12 +102,20 @@ class Connection:
         return checked_target(url, self._network.sources)
 
 
+async def pieces(stream: Stream, target: Target) -> AsyncIterator[bytes]:
+    """Yield the body as it comes. Raises TryAgain where the connection breaks."""
+    with _ours(target):
+        async for chunk in stream.chunks():
+            yield chunk
+
+
 @contextmanager
 def _ours(target: Target) -> Iterator[None]:
     try:
         yield
-    except httpx.HTTPError as error:
-        reason = str(error) or type(error).__name__
-        raise TryAgain(f"the download from {target.host} broke off: {reason}") from error
-    except (httpx.InvalidURL, httpx.StreamError) as error:
+    except Unavailable as error:
+        raise TryAgain(
+            f"the download from {target.host} broke off: {error}", hint=error.hint
+        ) from error
+    except UsageError as error:
         raise SourceRefused(f"{target.url[:80]!r} cannot be asked for: {error}") from error

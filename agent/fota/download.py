@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import Unavailable
-from agent.fota.connection import Connection
+from agent.fota.connection import Connection, pieces
 from agent.fota.image_file import ImageFile
 from agent.fota.ranges import (
     BadAnswerToRange,
@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    import httpx
-
     from agent.fota.addresses import Target
     from agent.fota.connection import Network
     from agent.fota.ranges import Body
+    from agent.http import Stream
 
 MAX_STARTS_OVER = 3
 
@@ -162,9 +161,8 @@ class Downloader:
 
     async def probe_size(self, target: Target) -> int | None:
         """Return the size that the server states for a file, without fetching it."""
-        async with self._connection.get(target, ask(Held())) as response:
-            now = self._clock.now()
-            return judge(response.status_code, response.headers, Held(), None, now).total
+        async with self._connection.get(target, ask(Held())) as answer:
+            return judge(answer.status, answer.headers, Held(), None, self._clock.now()).total
 
 
 class _Transfer:
@@ -233,16 +231,14 @@ class _Transfer:
         if held.bytes and not held.strong and not self._wanted.join_loosely:
             self._file.restart()
             held = Held()
-        async with self._connection.get(self._wanted.target, ask(held)) as response:
-            body = judge(
-                response.status_code, response.headers, held, self._total, self._clock.now()
-            )
+        async with self._connection.get(self._wanted.target, ask(held)) as answer:
+            body = judge(answer.status, answer.headers, held, self._total, self._clock.now())
             self._learn_size(body)
-            if body.start_over and response.status_code != 200:
+            if body.start_over and answer.status != 200:
                 raise _StartOver(body.start_over)
             if body.start_over or not held.bytes:
                 self._begin(body.etag)
-            await self._take(response, body)
+            await self._take(answer, body)
 
     def _learn_size(self, body: Body) -> None:
         if self._total is None:
@@ -262,10 +258,10 @@ class _Transfer:
         self._etag = etag
         self._wanted.on_etag(etag)
 
-    async def _take(self, response: httpx.Response, body: Body) -> None:
+    async def _take(self, answer: Stream, body: Body) -> None:
         at = body.start
         window_end, window_bytes = self._clock.monotonic() + self._limits.window_s, 0
-        async for chunk in response.aiter_raw():
+        async for chunk in pieces(answer, self._wanted.target):
             self.received += len(chunk)
             window_bytes += len(chunk)
             now = self._clock.monotonic()

@@ -40,7 +40,7 @@ def test_a_port_must_be_listed_with_its_host() -> None:
 
 def test_the_stand_in_may_serve_plain_http_on_loopback_and_nothing_else() -> None:
     target = job_target("http://127.0.0.1:8080", "a.bin", STAND_IN)
-    assert target.at("127.0.0.1") == "http://127.0.0.1:8080/a.bin"
+    assert target.url == "http://127.0.0.1:8080/a.bin"
     assert job_target("http://[::1]:80", "a", STAND_IN).authority == "[::1]"
     for host in ("http://192.168.1.1", "https://firmware.example.com", "http://169.254.169.254"):
         with pytest.raises(SourceRefused):

@@ -1,0 +1,150 @@
+"""Updates killed, cut, flipped and lied to: what got onto the kit, what the cloud heard."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from download_server import Fault, file_server
+from fota_kills import HERE
+from hand_clock import HandClock
+from hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
+from measure import Row
+from paper_kit import PaperCloud, PaperKit, make_runner
+from signed_images import public_pem, signed_image, signing_key
+
+from agent.fota.addresses import (
+    SourceRefused,
+    Sources,
+    check_addresses,
+    checked_target,
+    job_target,
+)
+from agent.fota.connection import Network
+from agent.fota.download import Downloader, Wanted
+from agent.fota.image import read_image
+from agent.fota.jobs import FirmwareType, Job
+from agent.fota.signature import load_public_key
+from agent.fota.verification import NotProven, Trust, check_level, prove
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAME = "fota"
+SEED = 20261121
+MUST_BE_ZERO = ("unfinished", "unverified_installs", "false_successes", "different_results")
+
+
+def run(smoke: bool) -> Iterator[Row]:
+    yield from killed(20 if smoke else 1000)
+    yield from flipped(100 if smoke else 10_000)
+    yield from hostile()
+    yield asyncio.run(offered(100))
+    yield asyncio.run(cut(5 if smoke else 300))
+
+
+def killed(count: int) -> Iterator[Row]:
+    done = subprocess.run(
+        [sys.executable, str(HERE), "--random", str(count), "--seed", str(SEED)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    found = json.loads(done.stdout)
+    control = f"{found['kills']} kills, {found['edges']} edges, seed {SEED}"
+    for name in MUST_BE_ZERO:
+        yield Row(f"killed updates: {name.replace('_', ' ')}", found[name], "", 0, control)
+    yield Row("killed updates: most installs of one job", found["most_installs"], "")
+
+
+def flipped(count: int) -> Iterator[Row]:
+    draw = random.Random(SEED)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        key = signing_key("ecdsa")
+        (folder / "key.pem").write_bytes(public_pem(key))
+        path = signed_image(folder, key=key, protected=True, body=bytes(range(256)) * 4)
+        whole, image = path.read_bytes(), read_image(path)
+        job = Job("j", FirmwareType.APP, "h", ("p",), len(whole), "2.0.1")
+        by_digest = Trust(digests=(hashlib.sha256(whole).hexdigest(),))
+        by_key = Trust(key=load_public_key(folder / "key.pem"))
+        for what, covered, trust in (
+            ("digest", len(whole), by_digest),
+            ("signature", image.hashed_bytes, by_key),
+            ("hash", image.hashed_bytes, Trust()),
+        ):
+            accepted = 0
+            for _ in range(count):
+                broken = bytearray(whole)
+                broken[draw.randrange(covered)] ^= 1 << draw.randrange(8)
+                path.write_bytes(broken)
+                try:
+                    proof = prove(path, job, hashlib.sha256(broken).hexdigest(), trust)
+                    check_level(proof, job.kind, trust)
+                except NotProven:
+                    continue
+                accepted += 1
+            yield Row(f"images with a flipped bit accepted by {what}", accepted, "", 0, f"{count}")
+
+
+def hostile() -> Iterator[Row]:
+    public = Sources(hosts=("firmware.example.com",))
+    target = checked_target("https://firmware.example.com/a", public)
+    passed = 0
+    tries = [
+        *((job_target, (host, path, public)) for host, path in HOSTILE_JOBS),
+        *((checked_target, (url, public)) for url in HOSTILE_REDIRECTS),
+        *((check_addresses, (target, [address], public)) for address in HOSTILE_ADDRESSES),
+    ]
+    for check, arguments in tries:
+        try:
+            check(*arguments)
+        except SourceRefused:
+            continue
+        passed += 1
+    yield Row("hostile URLs let through", passed, "", 0, f"{len(tries)} tried")
+
+
+async def offered(times: int) -> Row:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        image = signed_image(folder).read_bytes()
+        async with file_server(image) as server:
+            document = {"path": "a", "fileSize": len(image), "version": "2.0.1"}
+            PaperCloud(folder).offer(firmwareType="APP", host=server.url, **document)
+            for _ in range(times):
+                runner = make_runner(folder)
+                await runner.pull()
+                await runner.downloader.close()
+                (folder / "reports").unlink()
+        installs = len(PaperKit(folder).installed)
+    return Row("installs of a job offered again and again", installs, "", 1, f"{times} offers")
+
+
+async def cut(times: int) -> Row:
+    """Cut the connection at random places: the bytes that came twice."""
+    draw = random.Random(SEED)
+    content = draw.randbytes(400_000)
+    most = 0
+    sources = Sources(hosts=(), stand_in=True)
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "image.bin"
+        for _ in range(times):
+            faults = [Fault(cut_after=draw.randrange(1, 200_000)) for _ in range(4)]
+            async with file_server(content, faults=faults) as server:
+                loader = Downloader(Network(sources), clock=HandClock())
+                target = checked_target(f"{server.url}/a", sources)
+                found = await loader.fetch(Wanted(target, path, len(content)))
+                await loader.close()
+            assert path.read_bytes() == content
+            assert found.sha256 == server.sha256
+            most = max(most, found.received_bytes - len(content))
+            path.unlink()
+    return Row("bytes fetched twice after random cuts", most, "bytes", 65536, f"{times} x 4 cuts")

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import fota_kills
+import pytest
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork; run the suite on Linux or macOS")
+def test_a_kill_at_every_edge_and_at_random_instants_does_no_harm() -> None:
+    done = subprocess.run(
+        [sys.executable, str(Path(fota_kills.__file__)), "--random", "12", "--seed", "7"],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["kills"] >= found["edges"]
+    assert found["edges"] > 40
+    assert found["failed_pulls"] == 0, done.stderr
+    assert found["most_installs"] <= 2
