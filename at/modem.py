@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from at import encoding
 from at.dialect import LONGEST_COMMAND, Dialect, Terminator
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from at.transport.base import Transport
 
 T = TypeVar("T")
+N = TypeVar("N", bound=Notice)
 DEFAULT_TIMEOUT_S = 5.0
 
 
@@ -158,7 +159,13 @@ class Modem:
 
     # --- what comes unasked
 
-    def notices(self, *wanted: type[Notice] | str, limit: int = 256) -> Stream[Notice]:
+    @overload
+    def notices(self, first: type[N], /, *wanted: type[N], limit: int = 256) -> Stream[N]: ...
+
+    @overload
+    def notices(self, *wanted: type[Notice] | str, limit: int = 256) -> Stream[Notice]: ...
+
+    def notices(self, *wanted: type[Notice] | str, limit: int = 256) -> Stream[Any]:
         """Subscribe to notices by type or name ("+CEREG"); none named means all.
 
         with modem.notices(RegistrationNotice) as notices:
