@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from at import errors as at
+
 
 class AgentError(Exception):
     """Base of every error of this package. `hint` says what to try, "" where nothing helps.
@@ -181,3 +183,15 @@ class RateLimited(Unavailable):
 
 class ServerTrouble(Unavailable):
     """5xx: the fault is the service's own."""
+
+
+def exit_code_of(error: Exception) -> int:
+    """Return the exit code of a command that ended with `error`, one of ours or of `at`."""
+    if isinstance(error, AgentError):
+        return error.exit_code
+    away = (at.PortError, at.LinkLost, at.NoAnswer, at.CommandTimeout, at.ModemReset)
+    if isinstance(error, away):
+        return 3
+    if isinstance(error, at.FirmwareRefused):
+        return 4
+    return 2 if isinstance(error, at.UnsafeArgument) else 1
