@@ -1,0 +1,142 @@
+"""`cellagent assist`: assistance data for satellites, fetched, checked, kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.frame import AgentGroup, emit, note, options, run
+
+if TYPE_CHECKING:
+    from agent.location.agnss import ServingCell
+    from agent.location.agnss_file import Block
+    from agent.location.pgps_file import PredictionFile
+
+
+@click.group(cls=AgentGroup, epilog="Example: cellagent assist agnss --types 2,3 --out agnss.bin")
+def command() -> None:
+    """A-GNSS for now, P-GPS for the days to come."""
+
+
+@command.command(epilog="Example: cellagent assist agnss --filtered --out agnss.bin")
+@click.option("--types", help="Element types, 1 to 17, as 1,2,3; default 1,2,3,4,6,7,9.")
+@click.option("--filtered", is_flag=True, help="Only what can be seen from the serving cell.")
+@click.option("--mask", type=click.IntRange(0, 90), help="Elevation in degrees.")
+@click.option("--out", type=click.Path(path_type=Path), help="Keep the data in this file.")
+def agnss(types: str | None, *, filtered: bool, mask: int | None, out: Path | None) -> None:
+    """Fetch A-GNSS data for the serving cell and show what it holds."""
+    run(_agnss(types, filtered, mask, out))
+
+
+@command.command(epilog="Example: cellagent assist pgps --count 42 --interval 240 --out pgps.bin")
+@click.option("--count", type=int, help="Predictions: 1 to 168, 84 at 240 minutes.")
+@click.option("--interval", type=int, help="Minutes from one to the next: 120 to 480 by 60.")
+@click.option("--out", type=click.Path(path_type=Path), help="Keep the file.")
+def pgps(count: int | None, interval: int | None, out: Path | None) -> None:
+    """Fetch P-GPS predictions and list their times."""
+    run(_pgps(count, interval, out))
+
+
+async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path | None) -> None:
+    from agent.config.load import load
+    from agent.connect import connect
+    from agent.location.agnss import DEFAULT_TYPES, TYPES_THAT_NEED_A_CELL, Wanted
+    from agent.location.assistance import fetch_agnss
+    from agent.location.settings import project_of
+
+    numbers = _numbers(types) if types else DEFAULT_TYPES
+    needs_cell = filtered or bool(TYPES_THAT_NEED_A_CELL & set(numbers))
+    cell = await _serving_cell() if needs_cell else None
+    wanted = Wanted(numbers, cell, filtered, mask)
+    configuration = load(options().profile, port=options().port)
+    async with connect(configuration) as client:
+        data = await fetch_agnss(client, project_of(configuration.profile), wanted, _progress)
+    _keep(out, data.content)
+    _show_blocks(data.blocks, len(data.content))
+
+
+async def _pgps(count: int | None, interval: int | None, out: Path | None) -> None:
+    from agent.config.load import load
+    from agent.connect import connect
+    from agent.location.assistance import fetch_pgps
+    from agent.location.pgps import PredictionRequest
+    from agent.location.settings import project_of
+
+    configuration = load(options().profile, port=options().port)
+    wanted = PredictionRequest(count, interval)
+    async with connect(configuration) as client:
+        data = await fetch_pgps(client, project_of(configuration.profile), wanted, _progress)
+    _keep(out, data.content)
+    _show_predictions(data.file, len(data.content))
+
+
+async def _serving_cell() -> ServingCell | None:
+    from agent.cli.kit import kit_modem
+    from agent.location.cell_scan import scan_cells
+    from agent.location.cells import serving_cell
+
+    async with kit_modem() as modem:
+        return serving_cell((await scan_cells(modem)).cells)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{text!r} is no list of numbers such as 1,2,3", param_hint="--types"
+        ) from error
+
+
+def _progress(done: int, total: int | None) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{done} of {total if total is not None else '?'} bytes ")
+        sys.stderr.write("\n" if done == total else "")
+
+
+def _keep(out: Path | None, content: bytes) -> None:
+    if out is None:
+        return
+    partial = out.with_name(out.name + ".part")
+    with partial.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(out)
+    note(f"{len(content)} bytes in {out}")
+
+
+def _show_blocks(blocks: tuple[Block, ...], size: int) -> None:
+    from agent.cli.table import TableWriter
+
+    rows = [
+        {"type": one.element.number, "name": one.element.name, "elements": len(one.values)}
+        for one in blocks
+    ]
+    if options().json:
+        emit({"bytes": size, "blocks": rows})
+        return
+    table = TableWriter("type", "content", "elements")
+    for row in rows:
+        table.add(row["type"], row["name"], row["elements"])
+    table.flush()
+
+
+def _show_predictions(file: PredictionFile, size: int) -> None:
+    from agent.cli.table import TableWriter
+
+    rows = [
+        {"valid_from": one.valid_from.isoformat(), "satellites": one.satellites}
+        for one in file.predictions
+    ]
+    if options().json:
+        emit({"bytes": size, "until": file.end.isoformat(), "predictions": rows})
+        return
+    table = TableWriter("valid from", "satellites")
+    for row in rows:
+        table.add(row["valid_from"], row["satellites"])
+    table.flush()

@@ -1,0 +1,76 @@
+"""`cellagent locate`: where the kit is."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.frame import AgentCommand, emit, note, options, run, say
+
+if TYPE_CHECKING:
+    from agent.location.locator import Fix
+
+
+@click.command(
+    cls=AgentCommand,
+    epilog="Example: cellagent locate --port /dev/ttyACM0 --with ground-fix --json",
+)
+@click.option(
+    "--with", "way", type=click.Choice(["wifi", "cell", "ground-fix"]),
+    help="One way; without it the cheapest that is good enough.",
+)  # fmt: skip
+@click.option("--high-confidence", is_flag=True, help="The radius of 95 % instead of 68 %.")
+@click.option("--no-fallback", is_flag=True, help="Refuse coarse results.")
+@click.option("--no-reply", is_flag=True, help="Only let the service store the position.")
+def command(way: str | None, *, high_confidence: bool, no_fallback: bool, no_reply: bool) -> None:
+    """Find the kit by what it and this host hear."""
+    run(_locate(way, high_confidence, no_fallback, no_reply))
+
+
+async def _locate(
+    way: str | None, high_confidence: bool, no_fallback: bool, no_reply: bool
+) -> None:
+    from agent.cli.kit import chosen_kit, kit_modem
+    from agent.config.load import load
+    from agent.connect import connect
+    from agent.location.calls import LEGACY_WARNING
+    from agent.location.locator import Switches, Way
+    from agent.location.settings import locator_for
+
+    configuration = load(options().profile, port=options().port)
+    profile = configuration.profile
+    if profile.location.legacy:
+        note(LEGACY_WARNING)
+    switches = Switches(
+        do_reply=False if no_reply else None,
+        high_confidence=True if high_confidence else None,
+        fallback=False if no_fallback else None,
+        send_ssid=profile.location.send_ssid,
+    )
+    async with AsyncExitStack() as stack:
+        # A Wi-Fi position needs no modem, so none is asked for.
+        needs_modem = way != "wifi"
+        modem = await stack.enter_async_context(kit_modem()) if needs_modem else None
+        client = await stack.enter_async_context(connect(configuration))
+        kit = chosen_kit() if needs_modem else profile.kit
+        locator = locator_for(profile, kit, client, modem, switches)
+        fix = await locator.locate(Way(way) if way else None)
+    for text in fix.notes:
+        note(text)
+    _show(fix)
+
+
+def _show(fix: Fix) -> None:
+    if options().json:
+        emit(fix.to_json())
+        return
+    if fix.position is None:
+        say(f"stored at the service ({fix.way.value}); no answer was asked for")
+        return
+    place = fix.position
+    around = f" \u00b1 {place.uncertainty_m:.0f} m" if place.uncertainty_m is not None else ""
+    say(f"{place.lat:.5f}, {place.lon:.5f}{around}")
+    used = f", {place.fulfilled_with}" if place.fulfilled_with else ""
+    say(f"by {fix.way.value}{used}: {fix.cells} cells, {fix.access_points} access points")

@@ -1,0 +1,191 @@
+"""`cellagent scan`: what the radio hears."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from agent.cli.frame import AgentGroup, emit, note, options, run, say
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from agent.location.cell_scan import CellScan
+    from agent.location.plots import Level
+    from agent.location.wifi.source import WifiScan
+
+Scan = TypeVar("Scan")
+
+_SEARCHES = (
+    "default", "extended-light", "extended-complete", "gci-default", "gci-extended-light",
+    "gci-extended-complete",
+)  # fmt: skip
+
+
+@click.group(cls=AgentGroup, epilog="Example: cellagent scan wifi --plot levels.png")
+def command() -> None:
+    """Listen: the cells that the modem hears, the Wi-Fi that this host or a companion hears."""
+
+
+@command.command(epilog="Example: cellagent scan cells --port /dev/ttyACM0 --search gci-default")
+@click.option("--search", type=click.Choice(_SEARCHES), default="default", show_default=True)
+@click.option("--count", type=click.IntRange(2, 15), help="Cells to list (gci searches).")
+@click.option(
+    "--deadline", "deadline_s", type=click.FloatRange(min=1), default=60.0, help="Seconds."
+)
+@click.option("--repeat", type=click.IntRange(1, 10_000), default=1, help="Scan so many times.")
+@click.option("--plot", "target", metavar="FILE", help="A .png or .svg file; - for the terminal.")
+def cells(
+    search: str, count: int | None, deadline_s: float, repeat: int, target: str | None
+) -> None:
+    """Measure the cells around the kit."""
+    run(_cells(search, count, deadline_s, repeat, target))
+
+
+@command.command(epilog="Example: cellagent scan wifi --json")
+@click.option("--repeat", type=click.IntRange(1, 10_000), default=1, help="Scan so many times.")
+@click.option("--plot", "target", metavar="FILE", help="A .png or .svg file; - for the terminal.")
+def wifi(repeat: int, target: str | None) -> None:
+    """Scan for Wi-Fi access points; says which of them a location call may use."""
+    run(_wifi(repeat, target))
+
+
+async def _cells(
+    search: str, count: int | None, deadline_s: float, repeat: int, target: str | None
+) -> None:
+    from agent.cli.kit import kit_modem
+    from agent.location.cell_scan import scan_cells
+
+    async with kit_modem() as modem:
+
+        async def scan() -> CellScan:
+            return await scan_cells(modem, search, count=count, deadline_s=deadline_s)
+
+        await _repeated(scan, _show_cells, repeat, target, "cells")
+
+
+async def _wifi(repeat: int, target: str | None) -> None:
+    from agent.config.load import load
+    from agent.location.settings import WIFI_DEADLINE_S
+    from agent.location.wifi.choice import wifi_source
+    from agent.location.wifi.source import WifiUnavailable
+
+    profile = load(options().profile, port=options().port).profile
+    source = wifi_source(profile.location.wifi, profile.kit.companion_port)
+    if source is None:
+        raise WifiUnavailable(
+            "Wi-Fi is switched off in the profile", hint="set location.wifi to auto"
+        )
+
+    async def scan() -> WifiScan:
+        return await source.scan(WIFI_DEADLINE_S)
+
+    await _repeated(scan, _show_wifi, repeat, target, "Wi-Fi")
+
+
+async def _repeated(
+    scan: Callable[[], Awaitable[Scan]],
+    show: Callable[[Scan, float], list[Level]],
+    repeat: int,
+    target: str | None,
+    title: str,
+) -> None:
+    """Scan, show each, draw all."""
+    import time
+
+    from agent.location.plots import check_target, terminal_plot, write_plot
+
+    if target and target != "-":
+        check_target(Path(target))
+    started = time.monotonic()
+    levels: list[Level] = []
+    for _ in range(repeat):
+        levels += show(await scan(), time.monotonic() - started)
+    if target == "-":
+        say(terminal_plot(levels, title, width=78))
+    elif target:
+        write_plot(levels, title, Path(target))
+        note(f"drawn in {target}")
+
+
+def _show_cells(scan: CellScan, at_s: float) -> list[Level]:
+    from agent.cli.bars import bar
+    from agent.cli.table import TableWriter
+    from agent.location.plots import Level
+
+    entries = [(cell, "*" if not place else "") for place, cell in enumerate(scan.cells)]
+    levels = [
+        Level(_cell_name(cell), int(str(cell["rsrp"])), at_s)
+        for cell in [*scan.cells, *_neighbors(scan)]
+        if "rsrp" in cell
+    ]
+    if options().json:
+        emit(
+            {
+                "source": scan.source,
+                "radio": scan.radio,
+                "cells": list(scan.cells),
+                "notes": list(scan.notes),
+            }
+        )
+        return levels
+    table = TableWriter("", "cell", "EARFCN", "PCI", "RSRP dBm", "level", "RSRQ dB")
+    for cell, mark in [*entries, *((cell, "") for cell in _neighbors(scan))]:
+        level = cell.get("rsrp")
+        table.add(
+            mark, _cell_name(cell), cell.get("earfcn"), cell.get("pci"), level,
+            bar(level, -140, -44), cell.get("rsrq"),
+        )  # fmt: skip
+    table.flush()
+    for text in scan.notes:
+        note(text)
+    return levels
+
+
+def _neighbors(scan: CellScan) -> list[dict[str, object]]:
+    found = scan.cells[0].get("nmr", []) if scan.cells else []
+    return [dict(entry) for entry in found] if isinstance(found, list) else []
+
+
+def _cell_name(cell: dict[str, object]) -> str:
+    if "eci" in cell:
+        return f"{cell['mcc']}-{cell['mnc']} {cell['tac']}/{cell['eci']}"
+    return f"neighbour {cell.get('earfcn')}/{cell.get('pci')}"
+
+
+def _show_wifi(scan: WifiScan, at_s: float) -> list[Level]:
+    from agent.cli.bars import bar
+    from agent.cli.table import TableWriter
+    from agent.location.access_points import MINIMUM, select, to_json
+    from agent.location.plots import Level
+
+    chosen = select(scan.points)
+    levels = [Level(point.bssid, point.rssi_dbm, at_s) for point in chosen.usable]
+    if options().json:
+        left_out = [
+            {"macAddress": point.bssid, "reason": reason.value} for point, reason in chosen.left_out
+        ]
+        emit(
+            {
+                "source": scan.source,
+                "accessPoints": to_json(chosen.usable, send_ssid=True),
+                "left_out": left_out,
+                "notes": list(scan.notes),
+            }
+        )
+        return levels
+    table = TableWriter("BSSID", "name", "channel", "dBm", "level", "not sent")
+    rows = [(point, "") for point in chosen.usable]
+    rows += [(point, reason.value) for point, reason in chosen.left_out]
+    for point, why in rows:
+        name = point.ssid.decode("utf-8", "backslashreplace")
+        level = bar(point.rssi_dbm, -100, -30)
+        table.add(point.bssid, name, point.channel, point.rssi_dbm, level, why)
+    table.flush()
+    for text in scan.notes:
+        note(text)
+    if len(chosen.usable) < MINIMUM:
+        note(f"a location call needs at least {MINIMUM} usable access points")
+    return levels

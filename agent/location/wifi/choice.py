@@ -1,0 +1,68 @@
+"""From the profile's word to a source of Wi-Fi scans."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.errors import UsageError
+from agent.location.wifi.companion import Companion
+from agent.location.wifi.file import WifiFile
+from agent.location.wifi.iw import Iw
+from agent.location.wifi.macos import CoreWlan
+from agent.location.wifi.networkmanager import NetworkManager
+from agent.location.wifi.source import WifiScan, WifiSource, WifiUnavailable
+from agent.location.wifi.windows import WindowsWlan
+
+WORDS = ("auto", "networkmanager", "iw", "companion", "none", "file:PATH")
+
+
+def wifi_source(word: str, companion_port: str = "") -> WifiSource | None:
+    """Return the source that `location.wifi` names; None for "none". Raises UsageError."""
+    if word.startswith("file:"):
+        return WifiFile(Path(word.removeprefix("file:")).expanduser())
+    if word == "companion" and not companion_port:
+        raise UsageError(
+            "Wi-Fi is to come from a companion, and its port is not set",
+            hint="set kit.companion_port in the profile",
+        )
+    if word == "companion" or (word == "auto" and companion_port):
+        return Companion(companion_port)
+    if word == "auto":
+        return _of_this_host()
+    named: dict[str, WifiSource | None] = {
+        "none": None,
+        "networkmanager": NetworkManager(),
+        "iw": Iw(),
+    }
+    if word not in named:
+        raise UsageError(f"location.wifi is {word!r}: it may be {', '.join(WORDS)}")
+    return named[word]
+
+
+def _of_this_host() -> WifiSource:
+    if sys.platform == "darwin":
+        return CoreWlan()
+    if sys.platform == "win32":
+        return WindowsWlan()
+    return FirstThatHears((NetworkManager(), Iw()))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstThatHears:
+    """Sources in order; the next is tried where one cannot scan at all."""
+
+    sources: tuple[WifiSource, ...]
+
+    async def scan(self, deadline_s: float) -> WifiScan:
+        """Return the first scan that there is. Raises WifiUnavailable with every reason."""
+        reasons: list[str] = []
+        hint = ""
+        for source in self.sources:
+            try:
+                return await source.scan(deadline_s)
+            except WifiUnavailable as error:
+                reasons.append(str(error))
+                hint = hint or error.hint
+        raise WifiUnavailable("; ".join(reasons), hint=hint)

@@ -1,0 +1,43 @@
+"""Wi-Fi from an ESP-AT companion on a second port: nothing on the kit itself hears Wi-Fi."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.location.access_points import AccessPoint
+from agent.location.wifi.source import WifiScan, WifiUnavailable
+from at.commands.wifi import ScanAccessPoints, SetWifiMode
+from at.errors import AtError
+from at.modem import open_modem
+
+_STATION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """The companion's port, as `at.modem.open_modem` takes one."""
+
+    port: str
+    baud: int = 115200
+
+    async def scan(self, deadline_s: float) -> WifiScan:
+        """Have the companion scan as a station."""
+        try:
+            async with open_modem(self.port, baud=self.baud) as modem:
+                await modem.send(SetWifiMode(_STATION))
+                heard = await modem.send(ScanAccessPoints(), timeout_s=deadline_s)
+        except AtError as error:
+            raise WifiUnavailable(
+                f"the Wi-Fi companion on {self.port}: {error}",
+                hint=error.hint or "an ESP-AT answers there: is kit.companion_port right?",
+            ) from error
+        points = tuple(
+            AccessPoint(
+                bssid=network.mac,
+                rssi_dbm=network.rssi,
+                ssid=(network.ssid or "").encode(),
+                channel=network.channel,
+            )
+            for network in heard.networks
+        )
+        return WifiScan("companion", points)
