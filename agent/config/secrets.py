@@ -43,6 +43,11 @@ SECRETS: Mapping[str, SecretName] = {
         "CELLAGENT_EVALUATION_TOKEN", "deprecated evaluation token (location)"
     ),
     "control_token": SecretName("CELLAGENT_CONTROL_TOKEN", "control of the stand-in"),
+    "device_ca_passphrase": SecretName(
+        "CELLAGENT_DEVICE_CA_PASSPHRASE",
+        "passphrase of provisioning.device_ca_key_file",
+        one_line=False,
+    ),
     "ledger_password": SecretName(
         "CELLAGENT_LEDGER_PASSWORD", "password of provisioning.ledger", one_line=False
     ),

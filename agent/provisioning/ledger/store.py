@@ -121,6 +121,11 @@ class Ledger:
             self._note(connection, uuid, step, "done", detail)
             self._set(connection, uuid, learned)
 
+    def learn(self, uuid: str, **learned: str | int) -> None:
+        """Keep what a step that is not yet done has shown so far (columns of the board)."""
+        with self._transaction() as connection:
+            self._set(connection, uuid, learned)
+
     def conclude(self, uuid: str, outcome: str, step: str, reason: str, writes: int) -> None:
         """Note how the board's run ended; `writes` is added to the board's count."""
         with self._transaction() as connection:

@@ -1,0 +1,173 @@
+"""What the commands of the bench have in common: their options, the goal, the ledger."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from agent.cli.frame import note, options
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent.config.load import Configuration
+    from agent.provisioning.certificates import DeviceCa
+    from agent.provisioning.goal import Goal
+    from agent.provisioning.ledger import Ledger
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.argument("boards", nargs=-1, metavar="[BOARD...]"),
+    click.option("--all", "all_kits", is_flag=True, help="Every kit that is plugged in."),
+    click.option("--expect", type=click.IntRange(1), help="Stop before a write at another number."),
+    click.option("--security-tag", type=click.IntRange(0, 2**31 - 1), help="Where to write."),
+    click.option(
+        "--certificate",
+        type=click.Choice(["operator-ca", "self-signed", "none"]),
+        help="Default: operator-ca where the profile names a CA, else none.",
+    ),
+    click.option("--host-key", is_flag=True, help="Make the keys on this host: not advised."),
+    click.option(
+        "--replace", multiple=True, metavar="TAG:TYPE", help="A credential that may be deleted."
+    ),
+    click.option("--id-prefix", default="", help="Device id: this and the IMEI, not the UUID."),
+    click.option(
+        "--registration",
+        type=click.Choice(["public-key", "onboard", "claim", "none"]),
+        help="Default: the profile's.",
+    ),
+    click.option("--set-clock", is_flag=True, help="Set the modem's clock from this host's."),
+    click.option("--no-proof", is_flag=True, help="Do not have the cloud accept a JWT at the end."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """What `plan` and `run` were told."""
+
+    boards: tuple[str, ...]
+    all_kits: bool
+    expect: int | None
+    security_tag: int | None
+    certificate: str | None
+    host_key: bool
+    replace: tuple[str, ...]
+    id_prefix: str
+    registration: str | None
+    set_clock: bool
+    no_proof: bool
+
+
+def bench_options(command: F) -> F:
+    """Add the options of `plan` and `run` to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
+    """Return what the boards are to become. Raises UsageError."""
+    from agent.provisioning.goal import Certificate, Goal, KeyOrigin, Registration
+
+    profile = configuration.profile.provisioning
+    default = "operator-ca" if profile.device_ca_file else "none"
+    certificate = Certificate(told.certificate or default)
+    origin = KeyOrigin.HOST if told.host_key else KeyOrigin.MODEM
+    if origin is KeyOrigin.HOST:
+        note("keys made on this host can be copied from it; a modem's own key cannot")
+    try:
+        return Goal(
+            security_tag=(profile.security_tag if told.security_tag is None else told.security_tag),
+            ca_chain=_text(profile.ca_chain_file),
+            key_origin=origin,
+            certificate=certificate,
+            registration=Registration(told.registration or profile.registration),
+            replace=frozenset(_place(text) for text in told.replace),
+            id_prefix=told.id_prefix,
+            set_clock=told.set_clock,
+            prove=not told.no_proof,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def device_ca(goal: Goal, configuration: Configuration) -> DeviceCa | None:
+    """Return the operator's CA where certificates are to be signed by it. Raises UsageError."""
+    from agent.provisioning.certificates import DeviceCa
+    from agent.provisioning.goal import Certificate
+
+    if goal.certificate is not Certificate.OPERATOR_CA:
+        return None
+    profile = configuration.profile.provisioning
+    if not profile.device_ca_file or not profile.device_ca_key_file:
+        raise UsageError(
+            "certificates are to be signed, and no CA is named",
+            hint="set provisioning.device_ca_file and provisioning.device_ca_key_file",
+        )
+    return DeviceCa.load(
+        Path(profile.device_ca_file).expanduser(),
+        Path(profile.device_ca_key_file).expanduser(),
+        lambda: _passphrase(configuration),
+    )
+
+
+def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:
+    """Open the profile's ledger: PostgreSQL where it is shared, else a file in the state folder."""
+    from agent.provisioning.ledger import open_ledger
+
+    address = configuration.profile.provisioning.ledger
+    secret = configuration.secrets.get("ledger_password")
+    return open_ledger(
+        address or str(configuration.state_dir / "ledger.sqlite"),
+        f"{socket.gethostname()}:{os.getpid()}",
+        password=secret.reveal() if secret is not None else "",
+        writes=writes,
+    )
+
+
+def configuration() -> Configuration:
+    """Return the configuration of the running command."""
+    from agent.config.load import load
+
+    return load(options().profile, port=options().port)
+
+
+def _place(text: str) -> tuple[int, int]:
+    tag, _, kind = text.partition(":")
+    if not tag.isdecimal() or not kind.isdecimal():
+        raise UsageError(f"--replace {text}: write TAG:TYPE, as 16842753:2")
+    return int(tag), int(kind)
+
+
+def _text(file: str) -> str:
+    if not file:
+        return ""
+    path = Path(file).expanduser()
+    try:
+        # The line ends count: the modem's digest is over the exact bytes.
+        return path.read_bytes().decode("ascii")
+    except OSError as error:
+        raise UsageError(f"the CA chain {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the CA chain {path} is no PEM text") from error
+
+
+def _passphrase(configuration: Configuration) -> str:
+    import getpass
+    import sys
+
+    secret = configuration.secrets.get("device_ca_passphrase")
+    if secret is not None:
+        return secret.reveal()
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "the device CA's key is encrypted, and nobody is there to ask",
+            hint="set CELLAGENT_DEVICE_CA_PASSPHRASE",
+        )
+    return getpass.getpass("passphrase of the device CA's key: ")

@@ -1,0 +1,142 @@
+"""A board behind its modem's AT port."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from agent.provisioning.board import Board, HeldCredential
+from agent.provisioning.board_port import MadeKey, WrongAnswer
+from at.commands.clock import ReadClock, SetClock, clock_text
+from at.commands.credentials import DeleteCredential, ListCredentials, WriteCredential
+from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel, ReadRevision
+from at.commands.jwt import MakeDefaultJwt, MakeJwt
+from at.commands.keys import GenerateKey
+from at.commands.power import ReadFunctionalMode, SetFunctionalMode
+from at.errors import CommandRejected, ParseError
+from at.firmware import gate
+from at.modem import open_modem
+
+if TYPE_CHECKING:
+    from agent.provisioning.outcome import Place
+    from at.modem import Modem
+
+_NOT_FOUND = 513
+_ATTEST = "AT%ATTESTTOKEN"
+
+
+@asynccontextmanager
+async def open_board(place: Place) -> AsyncIterator[ModemBoard]:
+    """Open the port of a place. Raises AtError."""
+    async with open_modem(place.port) as modem:
+        yield ModemBoard(modem)
+
+
+class ModemBoard:
+    """The bench's view of one modem (see BoardPort)."""
+
+    def __init__(self, modem: Modem) -> None:
+        self._modem = modem
+
+    async def read(self) -> Board:
+        """Return what the board is and holds. A board that the gate refuses is asked no more."""
+        send = self._modem.send
+        imei = await self.imei()
+        revision = (await send(ReadRevision())).revision
+        verdict = gate(revision)
+        if not verdict.allowed:
+            return Board(imei, "", "", revision, verdict.reason, 0, has_time=False, credentials=())
+        return Board(
+            imei=imei,
+            uuid=await self._uuid(),
+            model=(await send(ReadModel())).model,
+            firmware=revision,
+            refusal="",
+            mode=(await send(ReadFunctionalMode())).fun,
+            has_time=await self._has_time(),
+            credentials=await self.credentials(),
+        )
+
+    async def imei(self) -> str:
+        """Return the IMEI. Raises ParseError when the modem has none."""
+        imei = (await self._modem.send(ReadImei())).imei
+        if imei is None:
+            raise ParseError("the modem tells no IMEI")
+        return imei
+
+    async def credentials(self) -> tuple[HeldCredential, ...]:
+        """Return the credential list."""
+        listed = await self._modem.send(ListCredentials())
+        return tuple(
+            HeldCredential(held.sec_tag, held.type, held.sha or "") for held in listed.credentials
+        )
+
+    async def write(self, tag: int, kind: int, content: str) -> None:
+        """Write a credential."""
+        await self._modem.send(WriteCredential(tag, kind, content))
+
+    async def delete(self, tag: int, kind: int) -> None:
+        """Delete a credential; one that is gone already is deleted."""
+        try:
+            await self._modem.send(DeleteCredential(tag, kind))
+        except CommandRejected as refusal:
+            if refusal.code != _NOT_FOUND:
+                raise
+
+    async def make_key(self, tag: int, subject: str) -> MadeKey:
+        """Make a key with a CSR, and check all that can be checked of the answer."""
+        made = await self._modem.send(GenerateKey(tag, attributes=subject or None))
+        if made.digest_matches is False:
+            raise WrongAnswer("the digest that the modem signed is not that of its answer")
+        if made.self_signed is False:
+            raise WrongAnswer("the certificate request is not signed by the key that it names")
+        if made.sec_tag not in {None, tag}:
+            raise WrongAnswer(f"the key was made in tag {made.sec_tag}, not in {tag}")
+        checked = "the request is signed by its own key"
+        if made.digest_matches:
+            checked += ", the digest agrees"
+        attested = "verified" if made.verified else f"not verified, because {made.reason}"
+        return MadeKey(
+            made.public_key_pem, made.device_uuid or "", f"{checked}; attestation {attested}"
+        )
+
+    async def token(self, subject: str, life_s: int, tag: int) -> str:
+        """Return a JWT. Raises NoModemTime where the modem does not know the time."""
+        return (await self._modem.send(MakeJwt(subject, "", life_s, tag))).token
+
+    async def attestation(self) -> str:
+        """Return the attestation token as the modem gave it, checked to be one."""
+        from at.tokens.attestation import read_attestation
+
+        answer = await self._modem.execute(_ATTEST)
+        text = next((line for line in answer.lines if line.startswith("%ATTESTTOKEN:")), "")
+        token = text.removeprefix("%ATTESTTOKEN:").strip().strip('"')
+        read_attestation(token)
+        return token
+
+    async def set_mode(self, mode: int) -> None:
+        """Set the functional mode; CFUN=4 answers once the modem has detached."""
+        await self._modem.send(SetFunctionalMode(mode))
+
+    async def set_clock(self, now: datetime) -> None:
+        """Set the modem's clock."""
+        await self._modem.send(SetClock(clock_text(now)))
+
+    async def _uuid(self) -> str:
+        """Return the device's UUID; nRF9160 tells it only in what its identity key signs."""
+        try:
+            return (await self._modem.send(ReadDeviceUuid())).uuid
+        except CommandRejected:
+            uuid = (await self._modem.send(MakeDefaultJwt())).device_uuid
+        if uuid is None:
+            raise ParseError("the modem tells no device UUID")
+        return uuid
+
+    async def _has_time(self) -> bool:
+        try:
+            await self._modem.send(ReadClock())
+        except CommandRejected:
+            return False
+        return True

@@ -1,0 +1,85 @@
+"""How the service learns a board's key, and how it shows that it did."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from agent.auth.modem_jwt import ModemJwt
+from agent.call import Call, Host, Request, Response, Scheme
+from agent.cloud import DeviceCloud
+from agent.cloud.devices import FetchDevice
+from agent.cloud.keys import NewDevice, PublicKey
+from agent.errors import Conflict, NotFound
+from agent.provisioning.goal import Registration
+
+if TYPE_CHECKING:
+    from agent.auth.modem_jwt import AskModem
+    from agent.http import HttpClient
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimDevice(Call[None]):
+    """Claim a device for the team with its attestation token; claiming it again is no error."""
+
+    host: ClassVar[Host] = Host.PROVISIONING
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+
+    token: str
+    tags: tuple[str, ...] = ()
+
+    def request(self) -> Request:
+        """Return the POST."""
+        body: dict[str, object] = {"claimToken": self.token}
+        if self.tags:
+            body["tags"] = list(self.tags)
+        return Request("POST", "/v1/claimed-devices", json=body)
+
+    def parse(self, response: Response) -> None:
+        """Take the 201: its body says nothing that is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registrar:
+    """Registers boards by one way; what it sends names the device and its key, no secret."""
+
+    client: HttpClient
+    way: Registration
+    sub_type: str = ""
+    tags: tuple[str, ...] = ()
+    firmware_types: tuple[str, ...] = ("APP", "MODEM")
+
+    async def submit(
+        self, device_id: str, pem: str, attestation: Callable[[], Awaitable[str]]
+    ) -> str:
+        """Send the registration; return the id of its bulk request, "" where there is none."""
+        cloud = DeviceCloud(self.client)
+        if self.way is Registration.PUBLIC_KEY:
+            return await cloud.register_public_keys([PublicKey(device_id, pem)])
+        if self.way is Registration.ONBOARD:
+            new = NewDevice(device_id, pem, self.sub_type, self.tags, self.firmware_types)
+            return await cloud.onboard([new])
+        try:
+            await self.client.send(ClaimDevice(await attestation(), self.tags))
+        except Conflict:
+            return ""  # an earlier run, cut off before it could note it, claimed it
+        return ""
+
+    async def wait(self, request_id: str) -> None:
+        """Wait until a bulk request has succeeded; the first look is at once."""
+        if request_id:
+            await DeviceCloud(self.client).wait_for_bulk(request_id)
+
+    async def prove(self, device_id: str, ask: AskModem) -> str:
+        """Have the cloud accept a JWT of the board; return what it said.
+
+        Raises Unauthorized when it does not.
+        """
+        acting = self.client.acting_as(ModemJwt(ask, device_id))
+        try:
+            await acting.send(FetchDevice(device_id), scheme=Scheme.DEVICE_JWT)
+        except NotFound:
+            # The token was accepted; only onboarding makes the key's owner a device.
+            return "the JWT is accepted; the device itself is not onboarded"
+        return "the JWT is accepted"

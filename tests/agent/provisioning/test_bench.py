@@ -1,0 +1,302 @@
+"""The bench on virtual boards and the stand-in: what is left to do is done, once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from operator_ca import make_ca
+from standin import StandIn
+
+from agent.auth.api_key import ApiKey
+from agent.auth.credential import Keyring
+from agent.call import Host
+from agent.config.secret import Secret
+from agent.errors import RefusedByRule
+from agent.http import HttpClient, Wire
+from agent.provisioning.bench import expect, run_board, run_boards
+from agent.provisioning.board_run import Bench, LedgerLine
+from agent.provisioning.certificates import DeviceCa
+from agent.provisioning.goal import Certificate, Goal, KeyOrigin, Registration
+from agent.provisioning.ledger import open_ledger
+from agent.provisioning.modem_board import ModemBoard
+from agent.provisioning.outcome import Outcome, Place
+from agent.provisioning.plan import Step
+from agent.provisioning.registrar import Registrar
+from at.modem import Modem
+from at.virtual.transport import VirtualTransport
+
+TAG = 16842753
+CA_CHAIN = "-----BEGIN CERTIFICATE-----\nTEST ONLY\n-----END CERTIFICATE-----\n"
+GOAL = Goal(TAG, CA_CHAIN, certificate=Certificate.OPERATOR_CA,
+            registration=Registration.ONBOARD, set_clock=True)  # fmt: skip
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Tray:
+    """Virtual boards with a state file each: they stay what they are from run to run."""
+
+    def __init__(self, folder: Path, **options: object) -> None:
+        self.folder = folder
+        self.options = options
+        self.transports: dict[str, VirtualTransport] = {}
+
+    def places(self, number: int) -> list[Place]:
+        return [Place(f"K{index}", f"1-{index}", f"S{index}", f"board{index}")
+                for index in range(number)]  # fmt: skip
+
+    def transport(self, port: str) -> VirtualTransport:
+        index = int(port.removeprefix("board"))
+        return VirtualTransport(
+            str(self.folder / f"{port}.json"), imei=f"0044010000{index:04}", instant=True,
+            **self.options,
+        )  # fmt: skip
+
+    @asynccontextmanager
+    async def open(self, place: Place) -> AsyncIterator[ModemBoard]:
+        transport = self.transports[place.port] = self.transport(place.port)
+        modem = Modem(transport)
+        await modem.open()
+        try:
+            yield ModemBoard(modem)
+        finally:
+            await modem.close()
+
+
+@asynccontextmanager
+async def bench_of(
+    standin: StandIn, folder: Path, goal: Goal = GOAL, address: str = ""
+) -> AsyncIterator[Bench]:
+    ledger = open_ledger(address or str(folder / "ledger.sqlite"), "station")
+    keyring = Keyring([ApiKey(Secret(standin.credentials["api_key"]))])
+    hosts = {host: standin.urls.get(host.value, "") for host in Host}
+    (folder / "ca").mkdir(exist_ok=True)
+    files = make_ca(folder / "ca") if not (folder / "ca/ca.pem").exists() else (
+        folder / "ca/ca.pem", folder / "ca/ca.key")  # fmt: skip
+    authority = DeviceCa.load(*files, lambda: "")
+    try:
+        async with HttpClient(Wire(), hosts, keyring) as client:
+            registrar = Registrar(client, goal.registration)
+            yield Bench(goal, LedgerLine(ledger), registrar, authority, folder / "keys", now)
+    finally:
+        ledger.close()
+
+
+async def provision(
+    bench: Bench, tray: Tray, number: int, on_step: Callable[[Place, Step], None] = lambda *_: None
+) -> list[Outcome]:
+    found = run_boards(tray.places(number), bench, tray.open, on_step)
+    return sorted([outcome async for outcome in found], key=lambda one: one.place.port)
+
+
+@pytest.mark.contract("C10", "D9.3", "D10.3", "D10.8", "D2.2")
+async def test_a_tray_of_sixteen_is_provisioned_and_a_rerun_writes_nothing(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    async with bench_of(standin, tmp_path) as bench:
+        first = await provision(bench, tray, 16)
+        assert {(one.outcome, one.writes, one.reason) for one in first} == {("done", 3, "")}
+        again = await provision(bench, tray, 16)
+        assert {(one.outcome, one.writes) for one in again} == {("unchanged", 0)}
+        records = bench.ledger.ledger.boards()
+    assert len({record.registered_key for record in records}) == 16
+    assert {record.writes for record in records} == {3}
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        replace(GOAL, certificate=Certificate.NONE, registration=Registration.PUBLIC_KEY),
+        replace(GOAL, key_origin=KeyOrigin.HOST, certificate=Certificate.SELF_SIGNED),
+        replace(GOAL, registration=Registration.CLAIM, certificate=Certificate.NONE, prove=False),
+        replace(GOAL, id_prefix="nrf-"),
+        replace(GOAL, registration=Registration.NONE, prove=False),
+    ],
+    ids=["public-key", "host-key", "claim", "imei-id", "no-registration"],
+)
+async def test_every_way_ends_with_a_board_that_is_done(
+    standin: StandIn, tmp_path: Path, goal: Goal
+) -> None:
+    tray = Tray(tmp_path)
+    async with bench_of(standin, tmp_path, goal) as bench:
+        [outcome] = await provision(bench, tray, 1)
+        assert (outcome.outcome, outcome.reason) == ("done", "")
+        [again] = await provision(bench, tray, 1)
+        assert (again.outcome, again.writes) == ("unchanged", 0)
+
+
+@pytest.mark.contract("D1.3")
+async def test_old_firmware_is_refused_before_anything_is_written(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path, firmware="mfw_nrf9160_1.2.3", model="nrf9160")
+    async with bench_of(standin, tmp_path) as bench:
+        [outcome] = await provision(bench, tray, 1)
+    assert (outcome.outcome, outcome.step, outcome.exit, outcome.writes) == (
+        "refused",
+        "gate",
+        4,
+        0,
+    )
+
+
+@pytest.mark.contract("D10.5")
+async def test_a_modem_without_time_is_told_how_to_get_it(standin: StandIn, tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+    async with bench_of(standin, tmp_path, replace(GOAL, set_clock=False)) as bench:
+        [outcome] = await provision(bench, tray, 1)
+    assert (outcome.outcome, outcome.step) == ("failed", "proof")
+    assert "AT+CCLK" in outcome.hint
+
+
+async def test_a_refused_write_is_a_failure_with_its_reason(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path, faults=("cmng-refused",))
+    async with bench_of(standin, tmp_path) as bench:
+        [outcome] = await provision(bench, tray, 1)
+        record = bench.ledger.ledger.boards()[0]
+    assert outcome.outcome == "failed"
+    assert outcome.step in {"ca-chain", "key"}
+    assert outcome.reason == record.reason != ""
+
+
+async def test_one_board_that_fails_stops_no_other(standin: StandIn, tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+    healthy = tray.transport
+
+    def one_is_silent(port: str) -> VirtualTransport:
+        if port == "board1":
+            return VirtualTransport(None, instant=True, faults=("silent",))
+        return healthy(port)
+
+    tray.transport = one_is_silent  # type: ignore[method-assign]
+    async with bench_of(standin, tmp_path) as bench:
+        outcomes = await provision(bench, tray, 3)
+    assert [one.outcome for one in outcomes] == ["done", "failed", "done"]
+    assert outcomes[1].exit == 3
+
+
+class PowerPulled(BaseException):
+    """The process dies here."""
+
+
+@pytest.mark.parametrize("step", [step for step in Step if step is not Step.RESTORE])
+async def test_power_pulled_at_a_step_is_made_good_by_a_rerun(
+    standin: StandIn, tmp_path: Path, step: Step
+) -> None:
+    tray = Tray(tmp_path)
+    [place] = tray.places(1)
+
+    def pull(_place: Place, at: Step) -> None:
+        if at is step:
+            raise PowerPulled
+
+    async with bench_of(standin, tmp_path) as bench:
+        with suppress(PowerPulled):
+            await run_board(place, bench, tray.open, pull)
+    async with bench_of(standin, tmp_path) as bench:
+        [outcome] = await provision(bench, tray, 1)
+        assert outcome.ok, outcome.reason
+        [record] = bench.ledger.ledger.boards()
+        async with tray.open(place) as board:
+            held = [one for one in await board.credentials() if one.tag == TAG]
+    assert sorted(one.type for one in held) == [0, 1, 2]
+    assert record.registered_key
+
+
+async def test_a_key_whose_answer_was_lost_is_replaced_by_exactly_one(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """The cable is pulled after the modem made a key and before anyone noted its public half."""
+    tray = Tray(tmp_path)
+    [place] = tray.places(1)
+
+    class LosesTheAnswer(ModemBoard):
+        async def make_key(self, tag: int, subject: str):  # type: ignore[no-untyped-def]
+            await super().make_key(tag, subject)
+            raise PowerPulled
+
+    @asynccontextmanager
+    async def opened(place: Place) -> AsyncIterator[ModemBoard]:
+        async with tray.open(place) as board:
+            yield LosesTheAnswer(board._modem)
+
+    async with bench_of(standin, tmp_path) as bench:
+        with pytest.raises(PowerPulled):
+            await run_board(place, bench, opened, lambda *_: None)
+    async with bench_of(standin, tmp_path) as bench:
+        [outcome] = await provision(bench, tray, 1)
+        assert outcome.outcome == "done"
+        steps = bench.ledger.ledger.steps(outcome.uuid)
+    assert [one.detail for one in steps if one.step == "clear" and one.state == "done"] == [
+        f"{TAG}:2"
+    ]
+
+
+@pytest.mark.parametrize("swap_at", [Step.CA_CHAIN, Step.KEY, Step.WRITE, Step.VERIFY])
+async def test_a_swapped_board_gets_no_key(standin: StandIn, tmp_path: Path, swap_at: Step) -> None:
+    """Another board answers on the port from some step on: it is told, nothing is written to it."""
+    tray = Tray(tmp_path)
+    [place, other] = tray.places(2)
+    boards: list[ModemBoard] = []
+    async with bench_of(standin, tmp_path) as bench, tray.open(other) as second:
+
+        @asynccontextmanager
+        async def opened(place: Place) -> AsyncIterator[ModemBoard]:
+            async with tray.open(place) as board:
+                boards.append(board)
+                yield board
+
+        def swap(_place: Place, at: Step) -> None:
+            if at is swap_at:
+                boards[0]._modem = second._modem
+
+        outcome = await run_board(place, bench, opened, swap)
+        assert (outcome.outcome, outcome.exit) == ("swapped", 4), outcome.reason
+        assert [one for one in await second.credentials() if one.tag == TAG] == []
+
+
+def test_another_number_of_boards_than_expected_stops_everything(tmp_path: Path) -> None:
+    places = Tray(tmp_path).places(3)
+    expect(places, None)
+    expect(places, 3)
+    with pytest.raises(RefusedByRule, match="3 boards are there, 4 were expected: S0, S1, S2"):
+        expect(places, 4)
+
+
+async def test_being_stopped_puts_the_mode_back(standin: StandIn, tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+    [place] = tray.places(1)
+    reached = asyncio.Event()
+    modes: list[int] = []
+
+    @asynccontextmanager
+    async def opened(place: Place) -> AsyncIterator[ModemBoard]:
+        async with tray.open(place) as board:
+            await board.set_mode(1)
+            try:
+                yield board
+            finally:
+                modes.append((await board.read()).mode)
+
+    def at_key(_place: Place, at: Step) -> None:
+        if at is Step.KEY:
+            reached.set()
+
+    async with bench_of(standin, tmp_path) as bench:
+        task = asyncio.create_task(run_board(place, bench, opened, at_key))
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert modes == [1]
