@@ -77,10 +77,10 @@ def apply(kit: Kit, request: Request) -> Answer:
         good = True
     else:
         good = accept(kit, kind, bytes(update.data))
-        if kind == FULL and good:
-            kit.bootloader_mode = kit.bootloader_written = False
-            kit.restart_soon(0.5)
     kit.later(0.0, lambda: kit.notify(f"#XDFU: {kind},{_APPLIED},{0 if good else -1}"))
+    if kind == FULL and good and kit.saved.pending_modem:
+        kit.bootloader_mode = kit.bootloader_written = False
+        kit.restart_soon(0.5)
     return ok(takes_s=kit.delay(0.5))
 
 
