@@ -14,7 +14,7 @@ from at.commands.catalog import command_of, readers_of
 from at.errors import AtError
 from at.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Unknown
 from at.framing import Data, Log, Overlong, Prompt
-from at.ownership import owner_of
+from at.ownership import REGISTRATIONS, owner_of
 from at.records import as_json
 from at.values import line_name
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from at.exchange import Item
 
+# A notice of theirs has another shape than the reply.
+_REPLY_SHAPED = REGISTRATIONS | {"+CSCON"}
 _FAILURES = {"ERROR", "+CME ERROR", "+CMS ERROR"}
 
 
@@ -53,10 +55,29 @@ class Decoder:
 
     def _objects(self, items: Iterable[Item]) -> Iterator[dict[str, Any]]:
         for item in items:
-            empty = isinstance(item, Answer) and not item.lines and item.final is None
-            if not (empty and not self._echoed):  # nothing came of a command that we only heard of
-                yield self._object(item)
+            yield from self._found(item)
             self._echoed = isinstance(item, Echo) or (self._echoed and not isinstance(item, Answer))
+
+    def _found(self, item: Item) -> Iterator[dict[str, Any]]:
+        """Yield the objects of an item; none for what another item has told already."""
+        if isinstance(item, Restart) and item.text.startswith("*** "):
+            return  # the banner came as a log line
+        if isinstance(item, Answer) and item.final is None:
+            if not item.lines and not self._echoed:
+                return  # nothing came of a command that we only heard of
+            if item.command is None and self._unasked(item.lines):
+                for line in item.lines:
+                    name = line_name(line)
+                    yield self._object(NoticeLine(name, line) if name else Unknown(line))
+                return
+        yield self._object(item)
+
+    def _unasked(self, lines: tuple[str, ...]) -> bool:
+        """Tell whether lines that nobody asked for, as far as is known, are notices (facts a.6)."""
+        names = {line_name(line) for line in lines} - {""}
+        return not names & _REPLY_SHAPED and all(
+            notices.is_known(name) or not readers_of(name) for name in names
+        )
 
     def _object(self, item: Item) -> dict[str, Any]:
         match item:

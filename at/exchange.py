@@ -258,7 +258,7 @@ class Exchange:
         if self._command is not None:
             own = name == self._owner.name and self._owner.owns(line)
         else:
-            own = self.offline and not looks_like_notice(line) and not name.startswith("#X")
+            own = self.offline and not looks_like_notice(line)
         if own:
             self._body.append(line)
             self._named = True

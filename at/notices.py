@@ -46,6 +46,11 @@ def register(name: str, parser: Parser) -> None:
     _parsers[name] = parser
 
 
+def is_known(name: str) -> bool:
+    """Tell whether a parser reads the notices called `name`."""
+    return name in _parsers
+
+
 def parse(name: str, line: str, context: str | None = None) -> Notice:
     """Return the typed notice of `line`; a plain `Notice` where no parser knows its name."""
     parser = _parsers.get(name)

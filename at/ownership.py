@@ -22,6 +22,8 @@ NOTICES_ONLY = frozenset(
         *("+CMT", "+CMTI", "+CDS", "#XMODEM", "#XDATAMODE", "#XDFU", "#XGNSSPOS"),
     }
 )
+# Serial Modem's names that only ever answer; its others come unasked.
+_SERIAL_MODEM_ANSWERS = frozenset({"#XSMVER", "#XSLMVER", "#XUUID"})
 # Names whose read reply has `<n>,` in front, and which come unasked without it.
 REGISTRATIONS = frozenset({"+CEREG", "+CREG", "+CGREG", "+C5GREG"})
 
@@ -54,9 +56,17 @@ def fields(line: str) -> list[str]:
 
 
 def is_registration_reply(line: str) -> bool:
-    """Tell the reply of AT+CEREG? and its like: its second field is an integer without quotes."""
+    """Tell the reply of AT+CEREG? and its like: its second field is an integer without quotes.
+
+    A bare area may be all digits, too: a state has one or two, or, padded with zeros, fields in
+    quotes behind it.
+    """
     parts = fields(line)
-    return len(parts) > 1 and parts[1].isdigit()
+    if len(parts) < 2 or not parts[1].isdigit():
+        return False
+    if len(parts[1]) <= 2:
+        return True
+    return int(parts[1]) < 100 and (len(parts) == 2 or parts[2][:1] in {"", '"'})
 
 
 def is_connection_reply(line: str) -> bool:
@@ -72,6 +82,8 @@ def looks_like_notice(line: str) -> bool:
         return not is_registration_reply(line) and "(" not in line
     if name == "+CSCON":
         return not is_connection_reply(line) and "(" not in line
+    if name.startswith("#X"):
+        return name not in _SERIAL_MODEM_ANSWERS
     return name in NOTICES_ONLY
 
 
