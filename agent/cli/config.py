@@ -68,10 +68,13 @@ def show(key: str | None, everything: bool) -> None:
     table = TableWriter("key", "value", "from")
     for name, value, origin in found:
         if everything or key is not None or origin.kind != "default":
-            table.add(name, _text(value), origin.where or origin.kind)
+            # The file is named above; a key stands in it under its own name.
+            shown = "file" if origin.kind == "file" else origin.where or origin.kind
+            table.add(name, _text(value), shown)
     for name, source in secrets.items():
         if source is not None:
-            table.add(name, "(set)", source.where)
+            shown = "secrets file" if source.kind == "file" else source.where
+            table.add(name, "(set)", shown)
         elif everything or key is not None:
             table.add(name, "(not set)", None)
     table.flush()
