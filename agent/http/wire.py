@@ -165,13 +165,17 @@ class Wire:
         return self._transports[name]
 
 
-@lru_cache(maxsize=4)
 def tls_context(ca_file: str = "") -> ssl.SSLContext:
     """Return the TLS settings of this process, made once per CA file: reading CAs costs 30 ms.
 
     Without a CA file the system's own store is trusted, and certifi's where there is none.
-    SSL_CERT_FILE, SSL_CERT_DIR and SSLKEYLOGFILE are not read.
+    SSL_CERT_FILE, SSL_CERT_DIR and SSLKEYLOGFILE are not read. Raises ConfigError.
     """
+    return _made_context(ca_file)
+
+
+@lru_cache(maxsize=4)
+def _made_context(ca_file: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file:
         try:

@@ -19,6 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from agent.errors import AgentError, BadAnswer, ConfigError, DeadlineExceeded, Unreachable
 from agent.http import Deadlines, Wire, tls_context
+from agent.http import wire as wire_module
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 LIMIT = 64 * 1024
@@ -255,10 +256,10 @@ async def test_an_address_that_was_checked_is_the_one_that_is_connected_to(wire:
 def test_tls_settings_are_made_once_and_the_environment_does_not_change_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert tls_context() is tls_context()
+    assert tls_context() is tls_context("")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "evil.pem"))
     monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys.log"))
-    tls_context.cache_clear()
+    wire_module._made_context.cache_clear()
     context = tls_context()
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
