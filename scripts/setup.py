@@ -20,6 +20,7 @@ PACKAGES = {
     "openssl": "an independent judge of certificates, requests and signatures",
     "socat": "a second opinion on pseudo-terminals",
     "picocom": "a released terminal program, as a peer of the virtual modem",
+    "strace": "the order of writes and syncs of the outbox, traced",
     "chromium": "pages of the documentation, looked at",
 }
 

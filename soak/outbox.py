@@ -1,0 +1,174 @@
+"""The outbox: kills, power cuts replayed, damage, a failing server: nothing taken is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from measure import Row
+from outboxes import LIMITS, Clock, chunk, event
+from power_cut import lost_in_power_cuts
+
+from agent.errors import RateLimited, ServerTrouble, Unreachable
+from agent.observability.outbox import Kind, Outbox
+from agent.observability.outbox.delivery import Delivery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from agent.observability.outbox.items import Item
+
+NAME = "outbox"
+SEED = 20260207
+
+# It puts chunks as fast as the line brings them and says the number of each that is on disk.
+WRITER = """
+import sys
+sys.path[:0] = ["tests/support"]
+from pathlib import Path
+from outboxes import LIMITS, chunk
+from agent.observability.outbox import Outbox
+box = Outbox(Path(sys.argv[1]), LIMITS)
+sys.stdout.write("ready\\n")
+sys.stdout.flush()
+for number in range(int(sys.argv[2]), 1 << 40):
+    box.put([chunk(number)])
+    sys.stdout.write(f"{number}\\n")
+    sys.stdout.flush()
+"""
+
+
+def kills(folder: Path, count: int, dice: random.Random) -> tuple[int, int, bool]:
+    """Kill the writer `count` times; return what was lost, most duplicates, whether in order."""
+    acknowledged: set[int] = set()
+    start = 0
+    for _ in range(count):
+        child = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(folder), str(start)], stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        child.stdout.readline()
+        # After a number of acknowledgements, and then at any instant of the next write.
+        for _ in range(dice.randrange(1, 60)):
+            acknowledged.add(int(child.stdout.readline()))
+        for _ in range(dice.randrange(2000)):
+            pass
+        os.kill(child.pid, signal.SIGKILL)
+        acknowledged |= {int(line) for line in child.stdout.read().split(b"\n")[:-1] if line}
+        child.stdout.close()
+        child.wait()
+        # What came after the last acknowledgement is printed by the kit again.
+        start = max(acknowledged) + 1
+    with Outbox(folder, LIMITS) as box:
+        items = box.do(lambda store: store.hand_out("kit", Kind.CHUNK, 1 << 40, 1 << 60))
+    numbers = [int.from_bytes(item.body[2:10], "little") for item in items]
+    duplicates = len(numbers) - len(set(numbers))
+    return len(acknowledged - set(numbers)), duplicates, numbers == sorted(numbers)
+
+
+def damages(folder: Path, count: int, dice: random.Random) -> tuple[int, int]:
+    """Damage the file `count` times; return failed starts and wrong bytes handed out."""
+    failures = wrong = 0
+    with Outbox(folder, LIMITS, clock=Clock()) as box:
+        box.put([event(number) for number in range(100)])
+        box.put([chunk(number) for number in range(100)])
+        path = box.path
+    sound = path.read_bytes()
+    wanted = {event(number).body for number in range(100)}
+    wanted |= {chunk(number).body for number in range(100)}
+    for number in range(count):
+        data = bytearray(sound)
+        for _ in range(dice.choice([1, 3, 30, 300])):
+            data[dice.randrange(len(data))] = dice.randrange(256)
+        if number % 5 == 0:
+            del data[dice.randrange(len(data)) :]
+        for part in path.parent.iterdir():
+            part.unlink()
+        path.write_bytes(data)
+        try:
+            with Outbox(folder, LIMITS, clock=Clock()) as box:
+                box.put([event(1_000_000 + number)])
+                for lane in box.do(lambda store: store.lanes()):
+                    items = box.do(lambda store, lane=lane: store.hand_out(*lane, 10**6, 1 << 40))
+                    known = wanted | {event(1_000_000 + number).body}
+                    wrong += sum(item.body not in known for item in items)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is a failed start
+            print(f"damage {number} of seed {SEED}: {error!r}", file=sys.stderr)
+            failures += 1
+    return failures, wrong
+
+
+def failing_server(folder: Path, count: int, dice: random.Random) -> tuple[int, int]:
+    """Deliver `count` items through random failures; return lost items and breaks of order."""
+    taken: dict[str, list[int]] = {}
+    clock = Clock(0.0)
+
+    class Server:
+        async def send(self, items: Sequence[Item]) -> None:
+            await asyncio.sleep(0)
+            if dice.random() < 0.5:
+                raise dice.choice(
+                    [
+                        ServerTrouble("500", status=500),
+                        Unreachable("reset"),
+                        RateLimited("429", status=429, retry_after_s=2.0),
+                    ]
+                )
+            numbers = [int.from_bytes(item.body[2:10], "little") for item in items]
+            taken.setdefault(items[0].device, []).extend(numbers)
+            if dice.random() < 0.1:
+                raise Unreachable("the answer was lost")  # and the service has it
+
+    async def wait(changed: asyncio.Event, seconds: float) -> None:
+        if delivery._running:
+            await changed.wait()
+        else:
+            clock.now += seconds
+
+    async def work() -> None:
+        for first in range(0, count, 100):
+            await box.aput([chunk(first + at, f"kit{at % 4}") for at in range(100)])
+        await delivery.flush(patience_s=1e12)
+
+    with Outbox(folder, LIMITS) as box:
+        delivery = Delivery(box, Server(), clock=clock, wait=wait, jitter=dice.random)
+        asyncio.run(work())
+    lost = breaks = 0
+    for device in range(4):
+        got = taken[f"kit{device}"]
+        lost += len({at for at in range(count) if at % 4 == device} - set(got))
+        # A batch may come again; within the first comings the order is the kit's.
+        first_comings = list(dict.fromkeys(got))
+        breaks += first_comings != sorted(first_comings)
+    return lost, breaks
+
+
+def run(smoke: bool) -> Iterator[Row]:
+    logging.disable(logging.ERROR)  # thousands of failures are the point
+    dice = random.Random(SEED)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        count = 5 if smoke else 1000
+        lost, duplicates, ordered = kills(folder / "kills", count, dice)
+        yield Row(f"acknowledged items lost in {count} kills", lost, "items", 0, f"seed {SEED}")
+        yield Row("duplicates in those kills", duplicates, "items", count)
+        yield Row("breaks of their order", 0 if ordered else 1, "breaks", 0)
+        count = 20 if smoke else 1000
+        cuts, lost = lost_in_power_cuts(folder / "power", 30 if smoke else 400, count, dice)
+        yield Row(f"acknowledged items lost in {cuts} replayed power cuts", lost, "items", 0)
+        count = 20 if smoke else 1000
+        failures, wrong = damages(folder / "damage", count, dice)
+        yield Row(f"failed starts after {count} damages", failures, "starts", 0)
+        yield Row("damaged items handed out", wrong, "items", 0)
+        count = 500 if smoke else 10_000
+        lost, breaks = failing_server(folder / "server", count, dice)
+        yield Row(f"items of {count} lost over a failing server", lost, "items", 0)
+        yield Row("devices whose order broke", breaks, "devices", 0)
