@@ -1,0 +1,219 @@
+"""What the agent pushes arrives at the stand-in, over real sockets, each kind at its own host."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import struct
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from outboxes import outbox
+from standin import StandIn, running_standin
+from zephyr_dumps import arch, header, memory, printed
+
+from agent.auth.credential import Keyring
+from agent.auth.organization_token import OrganizationToken
+from agent.auth.project_key import ProjectKey
+from agent.call import Host
+from agent.config.profile import Outbox as Limits
+from agent.config.secret import Secret
+from agent.console.reader import ConsoleReader
+from agent.forwarding import Forwarder
+from agent.http import HttpClient, Wire
+from agent.observability.chunk_codec import encode
+from agent.observability.device_identity import DeviceIdentity
+from agent.observability.events import check_event, heartbeat
+from agent.observability.outbox import Kind, NewItem, Outbox
+from agent.observability.outbox.delivery import Delivery
+from agent.observability.sender import ServiceSender
+from agent.observability.transfer import Upload, file_source, transfer
+from agent.observability.uploads import FileKind, Project, commit_details
+
+KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0")
+# The service's published test event, as facts give it.
+EVENT = bytes.fromhex(
+    "02a702010301076a5445535453455249414c0a6d746573742d736f667477617265096a312e302e302d74657374"
+    "066d746573742d686172647761726504a101a1726368756e6b5f746573745f7375636365737301"
+)
+
+
+@pytest.fixture
+async def cloud(tmp_path: Path) -> AsyncIterator[StandIn]:
+    """A stand-in whose hosts each refuse the others' routes."""
+    async with running_standin(tmp_path / "cloud", split=True) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(cloud: StandIn) -> AsyncIterator[HttpClient]:
+    given = cloud.credentials
+    keyring = Keyring(
+        [
+            ProjectKey(Secret(given["project_key"])),
+            OrganizationToken(Secret(given["organization_auth_token"])),
+        ]
+    )
+    hosts = {host: cloud.urls[host.value] for host in Host}
+    async with HttpClient(Wire(), hosts, keyring) as opened:
+        yield opened
+
+
+@pytest.fixture
+def box(tmp_path: Path):
+    with outbox(tmp_path, Limits(min_free_bytes=0)) as opened:
+        yield opened
+
+
+async def listed(cloud: StandIn, resource: str) -> list[dict[str, object]]:
+    place = f"/api/v0/organizations/{cloud.organization}/projects/{cloud.project}/{resource}"
+    headers = cloud.bearer("organization_auth_token")
+    answer = await cloud.client.get(cloud.urls["api"] + place, headers=headers)
+    found: list[dict[str, object]] = answer.json()["data"]
+    return found
+
+
+async def delivered(box: Outbox, client: HttpClient) -> int:
+    done = await Delivery(box, ServiceSender(client)).flush()
+    parked = [item.parked for item in box.do(lambda store: store.listed())]
+    assert parked == []
+    return done.items
+
+
+def device_coredump(size: int) -> bytes:
+    """Return a core dump of the device SDK, written by hand from its format."""
+    texts = [(2, b"kit-1"), (10, b"1.0.0"), (11, b"main"), (4, b"nrf9161dk")]
+    numbers = [(7, struct.pack("<I", 40)), (5, struct.pack("<I", 0x8001))]
+    body = b"".join(
+        struct.pack("<B3xII", kind, 0, len(content)) + content
+        for kind, content in [(0, bytes(64)), *texts, *numbers, (1, bytes(size))]
+    )
+    body += b"DUMP" + bytes(12)
+    return b"CORE" + struct.pack("<II", 2, 12 + len(body)) + body
+
+
+@pytest.mark.contract("O5.1", "O1.4", "O4.3")
+@pytest.mark.parametrize("mtu", [9, 46, 87])
+async def test_chunks_of_every_size_are_put_together_again(cloud, client, box, mtu):
+    chunks = [NewItem(Kind.CHUNK, "TESTSERIAL", chunk) for chunk in encode(EVENT, mtu)]
+    await box.aput(chunks)
+    assert await delivered(box, client) == len(chunks)
+    (event,) = await listed(cloud, "events")
+    assert event["event_info"]["metrics"] == {"chunk_test_success": 1}
+
+
+@pytest.mark.contract("O3.4", "C7")
+async def test_events_arrive_in_one_batch(cloud, client, box):
+    now = cloud.clock.now()
+    items = [
+        NewItem(Kind.EVENT, "kit-1", heartbeat(KIT, {"number": number}, now))
+        for number in range(150)
+    ]
+    await box.aput(items)
+    assert await delivered(box, client) == 150
+    assert len(await listed(cloud, "events?per_page=100")) == 100
+
+
+@pytest.mark.contract("O5.2", "C7")
+@pytest.mark.parametrize("size", [100, 2_000_000])
+async def test_device_core_dumps_of_any_size_become_traces(cloud, client, box, size):
+    await box.aput([NewItem(Kind.COREDUMP, "kit-1", device_coredump(size))])
+    assert await delivered(box, client) == 1
+    (trace,) = await listed(cloud, "traces")
+    assert trace["device"]["device_serial"] == "kit-1"
+
+
+@pytest.mark.contract("O5.2", "C7")
+async def test_a_zephyr_dump_of_the_console_arrives_with_a_trace(cloud, client, box):
+    dump = header(reason=25) + arch() + memory(0x20000000, bytes(100))
+    now = cloud.clock.now()
+    reader = ConsoleReader()
+    forwarder = Forwarder(box, KIT)
+    for _ in range(2):  # a kit prints the same dump again when it is asked to
+        await forwarder.take(reader.receive(printed(dump)), now)
+    assert await delivered(box, client) == 2
+    (event,) = await listed(cloud, "events")
+    assert event["event_info"] == {"reason": 0x9100, "pc": 0x106, "lr": 0x105, "sp": 0x108}
+
+
+@pytest.mark.contract("O5.3")
+@pytest.mark.parametrize("compress", [False, True])
+async def test_files_of_a_build_go_to_the_files_host(cloud, client, tmp_path, compress):
+    path = tmp_path / "app.bin"
+    path.write_bytes(bytes(700_000))
+    project = Project(cloud.organization, cloud.project)
+    seen: list[tuple[int, int]] = []
+    for kind in (FileKind.SYMBOLS, FileKind.OTA):
+        with file_source(path, compress=compress) as source:
+            upload = Upload(kind, KIT, commit_details(kind, KIT), project)
+            await transfer(client, upload, source, progress=lambda *at: seen.append(at))
+            assert seen[-1] == (source.size, source.size)
+    if compress:
+        assert seen[-1][0] < 10_000
+    (release,) = await listed(cloud, "releases")
+    assert release["version"] == "1.0.0"
+    report = Upload(FileKind.BUG_REPORT)
+    with file_source(path) as source:
+        await transfer(client, report, source)
+        # What the service has already is as good.
+        await transfer(client, report, source)
+
+
+@pytest.mark.contract("O5.3")
+async def test_a_broken_transfer_starts_again_from_the_beginning(client, tmp_path, monkeypatch):
+    from agent.errors import Unreachable
+    from agent.observability import transfer as module
+
+    path = tmp_path / "app.bin"
+    path.write_bytes(bytes(range(256)) * 4000)
+    put, waits, tries = module._put, [], []
+
+    async def breaks(client, prepared, source, progress):
+        tries.append(prepared.token)
+        if len(tries) < 3:
+            raise Unreachable("the cable")
+        await put(client, prepared, source, progress)
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(module, "_put", breaks)
+    with file_source(path) as source:
+        await transfer(client, Upload(FileKind.BUG_REPORT), source, wait=wait)
+    assert waits == [2.0, 4.0]
+    assert len(set(tries)) == 3  # a place is good for one try
+
+
+def test_a_source_knows_what_it_will_send(tmp_path: Path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"abc" * 1000)
+    with file_source(path, compress=True) as source:
+        source.file.seek(0)
+        sent = source.file.read()
+        assert gzip.decompress(sent) == path.read_bytes()
+        assert (source.size, source.md5) == (len(sent), hashlib.md5(sent).hexdigest())
+
+
+async def test_a_wrong_key_stops_the_sender_and_keeps_everything(cloud, box, tmp_path):
+    hosts = {host: cloud.urls[host.value] for host in Host}
+    wrong = Keyring([ProjectKey(Secret("0" * 32))])
+    now = cloud.clock.now()
+    event = check_event(
+        {
+            "type": "heartbeat",
+            "device_serial": "kit-1",
+            "hardware_version": "a",
+            "software_type": "b",
+            "software_version": "1.0.0",
+            "sdk_version": "0.5.0",
+            "event_info": {"metrics": {}},
+        },
+        now,
+    )
+    await box.aput([NewItem(Kind.EVENT, "kit-1", event)])
+    async with HttpClient(Wire(), hosts, wrong) as client:
+        delivery = Delivery(box, ServiceSender(client))
+        await delivery.flush()
+    assert "403" in delivery.schedule.blocked
+    assert box.do(lambda store: store.totals()).waiting == 1
