@@ -15,6 +15,7 @@ from at.link import Link
 from at.notices import Dispatcher, Notice
 from at.opening import PATIENCE_S, establish, transport_of
 from at.ownership import Owner, command_name
+from at.queues import BoundedQueue
 from at.stream import Stream
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 N = TypeVar("N", bound=Notice)
 DEFAULT_TIMEOUT_S = 5.0
+_CLOSE_S = 3.0
+_BACKLOG = 256
 
 
 class Modem:
@@ -48,8 +51,7 @@ class Modem:
         self._cmee_before: int | None = None
         self._again: asyncio.Task[None] | None = None
         self._lost: LinkLost | None = None
-        self.unread_lines = 0
-        """Console lines that came while nobody listened to `lines()`."""
+        self._unread: BoundedQueue[Item] = BoundedQueue(_BACKLOG)
 
     # --- life
 
@@ -69,14 +71,15 @@ class Modem:
             raise
 
     async def close(self) -> None:
-        """Put CMEE back as it was found and close the port. Closing twice is harmless."""
+        """Put CMEE back as it was found and close the port, in bounded time. Twice is harmless."""
         if self._again is not None:
             self._again.cancel()
         try:
             if self._cmee_before == 0 and self._lost is None:
                 self._cmee_before = None
-                with contextlib.suppress(AtError):  # the port closes all the same
-                    await self._link.ask("AT+CMEE=0", timeout_s=1.0)
+                with contextlib.suppress(AtError, TimeoutError):  # the port closes all the same
+                    async with asyncio.timeout(_CLOSE_S):
+                        await self._link.ask("AT+CMEE=0", timeout_s=_CLOSE_S)
         finally:
             await self._link.close()
 
@@ -184,8 +187,16 @@ class Modem:
         return stream
 
     def lines(self, limit: int = 4096) -> Stream[Item]:
-        """Subscribe to the console: log lines, unknown lines, echoes, restarts."""
+        """Subscribe to the console: log lines, unknown lines, echoes, restarts.
+
+        It begins with what came while nobody listened, a boot banner that waited in the port for
+        one; what was too much to be kept counts as dropped.
+        """
         stream: Stream[Item] = Stream(limit, self._consoles.remove)
+        while self._unread:
+            stream.queue.put(self._unread.take())
+        stream.queue.dropped += self._unread.dropped
+        self._unread.dropped = 0
         self._consoles.append(stream)
         if self._lost is not None:
             stream.end(self._lost)
@@ -203,7 +214,7 @@ class Modem:
         for stream in self._consoles:
             stream.queue.put(item)
         if not self._consoles:
-            self.unread_lines += 1
+            self._unread.put(item)
 
     def _on_lost(self, error: LinkLost) -> None:
         self._lost = error

@@ -50,11 +50,15 @@ def flood(count: int):
 
 def run(smoke: bool) -> Iterator[Row]:
     count = BYTES_PER_S // 60 * (1 if smoke else 5)
-    with serving(flood(count), modem_cpu=1) as path:
-        control = readline(path, count)
-    with serving(flood(count), modem_cpu=1) as path:
-        cpu, lost = asyncio.run(driver(path, count))
-    shown = f"pyserial readline {control:.2f} s for {count} lines"
+    control = cpu = float("inf")
+    lost = 0
+    for _ in range(1 if smoke else 3):
+        with serving(flood(count), modem_cpu=1) as path:
+            control = min(control, readline(path, count))
+        with serving(flood(count), modem_cpu=1) as path:
+            used, missing = asyncio.run(driver(path, count))
+            cpu, lost = min(cpu, used), lost + missing
+    shown = f"pyserial readline {control:.2f} s for {count} lines, best of each"
     yield Row("notices lost at 1 Mbaud", lost, "lines", 0)
     yield Row("CPU of the driver at 1 Mbaud", cpu, "s", control * CPU_RATIO, shown)
     one = dispatch(1, smoke)

@@ -31,9 +31,12 @@ def answering(master: int) -> None:
 
 @contextlib.contextmanager
 def serving(
-    work: Callable[[int], None] = answering, *, modem_cpu: int = 0, host_cpu: int = 0
+    work: Callable[[int], None] = answering, *, modem_cpu: int = 0, host_cpu: int | None = 0
 ) -> Iterator[str]:
-    """Run `work` on the far end of a PTY in a child; yield the near end's path."""
+    """Run `work` on the far end of a PTY in a child; yield the near end's path.
+
+    `host_cpu` None leaves this process where it is.
+    """
     master, slave = pty.openpty()
     tty.setraw(slave)
     before = os.sched_getaffinity(0)
@@ -46,7 +49,8 @@ def serving(
             work(master)
         os._exit(0)
     os.close(master)
-    os.sched_setaffinity(0, {available[host_cpu % len(available)]})
+    if host_cpu is not None:
+        os.sched_setaffinity(0, {available[host_cpu % len(available)]})
     try:
         yield os.ttyname(slave)
     finally:

@@ -19,11 +19,15 @@ from at.errors import (
     NoAnswer,
     UnsafeArgument,
 )
+from at.exchange import Restart, Unknown
+from at.framing import Log
 from at.modem import Modem
 from at.notices import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from at.transport.base import Receiver
 
 T_S = 1.0
 
@@ -317,3 +321,41 @@ def test_a_silent_port_is_named_and_nothing_hangs() -> None:
             await modem.open()
 
     virtual_time.run(session())
+
+
+def test_what_waited_in_the_port_is_kept_for_who_listens_later() -> None:
+    async def session() -> None:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        opened = far.transport.open
+
+        async def with_banner(receiver: Receiver) -> None:
+            await opened(receiver)
+            far.transport.deliver(b"*** Booting nRF Connect SDK ***\r\nhello\r\n")
+
+        far.transport.open = with_banner  # type: ignore[method-assign]
+        await modem.open()
+        with modem.lines() as lines:
+            assert await anext(lines) == Log("*** Booting nRF Connect SDK ***")
+            assert await anext(lines) == Restart("*** Booting nRF Connect SDK ***")
+            assert await anext(lines) == Unknown("hello")
+            assert lines.dropped == 0
+        await modem.close()
+
+    virtual_time.run(session())
+
+
+def test_closing_a_suspect_link_takes_bounded_time() -> None:
+    async def session() -> float:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        await modem.open()
+        far.transport.far_end = lambda _data: None
+        with pytest.raises(CommandTimeout):
+            await modem.execute("AT", timeout_s=1)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        await modem.close()
+        return loop.time() - started
+
+    assert virtual_time.run(session()) < 4

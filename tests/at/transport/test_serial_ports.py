@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a PTY: run it on Linux or macOS")
 BOTH = pytest.mark.parametrize("kind", [SerialTransport, ThreadedSerialTransport])
+
+
+def open_to_all(path: str) -> None:
+    Path(path).chmod(0o666)
 
 
 class Heard:
@@ -181,3 +186,21 @@ async def test_after_unplug_and_replug_the_modem_is_there_again(
                 async with asyncio.timeout(10):
                     await waiting
             await modem.close()
+
+
+async def test_an_ordinary_user_cannot_open_a_port_that_is_held() -> None:
+    """TIOCEXCL does not bind root: the second opener is an ordinary user, and asks for no lock."""
+    with PtyFarEnd() as far:
+        open_to_all(far.path)
+        transport = SerialTransport(far.path)
+        await transport.open(Heard())
+        ordinary = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        command = ["/bin/sh", "-c", f"exec 3<>{far.path}"]
+        other = await asyncio.create_subprocess_exec(*command, stderr=-1, **ordinary)
+        _, said = await other.communicate()
+        assert other.returncode != 0
+        assert b"busy" in said.lower()
+        await transport.close()
+        again = await asyncio.create_subprocess_exec(*command, stderr=-1, **ordinary)
+        _, said = await again.communicate()
+        assert again.returncode == 0, said
