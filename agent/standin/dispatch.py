@@ -104,7 +104,11 @@ class Dispatcher:
             scope["path"] = unquote(raw)
         path: str = scope["path"]
         allowed: set[str] = set()
+        template = ""
         for route in self._candidates(path):
+            # A path with fewer variables goes before one that would fit, too (OpenAPI, "Paths").
+            if template and route.path != template:
+                continue
             match, child = route.matches(scope)
             if match is Match.FULL:
                 if quoted_slash:
@@ -113,6 +117,7 @@ class Dispatcher:
                 scope.update(child)
                 return route
             if match is Match.PARTIAL:
+                template = route.path
                 allowed |= route.methods or set()
         if allowed:
             refused = self._refuse(path, 405, f"{scope['method']} is not offered here")

@@ -137,8 +137,10 @@ def _claim_rows(cloud: Cloud, team: str, body: bytes) -> Response:
             claimed.append(device)
         except DeviceCloudRefused as error:
             failed.append({"row": number, "message": error.message})
-    status = 201 if claimed else 400
-    return JSON({"claimedIds": claimed, "failed": failed}, status)
+    answer: dict[str, Any] = {"claimedIds": claimed, "failed": failed}
+    if claimed:
+        return JSON(answer, 201)
+    return JSON({**bad_request("no row was claimed").body(), **answer}, 400)
 
 
 def _claim(cloud: Cloud, team: str, device: str, tags: list[str]) -> dict[str, Any]:

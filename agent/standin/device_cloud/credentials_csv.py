@@ -47,4 +47,4 @@ def parse_rows(text: str) -> list[list[str]]:
 
 def is_device_id(text: str) -> bool:
     """Say whether a text may be a device id: 1 to 128 characters, none of them a control."""
-    return _ID.fullmatch(text) is not None and text.strip() == text
+    return _ID.fullmatch(text) is not None

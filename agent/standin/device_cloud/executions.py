@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.clock import iso
 from agent.standin.device_cloud import access, paging
-from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
+from agent.standin.device_cloud.registry import registry
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
@@ -90,7 +91,8 @@ def routes(cloud: Cloud) -> list[Route]:
 def _lists(cloud: Cloud) -> list[Route]:
     async def listed(request: Request) -> Response:
         who = access.user(request, cloud)
-        rows = of_device(cloud, request.path_params["device_id"])
+        record = registry(cloud).get(who.team, request.path_params["device_id"])
+        rows = of_device(cloud, record["fields"]["id"])
         items, rest = paging.page(request).cut([r for r in rows if r["team"] == who.team])
         return JSON({"items": [show(row) for row in items], **rest})
 
@@ -100,6 +102,8 @@ def _lists(cloud: Cloud) -> list[Route]:
 
     async def of_one_job(request: Request) -> Response:
         who = access.user(request, cloud)
+        if request.path_params["job_id"] not in cloud.table("jobs"):
+            raise not_found("no such job")
         wanted = set(paging.listed(request, "status"))
         rows = [
             row

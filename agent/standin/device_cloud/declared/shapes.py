@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent.standin.device_cloud.paging import TOKEN
 from agent.standin.operation import Operation, Parameter
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ LIST: Schema = {
 }
 PAGES = (
     Parameter(name="pageLimit", schema={"type": "integer", "minimum": 1, "maximum": 100}),
-    Parameter(name="pageNextToken", schema=TEXT),
+    Parameter(name="pageNextToken", schema={"type": "string", "pattern": f"^{TOKEN}$"}),
     Parameter(name="pageSort", schema={"type": "string", "enum": ["asc", "desc"]}),
 )
 _IF_MATCH = Parameter(
@@ -66,7 +67,7 @@ def one(
     parameters = [*more.pop("parameters", ())]
     for part in path.split("/"):
         if part.startswith("{") and part[1:-1] not in own:
-            schema = {"type": "string", "minLength": 1, "maxLength": 128}
+            schema = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"}
             parameters.append(
                 Parameter(name=part[1:-1], schema=schema, where="path", required=True)
             )
