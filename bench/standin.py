@@ -30,7 +30,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
-from agent.standin.serve import _config, _Server, base_url, listen
+from agent.standin.serve import base_url, listen
 
 body = json.dumps({"id": "x", "name": "x" * 600}).encode()
 
@@ -41,7 +41,10 @@ async def main():
     with listen("127.0.0.1", 0) as listening:
         print(json.dumps({"urls": {"device_cloud": base_url(listening)}}), flush=True)
         app = Starlette(routes=[Route("/v1/devices/{device_id}", get)])
-        await _Server(_config(app)).serve([listening])
+        config = uvicorn.Config(
+            app, log_config=None, lifespan="off", ws="none", access_log=False, server_header=False
+        )
+        await uvicorn.Server(config).serve([listening])
 
 asyncio.run(main())
 """
