@@ -144,16 +144,19 @@ async def _assembled(
     from agent.fota import assemble
     from agent.fota.download import Downloader, LoopClock
     from agent.fota.journal import Journal
-    from agent.fota.kit import ask_modem, device_id_of, gate_of
+    from agent.fota.kit import device_id_of, gate_of
     from agent.fota.runner import Observer, Runner
     from agent.fota.source import DeviceJobs
 
     profile = configuration.profile
     device_id = profile.kit.device_id or await device_id_of(modem)
     gate = "" if modem is None else await gate_of(modem)
-    client = await stack.enter_async_context(
-        connect(configuration, ask_modem=None if modem is None else ask_modem(modem))
-    )
+    ask = None
+    if modem is not None:
+        from agent.auth.modem_key import ask_modem
+
+        ask = ask_modem(modem, profile.provisioning.security_tag)
+    client = await stack.enter_async_context(connect(configuration, ask_modem=ask))
     scheme = None
     if gate:
         # Clause D1.4: of such a modem only the refusal is reported, and not in its own name.

@@ -1,4 +1,4 @@
-"""What of the kit an update needs beside its installer: its id, its token, its firmware gate."""
+"""What of the kit an update needs beside its installer: its id, its firmware gate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from at.errors import CommandRejected, ParseError
 from at.firmware import gate
 
 if TYPE_CHECKING:
-    from agent.auth.modem_jwt import AskModem
     from at.modem import Modem
 
 
@@ -25,15 +24,6 @@ async def gate_of(modem: Modem) -> str:
         text = ""
     verdict = gate(text)
     return "" if verdict.allowed else verdict.reason
-
-
-def ask_modem(modem: Modem) -> AskModem:
-    """Return what makes the kit's tokens."""
-
-    async def ask(subject: str, life_s: int) -> str:
-        return (await modem.send(MakeJwt(subject=subject, exp_delta_s=life_s))).token
-
-    return ask
 
 
 async def device_id_of(modem: Modem | None) -> str:
