@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from at.values import Value
 
 _CID_HIGH = 255
+_NO_CONTEXT = ("STATUS", "RESTR", "CLASS")  # events whose number is no context
 _EVENT = re.compile(r"[A-Z][A-Z0-9]*(?: [A-Z][A-Z0-9]*)*", re.ASCII)
 
 
@@ -114,6 +115,21 @@ class PacketEventNotice(Notice):
     """+CGEV, unasked."""
 
     value: PacketEvent
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCause(Record):
+    """+CNEC_ESM: why the network refused or ended a context (TS 24.301)."""
+
+    cause: int
+    cid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCauseNotice(Notice):
+    """+CNEC_ESM, unasked."""
+
+    value: SessionCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,10 +337,22 @@ def _event(line: str, _context: str | None) -> PacketEventNotice:
         raise ParseError("+CGEV: the event has no words")
     rest = text[match.end() :].strip()
     numbers = tuple(part.strip() for part in rest.split(",")) if rest else ()
-    cid = int(numbers[0]) if numbers and re.fullmatch(r"[0-9]{1,3}", numbers[0], re.ASCII) else None
+    cid = None
+    if not match.group().endswith(_NO_CONTEXT) and numbers:
+        cid = int(numbers[0]) if re.fullmatch(r"[0-9]{1,3}", numbers[0], re.ASCII) else None
     if any(not re.fullmatch(r'[0-9A-Za-z.:"-]*', part, re.ASCII) for part in numbers):
         raise ParseError("+CGEV: what follows the event is not a list")
     return PacketEventNotice("+CGEV", line, PacketEvent(match.group(), cid, numbers))
 
 
+def _session_cause(line: str, _context: str | None) -> SessionCauseNotice:
+    fields = Fields.of(line, "+CNEC_ESM")
+    value = SessionCause(
+        fields.integer("cause", 0, 255), fields.optional_integer("cid", 0, _CID_HIGH)
+    )
+    fields.end()
+    return SessionCauseNotice("+CNEC_ESM", line, value)
+
+
 register("+CGEV", _event)
+register("+CNEC_ESM", _session_cause)

@@ -212,6 +212,13 @@ def _is_act(value: Value) -> bool:
     )
 
 
+def _is_rac(value: Value) -> bool:
+    """Tell a routing area from a cause type: it is in quotes, or two digits with a zero first."""
+    return value.quoted or (
+        value.text is not None and len(value.text) == 2 and value.text[0] == "0"
+    )
+
+
 def _area(fields: Fields, name: str, digits: int = 4) -> str | None:
     text = fields.optional_text(name)
     if not text:
@@ -252,8 +259,8 @@ def _eps(fields: Fields, n: int | None, stat: int) -> EpsRegistration:
         rac = fields.optional_hexadecimal("rac", 4)  # Novatel and Telit: area, then cell
     ci = _cell(fields, tac)
     act = fields.optional_integer("act", 0, 99)
-    if fields.left == 5 or (fields.peek().quoted and fields.left != 4):
-        rac = fields.optional_hexadecimal("rac", 4)  # u-blox: <rac_or_mme>
+    if fields.left == 5 or (fields.left in {1, 3} and _is_rac(fields.peek())):
+        rac = fields.optional_hexadecimal("rac", 4)  # u-blox, Quectel: <rac_or_mme>
     if fields.left not in {0, 2, 4} and fields.left > 0:
         raise fields.fail("the end", "is missing")
     cause_type, reject_cause = _cause(fields)

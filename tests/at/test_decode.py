@@ -152,3 +152,17 @@ def test_a_token_is_decoded_and_not_repeated_in_its_error():
     found = only('%JWT: "aaaa.bbbb.cccc"\r\nOK\r\n', 'AT%JWT=0,0,"",""')
     assert found["value"] is None
     assert "bbbb" not in found["error"]
+
+
+def test_a_restart_is_told_once():
+    assert [one["name"] for one in decode("Ready\r\n#XMODEM: FAULT,0x1,0x2\r\n")] == [
+        "Ready",
+        "#XMODEM",
+    ]
+    assert only("*** Booting Zephyr OS ***\r\n")["type"] == "log"
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n", "\r\r\n"])
+def test_any_line_end_will_do(end):
+    found = only(f"%XSYSTEMMODE: 1,0,1,0{end}OK{end}", "AT%XSYSTEMMODE?")
+    assert found["value"] == {"lte_m": 1, "nb_iot": 0, "gnss": 1, "preference": 0}

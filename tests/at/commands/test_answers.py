@@ -256,6 +256,8 @@ def test_context_parameters_of_both_forms_are_read(line, mask, gateway):
         ("%XT3412: 35712000000", {"time_ms": 35712000000}),
         ('%XTIME: ,"62200141352180","01"', {"tz": None, "utc_time": "2026-02-10T14:53:12+00:00"}),
         ("+CGEV: ME PDN ACT 0,1", {"event": "ME PDN ACT", "cid": 0}),
+        ("+CGEV: EXCE STATUS 0", {"event": "EXCE STATUS", "cid": None, "parameters": ["0"]}),
+        ("+CNEC_ESM: 50,0", {"cause": 50, "cid": 0}),
         ("+CGEV: NW DETACH", {"event": "NW DETACH", "cid": None}),
         ("+CSCON: 1,7,4", {"mode": 1, "state": 7, "access": 4}),
         ("%XSIM: 1", {"state": 1}),

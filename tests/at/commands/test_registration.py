@@ -37,6 +37,7 @@ BITS = st.text("01", min_size=8, max_size=8)
         ("+CEREG: 2,1, 1E00, 21 ,79D904 ,7", {"n": 2, "rac": "21", "ci": "79D904", "act": 7}),
         ("+CEREG: 1, 1E00, 21 ,79D904 ,7", {"n": None, "rac": "21", "ci": "79D904"}),
         ('+CEREG: 2,1,"1E00","79D904",9,"00"', {"act": 9, "rac": "00"}),
+        ("+CEREG:3,1,6271,0CBDC51,7,00,0,0", {"act": 7, "rac": "00", "cause_type": 0}),
         ("+C5GREG: 2,1,1E00,79D904,11,6,ABCDEF", {"act": 11, "allowed_nssai": "ABCDEF"}),
         ("+CEREG: 0,90", {"n": 0, "stat": 90}),
         ("+CEREG: 1,1,", {"n": 1, "stat": 1, "tac": None}),
