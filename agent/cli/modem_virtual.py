@@ -122,5 +122,7 @@ def _list_faults() -> None:
         if options().json:
             emit({"fault": name, "default": fault.default, "description": fault.description})
         else:
-            shown = name if fault.default is None else f"{name}={fault.default}"
+            default = fault.default
+            argument = f"{default:g}" if isinstance(default, float) else default
+            shown = name if argument is None else f"{name}={argument}"
             say(f"{shown:34}  {fault.description}")

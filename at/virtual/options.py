@@ -67,7 +67,8 @@ class Options:
 
     def completed(self) -> Options:
         """Return the options with every value in place. Raises OptionError."""
-        name = self.model or "nrf9161"
+        # A firmware's name tells the chip, where the chip was not named.
+        name = self.model or ("nrf9160" if "nrf9160" in self.firmware else "nrf9161")
         if name not in MODELS:
             raise OptionError(f"no such model: {name!r}", hint=f"choose one of {', '.join(MODELS)}")
         dialect = self.dialect or DIALECTS[0]

@@ -99,6 +99,8 @@ class Runner:
     def flush(self) -> None:
         """Store what changed, print what is due, come back when more is due."""
         if self._path is not None:
+            where = self.modem.kit.position
+            self.modem.kit.saved.position = (where.lat, where.lon)
             encoded = self.modem.kit.saved.encode()
             if encoded != self._stored:
                 state.store(self._path, self.modem.kit.saved)

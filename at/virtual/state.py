@@ -51,6 +51,8 @@ class Saved:
     """What #XFOTA says once the new firmware runs, "" when there is nothing to say."""
     image_sha256: str = ""
     """SHA-256 of the application image that runs, "" for the one it came with."""
+    position: tuple[float, float] = (0.0, 0.0)
+    """Where the kit truly was when the state was last stored: degrees of latitude, longitude."""
     writes: int = 0
     """Writes to the credential store since the kit was made: flash wears."""
 
@@ -76,8 +78,10 @@ class Saved:
         if fields.pop("format") != FORMAT or fields["model"] not in MODELS:
             raise ValueError("of another format")
         credentials = {key: Credential(**value) for key, value in fields["credentials"].items()}
-        mode = tuple(fields["system_mode"])
-        return cls(**{**fields, "credentials": credentials, "system_mode": mode})
+        mode, position = tuple(fields["system_mode"]), tuple(fields["position"])
+        return cls(
+            **{**fields, "credentials": credentials, "system_mode": mode, "position": position}
+        )
 
 
 def load(path: Path) -> Saved | None:
