@@ -273,12 +273,16 @@ class _Transfer:
             if body.end is not None and at + len(chunk) > body.end:
                 raise BadAnswerToRange("the download host sent more than it announced")
             at = self._store(at, chunk)
-            await self._tell()
+            if self._tell() and self._wanted.at_each_tenth is not None:
+                await self._wanted.at_each_tenth()
         if not self._complete() and (body.end is None or at < body.end):
             raise TryAgain("the download host ended the answer early")
 
     def _store(self, at: int, chunk: bytes) -> int:
         """Write what is new of the chunk; what came before is compared. Return where it ends."""
+        if at == self._file.size and len(chunk) <= (self._total or 0) - at:
+            self._file.append(chunk)
+            return at + len(chunk)
         rest = memoryview(chunk)
         if at < self._file.size:
             known = rest[: self._file.size - at]
@@ -293,11 +297,11 @@ class _Transfer:
             self._file.append(rest)
         return at + len(rest)
 
-    async def _tell(self) -> None:
-        total = self._total or 1
-        self._wanted.on_progress(self._file.size, total)
-        tenths = self._file.size * 10 // total
-        if tenths > self._tenths:
-            self._tenths = tenths
-            if self._wanted.at_each_tenth is not None and not self._complete():
-                await self._wanted.at_each_tenth()
+    def _tell(self) -> bool:
+        """Tell how far it is; True where another tenth is reached, and it is not the last."""
+        size, total = self._file.size, self._total or 1
+        self._wanted.on_progress(size, total)
+        if size * 10 < (self._tenths + 1) * total:
+            return False
+        self._tenths = size * 10 // total
+        return size < total

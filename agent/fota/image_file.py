@@ -85,10 +85,10 @@ class ImageFile:
     def append(self, data: bytes | memoryview) -> None:
         """Write and hash, at once: what a kill interrupts here is at most this piece."""
         self._digest.update(data)
-        view = memoryview(data)
         try:
-            while view:
-                view = view[os.write(self._handle, view) :]
+            written = os.write(self._handle, data)
+            while written < len(data):
+                written += os.write(self._handle, memoryview(data)[written:])
         except OSError as error:
             raise self._named(error) from error
         self.size += len(data)

@@ -1,0 +1,184 @@
+"""The fota commands as a person calls them: a stand-in cloud, a virtual modem, real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import os
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from signed_images import public_pem, signed_image, signing_key
+
+from agent.cli.fota_progress import ProgressOnStderr
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+DEVICE = "bench-kit-1"
+DELTA = b"\1\2\3" * 20000 + b"mfw_nrf91x1_2.0.9" + bytes(100)
+
+
+async def cellagent(*words: str) -> tuple[int, list[dict[str, Any]], str]:
+    """Run the command line; return its exit code, its JSON lines and standard error."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "agent",
+        *words,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.DEVNULL,
+    )
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
+
+
+async def fota(*words: str) -> tuple[int, list[dict[str, Any]], str]:
+    return await cellagent("fota", *words, "--json", "--profile", "bench")
+
+
+@contextlib.asynccontextmanager
+async def virtual_kit(*options: str) -> AsyncIterator[str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agent", "modem", "virtual", "--tcp", "127.0.0.1:0"),
+        *("--dialect", "serial-modem", *options),
+        stdout=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    try:
+        yield json.loads(await process.stdout.readline())["port"]
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+def zipped(content: bytes, kind: str, version: str) -> bytes:
+    manifest = {
+        "name": "test",
+        "fwversion": version,
+        "format-version": 1,
+        "files": [{"file": "update.bin", "type": kind, "size": len(content)}],
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("update.bin", content)
+        archive.writestr("manifest.json", json.dumps(manifest))
+    return packed.getvalue()
+
+
+class Office:
+    """Who puts jobs into the stand-in, and reads what became of them."""
+
+    def __init__(self, standin: Any) -> None:
+        self.client = standin.client
+        self.headers = standin.bearer("api_key")
+
+    async def onboard(self) -> None:
+        pem = public_pem(signing_key("ecdsa")).decode()
+        row = f'{DEVICE},,,APP|MODEM,"{pem}"\n'
+        headers = {**self.headers, "content-type": "text/csv"}
+        await self.client.post("/v1/devices", content=row.encode(), headers=headers)
+        for _ in range(100):
+            found = await self.client.get(f"/v1/devices/{DEVICE}", headers=self.headers)
+            if found.status_code == 200:
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError("the stand-in did not onboard the device")
+
+    async def offer(self, content: bytes, kind: str, version: str) -> str:
+        headers = {**self.headers, "content-type": "application/zip"}
+        body = zipped(content, kind, version)
+        made = await self.client.post("/v1/firmwares", content=body, headers=headers)
+        bundle = made.json()["uris"][0].split("/")[-2]
+        made = await self.client.post(
+            "/v1/fota-jobs",
+            json={"bundleId": bundle, "deviceIds": [DEVICE]},
+            headers=self.headers,
+        )
+        return str(made.json()["jobId"])
+
+    async def seen(self, job_id: str) -> tuple[str, str]:
+        path = f"/v1/fota-job-executions/{DEVICE}/{job_id}"
+        found = (await self.client.get(path, headers=self.headers)).json()
+        return found["status"], found["statusDetail"]
+
+
+@pytest.fixture
+def profile(standin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "config.toml"
+    file.write_text(
+        '[profiles.bench]\nbase = "standin"\n'
+        f'[profiles.bench.hosts]\ndevice_cloud = "{standin.urls["device_cloud"]}"\n'
+        f'[profiles.bench.kit]\ndevice_id = "{DEVICE}"\n'
+    )
+    monkeypatch.setenv("CELLAGENT_CONFIG", str(file))
+    monkeypatch.setenv("CELLAGENT_API_KEY", standin.credentials["api_key"])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    return file
+
+
+@pytest.mark.contract("C6", "D9.2")
+async def test_a_job_is_checked_pulled_and_shown(
+    standin: Any, profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = Office(standin)
+    await office.onboard()
+    image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
+    async with virtual_kit() as port:
+        monkeypatch.setenv("CELLAGENT_PORT", port)
+        assert await fota("pull") == (0, [{"job": None}], "")
+        job_id = await office.offer(image, "application", "v2.0.1")
+        code, (plan,), _ = await fota("pull", "--dry-run")
+        assert (code, plan["job"], plan["take"], plan["must_be"]) == (0, job_id, True, "intact")
+        assert await office.seen(job_id) == ("QUEUED", "")
+        code, (result,), err = await fota("pull")
+        assert (code, result["status"], result["delivered"]) == (0, "SUCCEEDED", True), err
+        assert await office.seen(job_id) == ("SUCCEEDED", result["detail"])
+        assert "download [########################] 100 %" in err
+        code, (shown,), _ = await fota("status")
+        assert (code, shown["device_id"], shown["open"]) == (0, DEVICE, None)
+        assert shown["results"][0]["job"] == job_id
+        code, (nothing,), _ = await fota("abandon", "--yes")
+        assert (code, nothing) == (0, {"job": None})
+        code, (refused,), _ = await fota("abandon")
+        assert (code, refused["error"]["kind"]) == (2, "usage")
+
+
+@pytest.mark.contract("D1.4", "D1.3")
+async def test_an_old_modem_gets_no_modem_image_and_the_cloud_hears_why(
+    standin: Any, profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = Office(standin)
+    await office.onboard()
+    old = ("--model", "nrf9160", "--firmware", "mfw_nrf9160_1.2.7")
+    async with virtual_kit(*old) as port:
+        monkeypatch.setenv("CELLAGENT_PORT", port)
+        job_id = await office.offer(DELTA, "modem", "mfw_nrf9160_1.3.6")
+        code, (result,), err = await fota("pull")
+        assert (code, result["status"]) == (4, "REJECTED"), err
+        status, detail = await office.seen(job_id)
+        assert status == "REJECTED"
+        assert "1.2.7" in detail
+        assert "download [" not in err
+        monkeypatch.delenv("CELLAGENT_API_KEY")
+        code, (told,), _ = await fota("pull")
+        assert (code, told["error"]["kind"]) == (4, "refused")
+        assert "1.2.7" in told["error"]["message"]
+
+
+def test_the_bar_fits_a_narrow_terminal_and_tells_rate_and_time_left() -> None:
+    seconds = iter([0.0, 1.0, 2.0])
+    shown = ProgressOnStderr(lambda: next(seconds))
+    shown.progress("download\x1b[31m", 0, 10_000_000)
+    line = shown.line(2_500_000, 10_000_000, 1.0)
+    assert line.endswith(" 25 %  2.5 MB/s  0:03 left")
+    assert "\x1b" not in line
+    assert len(shown.line(9_999_999, 10_000_000, 99999.0)) <= 79

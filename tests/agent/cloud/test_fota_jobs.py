@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from agent.call import Response, Scheme
+from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
+from agent.errors import BadAnswer, NotFound
+
+FETCH = FetchCurrentJob("kit/1")
+
+
+@pytest.mark.contract("D9.2")
+def test_the_pending_job_is_asked_for_with_either_scheme() -> None:
+    request = FETCH.request()
+    assert (request.method, request.path) == ("GET", "/v1/fota-job-executions/kit%2F1/current")
+    assert FETCH.schemes[:2] == (Scheme.API_KEY, Scheme.DEVICE_JWT)
+    assert FetchCurrentJob("k", "APP").request().query == (("firmwareType", "APP"),)
+
+
+@pytest.mark.contract("D9.2")
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b'{"code":40499,"message":"none"}', b'["none"]', b"{}"]
+)
+def test_no_job_is_an_answer(body: bytes) -> None:
+    assert FETCH.parse(Response(404, {}, body)) is None
+
+
+def test_an_unknown_device_is_told_apart_from_no_job() -> None:
+    with pytest.raises(NotFound, match="kit/1"):
+        FETCH.parse(Response(404, {}, b'{"code":40410,"message":"unknown"}'))
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"<html>", b"[" * 5000])
+def test_what_is_no_job_is_a_bad_answer(body: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        FETCH.parse(Response(200, {}, body))
+
+
+def test_a_report_names_state_and_detail() -> None:
+    request = UpdateJob("kit", "job-1", "FAILED", "why").request()
+    assert (request.method, request.path) == ("PATCH", "/v1/fota-job-executions/kit/job-1")
+    assert request.json == {"status": "FAILED", "details": "why"}
