@@ -12,7 +12,7 @@ from agent.errors import AgentError
 from agent.observability.outbox.lock import FolderLock
 from agent.observability.outbox.schema import open_file
 from agent.observability.outbox.store import Store
-from agent.observability.outbox.writer import Work, Writer
+from agent.observability.outbox.writer import Work, Writer, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,6 +54,8 @@ class Outbox:
             raise AgentError(f"{self.path} cannot be opened: {exc}") from exc
         self.salvaged = None if salvaged < 0 else salvaged
         self._writer = Writer(connection, store)
+        self._gathered: list[Work] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
         if self.salvaged is not None:
             counts = {"damaged_files": 1, "salvaged": self.salvaged}
             self.do(lambda store: store.count(counts))
@@ -87,7 +89,7 @@ class Outbox:
     def do(self, action: Callable[[Store], T]) -> T:
         """Run `action` in a transaction; return its result once that is on disk."""
         work = Work(action)
-        self._writer.hand_in(work)
+        self._writer.hand_in([work])
         work.landed.acquire()
         if work.error is not None:
             raise work.error
@@ -95,16 +97,40 @@ class Outbox:
         return result
 
     def hand_in(self, action: Callable[[Store], object]) -> None:
-        """Have `action` done without waiting for it; `close` still does."""
-        self._writer.hand_in(Work(action))
+        """Have `action` done without waiting for it; `close` still does.
+
+        Called in an event loop, it comes after what was given to `ado` there before it.
+        """
+        self._hand_over()
+        self._writer.hand_in([Work(action)])
 
     async def ado(self, action: Callable[[Store], T]) -> T:
         """Do as `do` without holding up the event loop.
 
         A caller that is cancelled learns nothing; the work is done all the same.
         """
-        work = Work(action, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        work = Work(action, loop)
         assert work.future is not None
-        self._writer.hand_in(work)
+        if self._loop is not None and self._loop.is_closed():
+            self._hand_over()  # what an earlier loop left behind when it ended
+        if not self._gathered:
+            self._loop = loop
+            loop.call_soon(self._hand_over)
+        elif self._loop is not loop:
+            raise AgentError("the outbox is used by two event loops at the same time")
+        self._gathered.append(work)
         result: T = await work.future
         return result
+
+    def _hand_over(self) -> None:
+        """Hand in what the tasks of one turn of the loop have gathered, as one."""
+        works, self._gathered = self._gathered, []
+        if not works:
+            return
+        try:
+            self._writer.hand_in(works)
+        except AgentError as error:
+            for work in works:
+                work.error = error
+            settle(works)

@@ -41,7 +41,10 @@ class Work:
         self.result: Any = None
         self.error: Exception | None = None
         self.loop = loop
-        self.future: asyncio.Future[Any] | None = None if loop is None else loop.create_future()
+        self.future: asyncio.Future[Any] | None = None
+        if loop is not None:
+            self.future = loop.create_future()
+            return
         self.landed = threading.Lock()
         self.landed.acquire()
 
@@ -64,12 +67,13 @@ def _finish(batch: list[Work]) -> None:
             loops.setdefault(work.loop, []).append(work)
     for loop, works in loops.items():
         try:
-            loop.call_soon_threadsafe(_settle, works)
+            loop.call_soon_threadsafe(settle, works)
         except RuntimeError:
             continue  # the loop is closed: nobody waits any more
 
 
-def _settle(works: list[Work]) -> None:
+def settle(works: list[Work]) -> None:
+    """Give the waiting tasks what came of their work; in the event loop."""
     for work in works:
         if work.future is None or work.future.done():
             continue  # cancelled
@@ -85,18 +89,18 @@ class Writer:
     def __init__(self, connection: sqlite3.Connection, store: Store) -> None:
         self._db = connection
         self._store = store
-        self._queue: SimpleQueue[Work | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[Work] | None] = SimpleQueue()
         self._closed = False
         self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._serve, name="outbox", daemon=True)
         self._thread.start()
 
-    def hand_in(self, work: Work) -> None:
-        """Queue `work`. Raises AgentError once closed."""
+    def hand_in(self, works: list[Work]) -> None:
+        """Queue `works`, in order. Raises AgentError once closed."""
         with self._closing:
             if self._closed:
                 raise AgentError("the outbox is closed")
-            self._queue.put(work)
+            self._queue.put(works)
 
     def close(self) -> None:
         """Finish what was handed in, then close the connection."""
@@ -110,16 +114,15 @@ class Writer:
     def _serve(self) -> None:
         last = False
         while not last:
-            first = self._queue.get()
-            if first is None:
+            batch = self._queue.get()
+            if batch is None:
                 break
-            batch = [first]
             while len(batch) < MOST_AT_ONCE and not self._queue.empty():
-                work = self._queue.get()
-                if work is None:
+                works = self._queue.get()
+                if works is None:
                     last = True
                     break
-                batch.append(work)
+                batch = batch + works
             self._commit(batch)
             _finish(batch)
         # What a large dump took goes back to the disk.

@@ -436,3 +436,38 @@ def test_lanes_tell_what_waits(tmp_path_factory: pytest.TempPathFactory, puts):
         lanes = box.do(lambda store: store.lanes())
         wanted = {(device, Kind.EVENT if is_event else Kind.CHUNK) for device, is_event in puts}
         assert set(lanes) == wanted
+
+
+def test_one_loop_after_another_may_use_it(tmp_path: Path):
+    with outbox(tmp_path) as box:
+
+        async def leave() -> None:
+            task = asyncio.ensure_future(box.aput([chunk(0)]))
+            await asyncio.sleep(0)
+            task.cancel()
+
+        for number in range(1, 4):
+            asyncio.run(leave())
+            asyncio.run(box.aput([chunk(number)]))
+        assert {chunk(number).body for number in range(1, 4)} <= set(bodies(box))
+
+
+async def test_what_is_handed_in_comes_after_what_was_awaited_before(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        await box.aput([chunk(1)])
+        out = asyncio.ensure_future(
+            box.ado(lambda store: store.hand_out("kit", Kind.CHUNK, 9, 1 << 20))
+        )
+        await asyncio.sleep(0)
+        box.hand_in(lambda store: store.put_back_all())
+        await out
+        assert box.do(lambda store: store.drop([1])) == 1
+
+
+async def test_an_outbox_that_closes_tells_who_waits(tmp_path: Path):
+    box = outbox(tmp_path)
+    putting = asyncio.ensure_future(box.aput([chunk(1)]))
+    await asyncio.sleep(0)
+    box.close()
+    with pytest.raises(AgentError, match="closed"):
+        await putting
