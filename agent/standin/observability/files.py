@@ -15,6 +15,8 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from agent.standin.app import Host
+from agent.standin.device_cloud.downloads import ranged
+from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.observability.access import Access
 from agent.standin.observability.exchange import Exchange, Served
 from agent.standin.observability.push import decoded
@@ -34,7 +36,6 @@ MAX_PARTS = 100
 _STORAGE = "/api/v0/storage"
 _TEXT: Schema = {"type": "string", "maxLength": 512}
 _BINARY: Schema = {"type": "string", "format": "binary"}
-_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
 
 def put_blob(cloud: Cloud, data: bytes) -> str:
@@ -104,7 +105,7 @@ def served() -> list[Served]:
             Parameter(name="expires", schema={"type": "integer"}, required=True),
             Parameter(name="signature", schema=_TEXT, required=True),
         ),
-        answers={200: bodies, 206: bodies}, refusals=(400, 403, 404, 416),
+        answers={200: bodies, 206: bodies, 304: {}}, refusals=(400, 403, 404, 416),
     )  # fmt: skip
     every = (Host.FILES, Host.INGRESS)
     return [
@@ -183,35 +184,11 @@ async def _get(exchange: Exchange) -> Response:
     data = get_blob(cloud, blob)
     if data is None:
         raise not_found("file")
-    headers = {"Accept-Ranges": "bytes", "ETag": _etag(data)}
-    wanted = exchange.request.headers.get("range")
-    if wanted is not None and exchange.request.headers.get("if-range", _etag(data)) == _etag(data):
-        place = _range(wanted, len(data))
-        if place is not None:
-            first, last = place
-            headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
-            return _bytes(data[first : last + 1], 206, headers)
-    return _bytes(data, 200, headers)
-
-
-def _bytes(data: bytes, status: int, headers: dict[str, str]) -> Response:
-    return Response(data, status, headers=headers, media_type="application/octet-stream")
-
-
-def _range(wanted: str, size: int) -> tuple[int, int] | None:
-    """Return the first and last byte of a single range, None to send all. Raises 416."""
-    found = _RANGE.fullmatch(wanted.strip())
-    if found is None or not any(found.groups()):
-        return None
-    first, last = found.groups()
-    if not first:
-        start, end = max(0, size - int(last)), size - 1
-    else:
-        start, end = int(first), min(int(last) if last else size - 1, size - 1)
-    if start >= size or start > end:
-        headers = {"Content-Range": f"bytes */{size}"}
-        raise ObservabilityRefused(416, "no such range", headers=headers)
-    return start, end
+    try:
+        return ranged(data, exchange.request.headers)
+    except DeviceCloudRefused as error:
+        # The same ranges as at the other half's downloads; the error in the words of this one.
+        raise ObservabilityRefused(error.status, error.message, headers=error.headers) from error
 
 
 async def _content(exchange: Exchange, upload: dict[str, Any]) -> bytes:

@@ -127,17 +127,24 @@ async def test_errors_are_json_too(standin: StandIn) -> None:
 
 
 @pytest.mark.contract("O2.1", "O2.2")
-@pytest.mark.parametrize("name", [*LISTS, "coredumps", "files"])
-async def test_every_list_pages_in_the_envelope(standin: StandIn, name: str) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v0/organizations",
+        "/api/v0/organizations/acme/projects",
+        *(f"~/{name}" for name in (*LISTS, "coredumps", "files")),
+    ],
+)
+async def test_every_list_pages_in_the_envelope(standin: StandIn, path: str) -> None:
     caller = with_token(standin)
-    answer = (await caller("GET", f"~/{name}")).json()
+    answer = (await caller("GET", path)).json()
     assert answer["paging"]["page"] == 1
     assert answer["paging"]["per_page"] == 20
     for query in ({"per_page": 101}, {"per_page": 0}, {"page": 0}, {"page": "x"}, {"page": ""},
                   {"per_page": "1.5"}, {"page": [1, 2]}):  # fmt: skip
-        refused = await caller("GET", f"~/{name}", params=query)
+        refused = await caller("GET", path, params=query)
         assert error_of(refused)["http_code"] == 400, query
-    assert (await caller("GET", f"~/{name}", params={"per_page": 100})).status_code == 200
+    assert (await caller("GET", path, params={"per_page": 100})).status_code == 200
 
 
 @pytest.mark.contract("O2.1", "O2.2", "O3.3")
