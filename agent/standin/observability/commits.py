@@ -1,0 +1,150 @@
+"""The last step of an upload: what the service makes of a file once it is named."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from agent.standin.observability import files
+from agent.standin.observability.coredumps import MAGIC
+from agent.standin.observability.intake import take_coredump
+from agent.standin.observability.push import accepted, store_coredump
+from agent.standin.observability.refusals import ObservabilityRefused, invalid, invalid_fields
+from agent.standin.observability.slugs import RELEASE_VERSION
+from agent.standin.observability.symbols import gnu_build_id
+from agent.standin.schema import check
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from agent.standin.observability.exchange import Exchange, Handler
+    from agent.standin.observability.project import Record
+    from agent.standin.observability.upload_kinds import Kind
+
+
+def committer(kind: Kind) -> Handler:
+    """Return what commits a file of that kind."""
+
+    async def commit(exchange: Exchange) -> Response:
+        record = _claim(exchange, kind)
+        return _COMMITS.get(kind.name, _keep)(exchange, kind, record)
+
+    return commit
+
+
+def _claim(exchange: Exchange, kind: Kind) -> Record:
+    """Return name, MD5 and bytes of the upload that a token names; a token serves once."""
+    cloud, project, told = exchange.cloud, exchange.project, exchange.body["file"]
+    tokens = cloud.table("observability/tokens")
+    secret = tokens.get(told["token"])
+    upload = cloud.table("observability/uploads").get(secret) if secret else None
+    if upload is None or upload["project"] != f"{project.organization}/{project.slug}":
+        raise invalid("the upload token is not known")
+    if project.now > upload["created"] + files.UPLOAD_LIFE_S:
+        raise invalid("the upload token has expired")
+    if upload["kind"] != kind.name:
+        raise invalid(f"the upload was prepared as {upload['kind']}")
+    if upload["blob"] is None:
+        raise invalid("nothing was uploaded for this token")
+    data = files.get_blob(cloud, upload["blob"]) or b""
+    md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    if told.get("md5") and told["md5"].lower() != md5 and not upload["content_encoding"]:
+        raise invalid("the MD5 is not that of the file")
+    tokens.delete(told["token"])
+    cloud.table("observability/uploads").delete(secret)
+    name = told.get("name") or kind.name.lower()
+    return {"name": name, "md5": md5, "size": len(data), "blob": upload["blob"], "data": data}
+
+
+def _keep(exchange: Exchange, kind: Kind, found: Record) -> Response:
+    """Keep a file that the service only stores."""
+    details = {key: value for key, value in exchange.body.items() if key != "file"}
+    if kind.name in {"MAR", "CUSTOM_DATA_RECORDING"}:
+        _seen(exchange, details)
+    _add_file(exchange, kind, found, details)
+    return accepted(exchange)
+
+
+def _commit_symbols(exchange: Exchange, kind: Kind, found: Record) -> Response:
+    project = exchange.project
+    build_id = gnu_build_id(found["data"])
+    others = project.table("files").values()
+    if any(one["kind"] == kind.name and one["md5"] == found["md5"] for one in others):
+        raise ObservabilityRefused(409, "this symbol file was already uploaded")
+    details = {key: value for key, value in exchange.body.items() if key != "file"}
+    _add_file(exchange, kind, found, {**details, "gnu_build_id": build_id})
+    return accepted(exchange)
+
+
+def _commit_coredump(exchange: Exchange, _kind: Kind, found: Record) -> Response:
+    if not found["data"].startswith(MAGIC):
+        raise invalid("it does not begin as a core dump does")
+    return store_coredump(
+        exchange, exchange.project, found["data"], exchange.body.get("device_serial")
+    )
+
+
+def _commit_elf(exchange: Exchange, kind: Kind, found: Record) -> Response:
+    details = {key: value for key, value in exchange.body.items() if key != "file"}
+    device = details["device"]
+    _seen(exchange, details)
+    take_coredump(exchange.project, found["data"], device["device_serial"], identity=device)
+    _add_file(exchange, kind, found, details)
+    return accepted(exchange)
+
+
+def _commit_release(exchange: Exchange, _kind: Kind, found: Record) -> Response:
+    body, project = exchange.body, exchange.project
+    software = body["software_version"]
+    version = software["version"]
+    if isinstance(version, list):
+        version = version[1]
+    if check(version, RELEASE_VERSION):
+        raise invalid_fields({"software_version": {"version": ["Not a Semantic Version."]}})
+    release = project.release(version)
+    artifact = {
+        "id": project.next_id("artifacts"),
+        "type": "firmware",
+        "hardware_version": body["hardware_version"],
+        "software_type": software["software_type"],
+        "build_id": None,
+        "filename": found["name"],
+        "blob": found["blob"],
+        "md5": found["md5"],
+        "size": found["size"],
+        "created": project.now,
+    }
+    same = (artifact["hardware_version"], artifact["software_type"])
+    for other in release["artifacts"]:
+        if (other["hardware_version"], other["software_type"]) == same:
+            raise ObservabilityRefused(409, "this release has such an artifact already")
+    changed = {**release, "artifacts": [*release["artifacts"], artifact], "updated": project.now}
+    changed |= {name: body[name] for name in ("notes", "extra_info") if name in body}
+    changed["revision"] = software.get("revision") or release["revision"]
+    changed["must_pass_through"] = bool(body.get("must_pass_through"))
+    project.table("releases").put(version, changed)
+    return accepted(exchange)
+
+
+_COMMITS = {
+    "COREDUMP": _commit_coredump,
+    "ELF_COREDUMP": _commit_elf,
+    "SYMBOL_FILE": _commit_symbols,
+    "OTA_PAYLOAD": _commit_release,
+}
+
+
+def _add_file(exchange: Exchange, kind: Kind, found: Record, details: Record) -> None:
+    project = exchange.project
+    number = project.next_id("files")
+    record = {key: found[key] for key in ("name", "md5", "size", "blob")}
+    project.table("files").put(
+        str(number),
+        {**record, "id": number, "kind": kind.name, "details": details, "created": project.now},
+    )
+
+
+def _seen(exchange: Exchange, details: Record) -> None:
+    device = details.get("device", details)
+    names = ("device_serial", "hardware_version", "software_type", "software_version")
+    exchange.project.saw(*(device[name] for name in names))

@@ -1,0 +1,96 @@
+"""The kinds of files that are uploaded: how large, committed where, and with which words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agent.standin.observability.files import MAX_FILE
+from agent.standin.observability.push import MAX_COREDUMP
+from agent.standin.observability.slugs import SLUG, VERSION
+from agent.standin.observability.views import shape
+
+if TYPE_CHECKING:
+    from agent.standin.schema import Schema
+
+_MEBIBYTE = 1024 * 1024
+_NAME: Schema = {"type": "string", "maxLength": 512}
+IDENTITY = shape(
+    device_serial=SLUG,
+    hardware_version=VERSION,
+    software_type=VERSION,
+    software_version=VERSION,
+)
+_SOFTWARE: Schema = {
+    "type": "object",
+    "required": ["version", "software_type"],
+    "properties": {
+        "version": {
+            "anyOf": [VERSION, {"type": "array", "items": VERSION, "minItems": 2, "maxItems": 2}]
+        },
+        "software_type": VERSION,
+        "revision": _NAME,
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of file: the most bytes, where it is committed, and what its commit says."""
+
+    name: str
+    limit: int
+    key_path: str | None
+    user_path: str
+    fields: dict[str, Schema] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+    def body(self) -> Schema:
+        """Return the schema of the commit."""
+        token: Schema = {
+            "type": "object",
+            "required": ["token"],
+            "properties": {"token": _NAME, "md5": _NAME, "name": _NAME},
+        }
+        return {
+            "type": "object",
+            "required": ["file", *self.required],
+            "properties": {"file": token, **self.fields},
+        }
+
+
+KINDS = (
+    Kind(name="COREDUMP", limit=MAX_COREDUMP, key_path="coredump", user_path="coredumps",
+         fields={"device_serial": SLUG}),
+    Kind(name="ELF_COREDUMP", limit=MAX_FILE, key_path="elf_coredump",
+         user_path="elf_coredumps", fields={"device": IDENTITY}, required=("device",)),
+    Kind(name="MAR", limit=64 * _MEBIBYTE, key_path="mar", user_path="mar",
+         fields=dict(IDENTITY["properties"]), required=tuple(IDENTITY["required"])),
+    Kind(name="ANDROID_BUG_REPORT", limit=MAX_FILE, key_path="bugreport",
+         user_path="bugreports"),
+    Kind(name="CUSTOM_DATA_RECORDING", limit=16 * _MEBIBYTE, key_path="custom-data-recording",
+         user_path="custom-data-recording",
+         fields={
+             "start_time": {"type": "string", "maxLength": 64},
+             "duration_secs": {"type": "number", "minimum": 0},
+             "mimetypes": {"type": "array", "items": _NAME, "maxItems": 100},
+             "reason": _NAME,
+             "device": IDENTITY,
+         },
+         required=("start_time", "mimetypes", "reason", "device")),
+    Kind(name="SYMBOL_FILE", limit=MAX_FILE, key_path=None, user_path="symbols",
+         fields={"software_version": _SOFTWARE}),
+    Kind(name="SBOM", limit=64 * _MEBIBYTE, key_path=None, user_path="sboms",
+         fields={"software_version": VERSION, "software_type": VERSION},
+         required=("software_version", "software_type")),
+    Kind(name="OTA_PAYLOAD", limit=MAX_FILE, key_path=None, user_path="releases/ota_payload",
+         fields={
+             "software_version": _SOFTWARE,
+             "hardware_version": VERSION,
+             "notes": {"type": "string"},
+             "must_pass_through": {"type": ["boolean", "null"]},
+             "extra_info": {"type": ["object", "null"]},
+         },
+         required=("software_version", "hardware_version")),
+)  # fmt: skip
+BY_NAME = {kind.name: kind for kind in KINDS}
