@@ -258,6 +258,8 @@ class ReadMonitor(Command[Monitor]):
             return Monitor(status)
         if fields_left not in {14, 15}:  # firmware before 1.2 has no Periodic-TAU
             raise fields.fail("the line", f"has {fields_left + 1} fields, not 1, 15 or 16")
+        if not fields.peek(fields_left - 1).quoted:
+            raise fields.fail("the last timer", "is not in quotes")  # the line was cut
         answer = Monitor(
             reg_status=status,
             full_name=fields.optional_quoted("full_name"),
