@@ -41,6 +41,8 @@ class Link:
         self.raw: bytearray | None = None
         """While not None, collects every byte that arrives."""
         self.in_data_mode = False
+        self.weak_probes = False
+        """The modem knows no probe of ours (ESP-AT): an answer to AT, then silence, must do."""
         self._on_item = on_item
         self._on_lost = on_lost
         self.on_idle_restart: Callable[[], None] = lambda: None
@@ -298,6 +300,11 @@ class Link:
 
     async def _probe(self) -> bool:
         """Send one probe; tell whether an answer came after which nothing older can follow."""
+        if self.weak_probes:
+            end = self.terminator.wire
+            if await self._listen("AT", b"AT" + end, resync.PROBE_S, lambda _answer: True) is None:
+                return False
+            return await self._listen("AT", b"", resync.PROBE_S, lambda _answer: True) is None
         probe = self._debts.choose_probe()
         self._debts.owe(probe)
         data = dialects.typed(self.dialect, probe).encode() + self.terminator.wire

@@ -56,6 +56,7 @@ async def establish(
         return await _Opening(link, patience_s).first_answer(dialect, terminator)
 
     answer = await link.occupy(work)
+    link.weak_probes = not answer.ok
     setting = next((fields(line) for line in answer.lines if line.startswith("+CMEE:")), [])
     return int(setting[0]) if setting and setting[0].isdigit() else None
 
@@ -84,22 +85,20 @@ class _Opening:
                 link.dialect = recognised(self._heard)
                 if link.dialect is Dialect.SHELL:
                     answer = None  # what came were the shell's own words
-            return answer if answer is not None and answer.ok else await self._insist(answer)
+            return answer if answer is not None and answer.ok else await self._insist()
         finally:
             link.raw = None
             link.forget()
 
-    async def _insist(self, answer: Answer | None) -> Answer:
+    async def _insist(self) -> Answer:
         """Ask again, each time assuming more of what an earlier client may have left behind."""
         link = self._link
         for attempt in range(_ATTEMPTS):
             for kick in resync.kicks(attempt, link.terminator, link.dialect, data_mode=False):
                 await self._complete(kick, resync.KICK_S)
-            answer = await self._ask() or answer
-            if answer is not None and (answer.ok or attempt):
+            # What is refused with nothing before it in the line is refused by the modem itself.
+            if (answer := await self._ask()) is not None:
                 return answer
-        if answer is not None:
-            return answer
         raise silence(link.transport.name, bytes(self._heard))
 
     async def _ask(self) -> Answer | None:

@@ -359,3 +359,18 @@ def test_closing_a_suspect_link_takes_bounded_time() -> None:
         return loop.time() - started
 
     assert virtual_time.run(session()) < 4
+
+
+def test_a_modem_that_knows_no_probe_is_resynchronised_by_silence() -> None:
+    async def session() -> None:
+        far = LineModem(lambda c: None if c.endswith("?") else f"for {c}" if c != "AT" else "")
+        far.reads = {}
+        modem = Modem(far.transport)
+        await modem.open()
+        assert await ask(modem, "AT+T1") == ""
+        far.delay = lambda command: 1.5 if command == "AT+T2" else 0.0
+        assert await ask(modem, "AT+T2") == "timeout"
+        assert await ask(modem, "AT+T3") == ""
+        await modem.close()
+
+    virtual_time.run(session())

@@ -37,6 +37,7 @@ class LineModem:
         self.body = body
         self.delay = delay
         self.queues = queues
+        self.reads = READS
         self.heard: list[str] = []
         self.data_mode = False
         self._buffer = b""
@@ -72,7 +73,7 @@ class LineModem:
 
     def _take(self, command: str, loop: asyncio.AbstractEventLoop) -> None:
         self.heard.append(command)
-        body = READS.get(command) or self.body(command)
+        body = self.reads.get(command) or self.body(command)
         self._free_at = max(self._free_at, loop.time()) + self.delay(command)
         answer = ["ERROR"] if body is None else [body, "OK"] if body else ["OK"]
         if self._free_at > loop.time():
