@@ -1,0 +1,106 @@
+"""Each kind of credential where it is taken and where it is not, over a real socket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from standin import StandIn
+
+from agent.auth.credential import Credential, Keyring
+from agent.auth.evaluation_token import EvaluationToken
+from agent.auth.organization_token import OrganizationToken
+from agent.auth.service_key import ServiceKeys
+from agent.auth.service_token import ServiceToken
+from agent.call import Host, Scheme
+from agent.cloud.fota_jobs import FetchCurrentJob
+from agent.config.secret import Secret
+from agent.errors import CredentialError, Forbidden, NotFound, Unauthorized, WrongCredential
+from agent.http import HttpClient, Wire
+from agent.location.calls import LocateWifi, Project
+from agent.location.position import Position
+from agent.standin.device_cloud import seed
+from agent.standin.state import PROJECT_WITHOUT_LOCATION
+
+# Two access points of the made-up radio world.
+HEARD = tuple(
+    {"macAddress": mac, "signalStrength": -61} for mac in ("40:01:7a:00:00:e3", "40:01:7a:00:01:67")
+)
+LEGACY = LocateWifi(None, access_points=HEARD)
+
+
+def client_with(standin: StandIn, *credentials: Credential) -> HttpClient:
+    hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
+    return HttpClient(Wire(), hosts, Keyring(credentials))
+
+
+def service_keys(standin: StandIn, service: str = "location", **changed: str) -> ServiceKeys:
+    file = Path(standin.credentials["service_key_file"]).with_name(f"service-key-{service}.pem")
+    team = changed.get("team", standin.team_id)
+    return ServiceKeys({"location": str(file)}, team, now=standin.clock.time)
+
+
+@pytest.mark.contract("D8.3", "D10.4", "D10.6", "D10.7", "O4.6")
+@pytest.mark.parametrize("kind", ["service key", "service token", "evaluation token"])
+async def test_the_legacy_location_path_takes_each_token_of_its_time(
+    standin: StandIn, kind: str
+) -> None:
+    credential: Credential = {
+        "service key": service_keys(standin),
+        "service token": ServiceToken(Secret(standin.credentials["service_token"])),
+        "evaluation token": EvaluationToken(Secret(standin.credentials["evaluation_token"])),
+    }[kind]
+    async with client_with(standin, credential) as client:
+        assert isinstance(await client.send(LEGACY), Position)
+        with pytest.raises(CredentialError):
+            await client.send(LocateWifi(Project("acme", "kits"), access_points=HEARD))
+        standin.cloud.settings.legacy_location = False
+        with pytest.raises(NotFound):
+            await client.send(LEGACY)
+
+
+@pytest.mark.contract("D10.4")
+async def test_a_key_of_another_service_or_team_opens_nothing(standin: StandIn) -> None:
+    for credential in (service_keys(standin, "fota"), service_keys(standin, team="another")):
+        async with client_with(standin, credential) as client:
+            with pytest.raises(Unauthorized) as caught:
+                await client.send(LEGACY)
+            assert "legacy" in caught.value.hint or "token" in caught.value.hint
+
+
+@pytest.mark.contract("D10.4", "D9.2")
+async def test_a_service_key_serves_a_device_that_it_names(standin: StandIn) -> None:
+    file = Path(standin.credentials["service_key_file"]).with_name("service-key-fota.pem")
+    keys = ServiceKeys({"fota": str(file)}, standin.team_id, now=standin.clock.time)
+    call = FetchCurrentJob(seed.GENERIC)
+    if Scheme.SERVICE_JWT not in call.schemes:
+        pytest.skip("the call takes no service-key JWT")
+    async with client_with(standin, keys) as client:
+        assert await client.send(call, scheme=Scheme.SERVICE_JWT) is None
+
+
+@pytest.mark.contract("D10.7", "O4.6", "D8.4")
+async def test_the_organization_token_opens_every_project_of_its_organization(
+    standin: StandIn,
+) -> None:
+    token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
+    async with client_with(standin, token) as client:
+        here = LocateWifi(Project(standin.organization, standin.project), access_points=HEARD)
+        assert isinstance(await client.send(here), Position)
+        off = Project(standin.organization, PROJECT_WITHOUT_LOCATION)
+        with pytest.raises(Forbidden):
+            await client.send(LocateWifi(off, access_points=HEARD))
+        with pytest.raises(Unauthorized):
+            await client.send(LocateWifi(Project("umbrella", "kits"), access_points=HEARD))
+        with pytest.raises(WrongCredential):
+            await client.send(here, scheme=Scheme.SERVICE_TOKEN)
+
+
+@pytest.mark.contract("D10.6")
+async def test_the_end_of_the_trial_names_the_way_on(standin: StandIn) -> None:
+    token = EvaluationToken(Secret(standin.credentials["evaluation_token"]))
+    standin.clock.advance(31 * 86400)
+    async with client_with(standin, token) as client:
+        with pytest.raises(CredentialError) as caught:
+            await client.send(LEGACY)
+    assert "trial" in caught.value.hint

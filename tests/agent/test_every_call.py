@@ -1,0 +1,279 @@
+"""Twelve statuses times each call: retried, renewed, re-read or refused; never without an end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+import stamina
+from odd_answers import odd_wire
+from standin import StandIn
+
+from agent.auth.credential import HOSTS, Keyring
+from agent.call import Call, Host, Scheme
+from agent.cloud import DeviceCloud, NewDevice, PublicKey
+from agent.cloud.account import FetchAccount, FetchServiceToken, MakeServiceKeyAndToken
+from agent.cloud.changes import (
+    DeleteDevice,
+    DiscoverServices,
+    UpdateCharacteristicValue,
+    UpdateDescriptorValue,
+    UpdateDeviceName,
+    UpdateDeviceState,
+    UpdateDeviceTags,
+)
+from agent.cloud.devices import (
+    FetchCharacteristicValue,
+    FetchDevice,
+    ListDevices,
+    TransformDevice,
+    TransformDevices,
+)
+from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
+from agent.cloud.keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
+from agent.cloud.messages import ListMessages, SendMessage
+from agent.cloud.openapi import FetchOpenApi
+from agent.errors import (
+    AgentError,
+    BadAnswer,
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    PreconditionFailed,
+    RateLimited,
+    ServerTrouble,
+    Unauthorized,
+)
+from agent.http import HttpClient, Wire
+from agent.location.calls import GroundFix, LocateCell, LocateWifi, Project
+from agent.observability import KINDS, Scope
+from agent.observability.chunks import PushChunks
+from agent.observability.events import PushEvents
+from agent.observability.identity import FetchMe
+from agent.observability.keys import (
+    CycleProjectKey,
+    CycleUserKey,
+    DeleteUserKey,
+    FetchProjectKey,
+    FetchUserKey,
+)
+from agent.observability.releases import FetchLatestRelease
+from agent.observability.resources import (
+    CreateResource,
+    DeleteResource,
+    DeleteResources,
+    FetchResource,
+    ListResources,
+    PutRelation,
+    UpdateResource,
+)
+from agent.provisioning.registrar import ClaimDevice
+
+PEM = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
+COHORT, DEVICE = KINDS["cohort"], KINDS["device"]
+SCOPE, HERE = Scope("acme", "kits"), Project("acme", "kits")
+CALLS: list[Call[Any]] = [
+    ListDevices(),
+    TransformDevices("id"),
+    FetchDevice("d"),
+    TransformDevice("d", "id"),
+    FetchCharacteristicValue("d", "c"),
+    UpdateDeviceName("d", "n"),
+    UpdateDeviceName("d", "n", "41"),
+    UpdateDeviceTags("d", ("t",)),
+    UpdateDeviceState("d", {"a": 1}),
+    UpdateCharacteristicValue("d", "c", b"\1"),
+    UpdateDescriptorValue("d", "c", "e", b"\1"),
+    DeleteDevice("d"),
+    DiscoverServices("d", "g"),
+    RegisterPublicKeys((PublicKey("d", PEM),)),
+    OnboardDevices((NewDevice("d", PEM),)),
+    FetchBulkOperation("r"),
+    SendMessage("d", {}),
+    ListMessages(),
+    FetchAccount(),
+    FetchServiceToken(),
+    MakeServiceKeyAndToken(),
+    FetchOpenApi(),
+    FetchCurrentJob("d"),
+    UpdateJob("d", "j", "SUCCEEDED"),
+    LocateWifi(HERE, access_points=({}, {})),
+    LocateCell(HERE, cells=({},)),
+    GroundFix(None, cells=({},)),
+    ClaimDevice("token"),
+    ListResources(COHORT, SCOPE),
+    FetchResource(COHORT, SCOPE, "c"),
+    CreateResource(COHORT, SCOPE, {"a": 1}),
+    UpdateResource(COHORT, SCOPE, "c", {"a": 1}),
+    PutRelation(COHORT, SCOPE, "c", DEVICE, "d"),
+    DeleteResource(COHORT, SCOPE, "c"),
+    DeleteResources(COHORT, SCOPE, ["1"]),
+    FetchMe(),
+    FetchProjectKey(SCOPE),
+    CycleProjectKey(SCOPE),
+    FetchUserKey(),
+    CycleUserKey(),
+    DeleteUserKey(),
+    FetchLatestRelease("d", "hw", "sw"),
+    PushChunks("d", [b"\x08\x00\x00"]),
+    PushEvents([b"{}"]),
+]
+STATUSES: Mapping[int, type[AgentError]] = {
+    302: BadAnswer,
+    400: InvalidRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    412: PreconditionFailed,
+    413: PayloadTooLarge,
+    422: InvalidRequest,
+    429: RateLimited,
+    500: ServerTrouble,
+    503: ServerTrouble,
+}
+
+
+class Stamp:
+    """A credential that can be made anew, and counts how often it was."""
+
+    warning = ""
+
+    def __init__(self, scheme: Scheme, *, renewable: bool) -> None:
+        self.scheme = scheme
+        self.made = 0
+        self._renewable = renewable
+
+    async def headers(self, call: Call[Any]) -> Mapping[str, str]:
+        self.made += 1
+        return {"authorization": f"Bearer stamp-{self.made}"}
+
+    def forget(self) -> bool:
+        return self._renewable
+
+    def advice(self, status: int) -> str:
+        return ""
+
+
+@pytest.fixture(autouse=True)
+def no_waiting():
+    stamina.set_testing(True, attempts=10, cap=True)
+    yield
+    stamina.set_testing(False)
+
+
+def client_for(call: Call[Any], answer: Any, *, renewable: bool) -> HttpClient:
+    stamps = [Stamp(scheme, renewable=renewable) for scheme in HOSTS]
+    hosts = {host: f"https://{host.value.replace('_', '-')}.example" for host in Host}
+    return HttpClient(odd_wire(answer), hosts, Keyring(stamps), jitter=lambda: 0.0)
+
+
+def name_of(call: Call[Any]) -> str:
+    versioned = "version-" if getattr(call, "version", None) else ""
+    return versioned + type(call).__name__
+
+
+@pytest.mark.contract("D5.2", "D8.4", "O3.1")
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("call", CALLS, ids=name_of)
+async def test_each_call_ends_for_each_status(call: Call[Any], status: int) -> None:
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        place = {"location": "/elsewhere"} if len(sent) < 20 else {}
+        return httpx.Response(status, headers=place, json={"code": status * 100, "message": "no"})
+
+    client = client_for(call, answer, renewable=True)
+    if status in call.accepts:
+        # An answer to this call; its body may still be none that it can read.
+        with contextlib.suppress(BadAnswer):
+            await client.send(call)
+        assert len(sent) == 1
+        return
+    with pytest.raises(STATUSES[status]) as caught:
+        await client.send(call)
+    assert type(caught.value) is STATUSES[status] or call.follows
+    assert type(call).__name__ in str(caught.value)
+    conditional = "if-match" in sent[0].headers
+    if status == 302:
+        expected = 6 if call.follows else 1
+    elif status == 401:
+        expected = 1 if call.schemes == (Scheme.NONE,) else 2
+        if expected == 2:
+            assert sent[0].headers["authorization"] != sent[1].headers["authorization"]
+    elif status in {429, 503}:
+        expected = 4
+    elif status == 500:
+        expected = 4 if call.repeatable and not conditional else 1
+    else:
+        expected = 1
+    assert len(sent) == expected
+    assert len({request.content for request in sent}) == 1
+
+
+async def test_a_refused_token_is_renewed_once_and_then_works() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        fresh = request.headers["authorization"] == "Bearer stamp-2"
+        return httpx.Response(200 if fresh else 401, json={"id": "d"})
+
+    client = client_for(FetchDevice("d"), answer, renewable=True)
+    assert (await DeviceCloud(client).device("d")).id == "d"
+
+
+async def test_a_credential_that_cannot_be_renewed_is_tried_once() -> None:
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(401)
+
+    with pytest.raises(Unauthorized):
+        await client_for(FetchAccount(), answer, renewable=False).send(FetchAccount())
+    assert len(sent) == 1
+
+
+def test_no_call_of_the_rooms_is_missing_here() -> None:
+    """A new call is added to the table above, or its room tries it by its own."""
+
+    def leaves(kind: type) -> set[type]:
+        below = {leaf for child in kind.__subclasses__() for leaf in leaves(child)}
+        return below or {kind}
+
+    rooms = ("agent.cloud", "agent.observability.resources", "agent.observability.keys")
+    ours = {
+        kind.__name__  # a dataclass with slots is made twice: by name they are one
+        for kind in leaves(Call)
+        if kind.__module__.startswith(rooms) and not kind.__name__.startswith("_")
+    }
+    assert ours - {type(call).__name__ for call in CALLS} - {"Change", "ResourceCall"} == set()
+
+
+@pytest.mark.contract("D1.2", "D1.5")
+async def test_what_our_calls_take_is_what_the_service_declares(standin: StandIn) -> None:
+    declared_as = {
+        Scheme.API_KEY: "Simple Token",
+        Scheme.DEVICE_JWT: "JSON Web Token",
+        Scheme.SERVICE_JWT: "JSON Web Token",
+        Scheme.SERVICE_TOKEN: "JSON Web Token",  # it is one, made by the service
+        Scheme.EVALUATION_TOKEN: "Evaluation Token",
+        Scheme.ORGANIZATION_TOKEN: "Organization Auth Token",
+    }
+    hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
+    async with HttpClient(Wire(), hosts) as client:
+        document = await DeviceCloud(client).openapi()
+    compared = 0
+    for call in CALLS:
+        if call.host is not Host.DEVICE_CLOUD:
+            continue
+        request = call.request()
+        declared = document.schemes(request.method, request.path)
+        ours = {declared_as[scheme] for scheme in call.schemes if scheme is not Scheme.NONE}
+        assert ours == declared, type(call).__name__
+        compared += 1
+    assert compared > 20
