@@ -29,7 +29,7 @@ class Mischief:
     def begin(self, modem: VirtualModem) -> None:
         """Set up what is wrong from the first moment."""
         if "open-quote" in self._faults:
-            modem.type_ahead(b'AT%CMNG=0,1,0,"half')
+            modem.type_ahead(b'AT+COPS=1,2,"half')
         if "stuck-in-data-mode" in self._faults:
             # The Serial Modem says how it ended; another firmware has no data mode to end.
             modem.enter_data_mode(DataMode(None, lambda _: self._kit.notify("#XDATAMODE: 0")))

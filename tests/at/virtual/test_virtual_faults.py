@@ -1,0 +1,115 @@
+"""Every fault that can be switched on does what its description says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from at.virtual.faults import FAULTS, Faults
+from at.virtual.modem import VirtualModem
+from at.virtual.options import OptionError, Options
+
+OF_UPDATES = {"flash-failed", "update-reverted"}
+SERIAL_MODEM = {"dialect": "serial-modem"}
+
+
+class Bench:
+    """A kit with a fault, and somebody who asks it and waits."""
+
+    def __init__(self, *faults: str, instant: bool = True, **options: str) -> None:
+        given = Options(faults=faults, instant=instant, **options)
+        self.modem = VirtualModem(given, now=0.0, unix_time=1_700_000_000.0)
+
+    def ask(self, line: str, wait_s: float = 0.0) -> str:
+        self.modem.receive(line.encode() + b"\r", now=self.modem.kit.now)
+        self.modem.advance(self.modem.kit.now + wait_s)
+        return self.modem.data_to_send().decode("latin-1")
+
+
+def late(fault: str, command: int) -> bool:
+    bench = Bench(f"{fault}=5")
+    answers = [bench.ask("AT") for _ in range(command)]
+    return answers[-1] == "" and "OK" in bench.ask("", wait_s=5.1)
+
+
+def noisy(fault: str) -> bool:
+    bench = Bench(f"{fault}=0.2")
+    return {bench.ask("AT+CGMM") for _ in range(5)} != {Bench().ask("AT+CGMM")}
+
+
+def restarts() -> bool:
+    printed = Bench("reset-mid-command=1", **SERIAL_MODEM).ask("AT+CGMM")
+    return printed == "\r\nnRF9161-LACA\r\nReady\r\n"
+
+
+def notices_first() -> bool:
+    return Bench("notice-mid-answer").ask("AT+CGMM").startswith("+CEREG: 2\r\n")
+
+
+def holds_a_quote() -> bool:
+    bench = Bench("open-quote")
+    return bench.ask("AT") == "" and bench.ask('"') == "ERROR\r\n" and bench.ask("AT") == "OK\r\n"
+
+
+def takes_data() -> bool:
+    bench = Bench("stuck-in-data-mode", **SERIAL_MODEM)
+    return bench.ask("AT") == "" and "#XDATAMODE: 0" in bench.ask("+++")
+
+
+def code(fault: str, line: str, expected: int) -> bool:
+    bench = Bench(fault)
+    bench.ask("AT+CMEE=1")
+    return bench.ask(line) == f"+CME ERROR: {expected}\r\n"
+
+
+def on(fault: str, *lines: str) -> str:
+    bench = Bench(fault)
+    bench.ask("AT+CEREG=5")
+    bench.ask("AT+CFUN=1")
+    return "".join(bench.ask(line) for line in lines)
+
+
+EFFECTS: dict[str, Callable[[], bool]] = {
+    "silent": lambda: [Bench("silent=2").ask("AT")] == ["OK\r\n"] and not late("silent", 9),
+    "slow": lambda: late("slow", 1),
+    "late-answer": lambda: late("late-answer", 3),
+    "lost-bytes": lambda: noisy("lost-bytes"),
+    "garbled-bytes": lambda: noisy("garbled-bytes"),
+    "doubled-bytes": lambda: noisy("doubled-bytes"),
+    "reset-mid-command": restarts,
+    "echo": lambda: Bench("echo").ask("AT+CGMM").startswith("AT+CGMM\r"),
+    "log-noise": lambda: Bench("log-noise").ask("AT+CGMM").count("] <") == 3,
+    "notice-mid-answer": notices_first,
+    "cmng-refused": lambda: (
+        code("cmng-refused", 'AT%CMNG=0,1,0,"x"', 514)
+        and code("cmng-refused=527", "AT%CMNG=3,1,0", 527)
+    ),
+    "memory-full": lambda: code("memory-full", 'AT%CMNG=0,1,0,"x"', 515),
+    "power-warning": lambda: code("power-warning", "AT%KEYGEN=1,2,0", 528),
+    "jwt-failed": lambda: code("jwt-failed", "AT%JWT", 525),
+    "keygen-failed": lambda: code("keygen-failed", "AT%KEYGEN=1,2,0", 523),
+    "no-time": lambda: on("no-time", "AT+CCLK?") == "ERROR\r\n",
+    "no-sim": lambda: "+CEREG: 5,90\r\n" in on("no-sim", "AT+CEREG?", "AT+CPIN?"),
+    "not-registered": lambda: "+CEREG: 5,3,,,,0,15\r\n" in on("not-registered=3", "AT+CEREG?"),
+    "old-firmware": lambda: "1.2.8" in on("old-firmware", "AT+CGMR"),
+    "no-cells": lambda: "%NCELLMEAS: 1\r\n" in on("no-cells", "AT%NCELLMEAS"),
+    "stuck-in-data-mode": takes_data,
+    "open-quote": holds_a_quote,
+    "urc-flood": lambda: Bench("urc-flood=50").ask("AT", wait_s=1.01).count("%CESQ: ") == 50,
+    "no-newline": lambda: Bench("no-newline=7000").ask("AT").startswith("x" * 7000),
+    "crash": lambda: "#CD:BEGIN#" in Bench("crash=1").ask("AT", wait_s=1.5),
+}
+
+
+# What becomes of an update is told in test_virtual_firmware.py.
+@pytest.mark.parametrize("name", [name for name in FAULTS if name not in OF_UPDATES])
+def test_the_fault_does_what_it_says(name: str) -> None:
+    assert FAULTS[name].description
+    assert EFFECTS[name]()
+
+
+@pytest.mark.parametrize("wrong", ["nonsense", "slow=soon", "echo=1", "slow=-1", "slow=nan"])
+def test_a_fault_that_is_none_is_refused(wrong: str) -> None:
+    with pytest.raises(OptionError):
+        Faults([wrong])
