@@ -142,10 +142,7 @@ async def _assembled(
     from agent.connect import connect
     from agent.errors import CredentialMissing, RefusedByRule
     from agent.fota import assemble
-    from agent.fota.download import Downloader, LoopClock
-    from agent.fota.journal import Journal
     from agent.fota.kit import device_id_of, gate_of
-    from agent.fota.runner import Observer, Runner
     from agent.fota.source import DeviceJobs
 
     profile = configuration.profile
@@ -167,23 +164,16 @@ async def _assembled(
             raise RefusedByRule(gate, hint="update the modem's firmware by cable first") from None
     folder = assemble.journal_folder(configuration.state_dir, device_id)
     stack.enter_context(assemble.sole_worker(folder))
-    downloader = Downloader(assemble.network_of(profile))
-    stack.push_async_callback(downloader.close)
-
-    async def known_gate() -> str:
-        return gate
-
-    return Runner(
-        cloud=DeviceJobs(client, device_id, scheme),
-        installer=assemble.installer_of(profile, modem),
-        journal=Journal(folder),
-        downloader=downloader,
-        clock=LoopClock(),
-        sources=assemble.sources_of(profile),
-        trust=assemble.trust_of(profile),
-        gate=known_gate,
-        observer=observer or Observer(),
+    runner = assemble.make_runner(
+        profile,
+        DeviceJobs(client, device_id, scheme),
+        folder,
+        modem=modem,
+        gate=gate,
+        observer=observer,
     )
+    stack.push_async_callback(runner.downloader.close)
+    return runner
 
 
 def _exit_code(result: Result | None) -> int:

@@ -15,6 +15,9 @@ from agent.config.private import make_private_folder
 from agent.errors import AgentError, ConfigError
 from agent.fota.addresses import Sources, is_loopback_url
 from agent.fota.connection import Network
+from agent.fota.download import Downloader, LoopClock
+from agent.fota.journal import Journal
+from agent.fota.runner import Observer, Runner
 from agent.fota.signature import load_public_key
 from agent.fota.verification import Trust, parse_level
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from agent.config import Profile
     from agent.fota.installers.base import Installer
+    from agent.fota.runner import JobSource
     from at.modem import Modem
 
 
@@ -94,6 +98,36 @@ def installer_of(profile: Profile, modem: Modem | None) -> Installer:
     if modem is None:
         raise ConfigError("installing over the AT port needs the kit's port", hint="--port PORT")
     return SerialModemInstaller(modem, modem_fetches=fota.modem_fetches)
+
+
+def make_runner(
+    profile: Profile,
+    jobs: JobSource,
+    folder: Path,
+    *,
+    modem: Modem | None,
+    gate: str,
+    observer: Observer | None = None,
+) -> Runner:
+    """Return the runner of one kit. Hold `sole_worker(folder)`; close `runner.downloader`.
+
+    `gate` is why the modem's firmware is too old, "" where it is not.
+    """
+
+    async def known_gate() -> str:
+        return gate
+
+    return Runner(
+        cloud=jobs,
+        installer=installer_of(profile, modem),
+        journal=Journal(folder),
+        downloader=Downloader(network_of(profile)),
+        clock=LoopClock(),
+        sources=sources_of(profile),
+        trust=trust_of(profile),
+        gate=known_gate,
+        observer=observer or Observer(),
+    )
 
 
 def journal_folder(state_dir: Path, device_id: str) -> Path:

@@ -2,7 +2,9 @@
 
 It gets the image's path where its arguments say {image} (a path each for the two builds of a BOOT
 job), nothing on its input, and none of our secrets in its environment. Exit code 0 is its word
-that the image is on the kit; what then runs is read back from the kit all the same.
+that the image is on the kit; what then runs is read back from the kit all the same. What the kit
+does not tell over AT (a boot loader, another application), the program has to read back: it then
+prints a line "version: X" as what it saw.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agent.fota.installers.base import InstallFailed, Running
@@ -25,8 +28,10 @@ if TYPE_CHECKING:
     from at.modem import Modem
 
 PLACE = "{image}"
+_BY_AT = MODEM_TYPES | {FirmwareType.APP}
 _LINE_CHARACTERS = 200
 _GRACE_S = 5.0
+_VERSION = re.compile(r"version[:=]\s*(\S{1,60})", re.IGNORECASE)
 _KEPT = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "SYSTEMROOT", "USER", "CELLAGENT_PORT"}
 
 
@@ -38,25 +43,26 @@ class CommandInstaller:
     timeout_s: float
     modem: Modem | None
     name: str = "command"
-    types: frozenset[FirmwareType] = MODEM_TYPES | {FirmwareType.APP}
+    types: frozenset[FirmwareType] = frozenset(FirmwareType)
+    _seen: str = field(default="", init=False)
+    """The version that the program read back, "" where it named none."""
 
     def fetches_itself(self, job: Job) -> bool:  # noqa: ARG002 - the seam's
         """No: the program gets a proven image."""
         return False
 
-    async def check(self, job: Job) -> str:
+    async def check(self, job: Job) -> str:  # noqa: ARG002 - the seam's
         """Return why the program cannot be used for it, "" where it can."""
         if not self.command or not any(PLACE in word for word in self.command):
             return f"fota.command names no place for the image ({PLACE})"
         if shutil.which(self.command[0]) is None:
             return f"fota.command: there is no program {self.command[0]}"
-        if await self.running(job.kind) is None:
-            return f"the kit does not tell which {job.kind.value} it runs: no success could be seen"
         return ""
 
     async def running(self, kind: FirmwareType) -> Running | None:
-        """Return what of this type runs, None while the kit does not answer."""
-        return None if self.modem is None else await running_by_at(self.modem, kind)
+        """Return what of this type runs: the kit's own word over AT, else the program's."""
+        told = None if self.modem is None else await running_by_at(self.modem, kind)
+        return told or (Running(self._seen) if self._seen else None)
 
     async def install(self, package: Package, progress: Progress) -> None:
         """Run the program to its end, or to the end of its time."""
@@ -76,10 +82,16 @@ class CommandInstaller:
             )
         except OSError as error:
             raise InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
-        last = ""
+        last = self._seen = ""
+
+        def heard(line: str, done: int, total: int) -> None:
+            if found := _VERSION.fullmatch(line):
+                self._seen = found[1]
+            progress(line, done, total)
+
         try:
             async with asyncio.timeout(self.timeout_s):
-                last = await _follow(process, progress)
+                last = await _follow(process, heard)
                 code = await process.wait()
         except TimeoutError:
             raise InstallFailed(f"{words[0]} did not end within {self.timeout_s:.0f} s") from None
@@ -88,6 +100,15 @@ class CommandInstaller:
         if code != 0:
             said = f": {last}" if last else ""
             raise InstallFailed(f"{words[0]} ended with exit code {code}{said}")
+        if await self.running(package.job.kind) is None and not self._told_by_at(package.job.kind):
+            raise InstallFailed(
+                f"neither the kit nor {words[0]} tells which {package.job.kind.value} runs now: "
+                'the program has to print "version: X" as it reads it back'
+            )
+
+    def _told_by_at(self, kind: FirmwareType) -> bool:
+        """Tell whether the kit may yet say it, once it has restarted."""
+        return self.modem is not None and kind in _BY_AT
 
     async def confirm(self, package: Package) -> None:
         """Nothing to do: that is the program's own business."""

@@ -33,14 +33,16 @@ async def install(
     timeout_s: float = 30,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> None:
-    await CommandInstaller(words, timeout_s, None).install(package(folder), progress)
+    installer = CommandInstaller(words, timeout_s, None)
+    await installer.install(package(folder), progress)
+    assert await installer.running(FirmwareType.APP) == Running("1.0.0")
 
 
 async def test_the_program_gets_the_path_as_one_argument_and_no_shell(tmp_path: Path) -> None:
     seen: list[Any] = []
-    code = "import sys; print(open(sys.argv[1]).read(), len(sys.argv))"
+    code = "import sys; print(open(sys.argv[1]).read(), len(sys.argv)); print('version: 1.0.0')"
     await install(tmp_path, program(code), progress=lambda *at: seen.append(at))
-    assert seen == [("abcd 2", 0, 0)]
+    assert seen == [("abcd 2", 0, 0), ("version: 1.0.0", 0, 0)]
     assert not (tmp_path / "evil").exists()
 
 
@@ -49,7 +51,9 @@ async def test_it_gets_none_of_our_secrets_and_no_input(
 ) -> None:
     monkeypatch.setenv("CELLAGENT_API_KEY", "test-key")
     seen: list[str] = []
-    code = "import os, sys; print(sorted(os.environ), repr(sys.stdin.read()))"
+    code = (
+        "import os, sys; print(sorted(os.environ), repr(sys.stdin.read())); print('version: 1.0.0')"
+    )
     await install(tmp_path, program(code), progress=lambda text, *_: seen.append(text))
     assert "CELLAGENT" not in seen[0]
     assert seen[0].endswith("''")
@@ -91,7 +95,6 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
         ((), "names no place"),
         (("flash",), "names no place"),
         (("/no/such/program", "{image}"), "no program /no/such/program"),
-        ((sys.executable, "{image}"), "does not tell"),
     ],
 )
 async def test_what_cannot_work_is_refused_before_the_download(
@@ -100,12 +103,31 @@ async def test_what_cannot_work_is_refused_before_the_download(
     assert reason in await CommandInstaller(words, 1, None).check(JOB)
 
 
-async def test_with_a_kit_that_tells_its_version_it_is_fit(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_the_kits_own_word_goes_before_the_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def tells(_modem: object, _kind: FirmwareType) -> Running:
-        return Running("1.0.0")
+        return Running("0.9.0")
 
     monkeypatch.setattr(command_module, "running_by_at", tells)
-    installer = CommandInstaller((sys.executable, "{image}"), 1, object())  # type: ignore[arg-type]
+    words = program("print('version: 1.0.0')")
+    installer = CommandInstaller(words, 30, object())  # type: ignore[arg-type]
     assert await installer.check(JOB) == ""
+    await installer.install(package(tmp_path), lambda *_: None)
+    assert await installer.running(FirmwareType.APP) == Running("0.9.0")
+
+
+async def test_what_nobody_reads_back_is_no_success(tmp_path: Path) -> None:
+    with pytest.raises(InstallFailed, match="tells which APP runs now"):
+        await install(tmp_path, program("print('done')"))
+
+
+async def test_two_builds_are_two_arguments(tmp_path: Path) -> None:
+    paths = (tmp_path / "0.bin", tmp_path / "1.bin")
+    for path in paths:
+        path.write_bytes(b"x")
+    job = Job("j", FirmwareType.BOOT, "h", ("a", "b"), 2, "1.0.0")
+    words = (sys.executable, "-c", "import sys; print('version=' + str(len(sys.argv)))", "{image}")
+    installer = CommandInstaller(words, 30, None)
+    await installer.install(Package(job, paths, "", "1.0.0"), lambda *_: None)
+    assert await installer.running(FirmwareType.BOOT) == Running("3")
