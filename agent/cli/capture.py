@@ -100,12 +100,29 @@ def encode(mtu: int) -> None:
 def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
     """Write the core dumps of the console text in FILE to OUT, OUT.1, OUT.2 ...
 
-    A dump that is not whole goes to OUT.incomplete. Exits 1 if none is usable.
+    A dump that is not whole goes to OUT.incomplete. Exits 1 if none is usable. FILE may also be
+    a core dump itself: of Zephyr, of the device SDK, or of Linux.
     """
-    from agent.cli.coredumps import DumpFiles, describe_dump, find_dumps, tell_dump
+    from agent.cli.coredumps import (
+        DumpFiles,
+        describe_dump,
+        find_dumps,
+        other_core,
+        tell_core,
+        tell_dump,
+    )
     from agent.errors import AgentError
 
     files = DumpFiles(out)
+    if (core := other_core(source, elf)) is not None:
+        core["file"] = str(files.copy(source, usable=core["status"] == "complete"))
+        if options().json or not sys.stdout.isatty():
+            emit(core)
+        else:
+            say(tell_core(core))
+        if not files.usable:
+            raise AgentError("the core dump is not whole", hint=files.advice)
+        return
     for captured in find_dumps(pieces(source)):
         path = files.write(captured)
         shown = describe_dump(captured, elf)

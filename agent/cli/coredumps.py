@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent.console.dump_lines import CapturedDump
 from agent.console.zephyr_coredump import (
@@ -72,6 +73,15 @@ class DumpFiles:
             return f"{self.others} cannot be used; what was heard is in {self.out}.incomplete"
         return "the kit prints one with CONFIG_DEBUG_COREDUMP, or on `coredump print`"
 
+    def copy(self, source: BinaryIO, *, usable: bool) -> Path:
+        """Write a file that is a dump itself, however large."""
+        path = self._usable_path() if usable else self._other_path()
+        self.usable, self.others = self.usable + usable, self.others + (not usable)
+        source.seek(0)
+        with _private(path) as file:
+            shutil.copyfileobj(source, file)
+        return path
+
     def write(self, captured: CapturedDump) -> Path | None:
         """Write one dump; return where it is, None when it has no bytes."""
         if captured.dump.usable:
@@ -82,10 +92,7 @@ class DumpFiles:
             self.others += 1
         if not captured.data:
             return None
-        # Memory of a device holds what it was told in confidence: private from the first moment.
-        if path.is_file():
-            path.unlink()  # its mode may be another
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        with _private(path) as file:
             file.write(captured.data)
         return path
 
@@ -94,6 +101,86 @@ class DumpFiles:
 
     def _other_path(self) -> Path:
         return Path(f"{self.out}.incomplete" + (f".{self.others}" if self.others else ""))
+
+
+def _private(path: Path) -> BinaryIO:
+    # Memory of a device holds what it was told in confidence: private from the first moment.
+    if path.is_file():
+        path.unlink()  # its mode may be another
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb")
+
+
+def other_core(source: BinaryIO, elf: Path | None) -> dict[str, Any] | None:
+    """Describe a file that is a core dump of the device SDK or of Linux; None for any other.
+
+    A pipe is not looked into: it is read as a console.
+    """
+    if not source.seekable():
+        return None
+    head = source.read(4)
+    source.seek(0)
+    if head == b"CORE":
+        return _device_core(source.read(), elf)
+    return _linux_core(source) if head == b"\x7fELF" else None
+
+
+def _device_core(data: bytes, elf: Path | None) -> dict[str, Any]:
+    shown: dict[str, Any] = {"status": "damaged", "bytes": len(data), "blocks": []}
+    shown["unknown_tail"] = False
+    try:
+        shown |= device_coredump_summary(data)
+    except ValueError as exc:
+        return {**shown, "detail": str(exc)}
+    shown["status"] = "complete"
+    if elf is not None:
+        from agent.observability.symbols import ElfSymbols
+
+        shown["elf_build_id"] = ElfSymbols(elf).build_id
+        shown["elf_matches"] = shown["elf_build_id"] == shown["build_id"]
+    return shown
+
+
+def _linux_core(source: BinaryIO) -> dict[str, Any]:
+    from agent.observability.core_files import parse_linux_core
+
+    shown: dict[str, Any] = {"status": "damaged", "bytes": source.seek(0, 2), "blocks": []}
+    shown["unknown_tail"] = False
+    source.seek(0)
+    try:
+        core = parse_linux_core(source)
+    except ValueError as exc:
+        return {**shown, "detail": str(exc)}
+    shown["status"] = "incomplete" if core.missing else "complete"
+    if core.missing:
+        shown["detail"] = f"{core.missing} bytes are missing at the end"
+    return {
+        **shown,
+        "target": f"Linux, {core.machine}",
+        "command": core.command,
+        "signal": core.signal,
+        "threads": core.threads,
+        "memory": [_region(address, size) for address, size in core.regions],
+    }
+
+
+def tell_core(shown: dict[str, Any]) -> str:
+    """Return a dump that `other_core` described as lines for a person."""
+    lines = [f"core dump: {shown['status']}, {shown['bytes']} bytes"]
+    for name, value in shown.items():
+        if name in {"status", "bytes", "blocks", "unknown_tail"} or value in (None, [], ""):
+            continue
+        if name == "memory":
+            lines += [
+                f"  memory            {each['start']}..{each['end']}  {each['bytes']} bytes"
+                for each in value
+            ]
+        else:
+            lines.append(f"  {name:17} {value}")
+    return "\n".join(lines)
+
+
+def _region(address: int, size: int) -> dict[str, Any]:
+    return {"start": f"0x{address:08x}", "end": f"0x{address + size:08x}", "bytes": size}
 
 
 def describe_dump(captured: CapturedDump, elf: Path | None = None) -> dict[str, Any]:
@@ -168,14 +255,7 @@ def device_coredump_summary(payload: bytes) -> dict[str, Any]:
         **core.identity,
         "build_id": core.build_id,
         "truncated": core.truncated,
-        "memory": [
-            {
-                "start": f"0x{region.address:08x}",
-                "end": f"0x{region.address + region.size:08x}",
-                "bytes": region.size,
-            }
-            for region in core.memory
-        ],
+        "memory": [_region(region.address, region.size) for region in core.memory],
     }
 
 
@@ -185,11 +265,5 @@ def _registers(captured: CapturedDump) -> dict[str, int]:
 
 def _memory_map(dump: Dump) -> list[dict[str, Any]]:
     return [
-        {
-            "start": f"0x{block.address:08x}",
-            "end": f"0x{block.address + block.size:08x}",
-            "bytes": block.size,
-        }
-        for block in dump.blocks
-        if block.address is not None
+        _region(block.address, block.size) for block in dump.blocks if block.address is not None
     ]

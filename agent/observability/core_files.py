@@ -19,6 +19,7 @@ _PT_LOAD, _PT_NOTE = 1, 4
 _NT_PRSTATUS, _NT_PRPSINFO = 1, 3
 _MACHINES = {3: "x86", 8: "MIPS", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
 _MAX_NOTES = 64 * 1024 * 1024
+_MAX_FILE = 1 << 48  # bytes: beyond it an offset is damage, and no file system can seek there
 _ZEPHYR = b"ZE"
 _ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
@@ -60,6 +61,8 @@ class LinuxCore:
     command: str
     signal: int | None
     threads: int
+    missing: int
+    """Bytes by which the file is shorter than its headers say: 0 when it is whole."""
     regions: tuple[tuple[int, int], ...]
     """Address and size in bytes of each memory region."""
 
@@ -86,6 +89,9 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
         if kind == _PT_NOTE
         for note in _notes(file, offset, length, order)
     ]
+    file.seek(0, 2)
+    end = file.tell()
+    missing = max((offset + length - end for _, offset, length, _, _ in headers), default=0)
     states = [body for kind, body in notes if kind == _NT_PRSTATUS]
     command = next((body for kind, body in notes if kind == _NT_PRPSINFO), b"")
     return LinuxCore(
@@ -94,6 +100,7 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
         command[-96:-80].split(b"\0")[0].decode("utf-8", "backslashreplace"),
         struct.unpack_from(order + "i", states[0])[0] if states and len(states[0]) >= 4 else None,
         len(states),
+        max(missing, 0),
         tuple((address, in_file) for kind, _, in_file, address, _ in headers if kind == _PT_LOAD),
     )
 
@@ -102,6 +109,8 @@ def _program_header(
     file: BinaryIO, at: int, order: str, *, wide: bool
 ) -> tuple[int, int, int, int, int]:
     """Return type, offset, size in the file, address and size in memory."""
+    if at > _MAX_FILE:
+        raise ValueError(f"its program headers are at {at:#x}")
     file.seek(at)
     data = file.read(56 if wide else 32)
     if wide:
@@ -112,6 +121,8 @@ def _program_header(
 
 
 def _notes(file: BinaryIO, offset: int, length: int, order: str) -> list[tuple[int, bytes]]:
+    if offset > _MAX_FILE:
+        raise ValueError(f"its notes are at {offset:#x}")
     file.seek(offset)
     data = file.read(min(length, _MAX_NOTES))
     if len(data) < length:

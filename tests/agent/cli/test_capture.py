@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from elf_files import firmware, linux_core
 from zephyr_dumps import arch, header, memory, printed
 
 from agent.observability.chunk_codec import encode
@@ -114,3 +115,27 @@ def test_a_binary_dump_is_taken_as_one(tmp_path: Path):
     out = tmp_path / "copy.bin"
     code, (line,), _ = capture("coredump", "-", "--out", str(out), stdin=DUMP)
     assert (code, line["status"]) == (0, "complete")
+
+
+def test_the_function_at_fault_is_named_when_the_firmware_is_given(tmp_path: Path):
+    elf = tmp_path / "zephyr.elf"
+    elf.write_bytes(firmware({"main": (0x100, 0x40)}))
+    out = tmp_path / "crash.bin"
+    _, (line,), _ = capture(
+        "coredump", "-", "--out", str(out), "--elf", str(elf), stdin=printed(DUMP)
+    )
+    assert [(frame["register"], frame["function"]) for frame in line["frames"]] == [
+        ("pc", "main"),
+        ("lr", "main"),
+    ]
+
+
+def test_a_linux_core_is_told_and_copied(tmp_path: Path):
+    path, out = tmp_path / "core", tmp_path / "out.bin"
+    path.write_bytes(linux_core())
+    code, (line,), _ = capture("coredump", str(path), "--out", str(out))
+    assert (code, line["status"], line["command"], line["signal"]) == (0, "complete", "modemd", 11)
+    assert out.read_bytes() == linux_core()
+    path.write_bytes(linux_core()[:-1])
+    code, (line,), _ = capture("coredump", str(path), "--out", str(out))
+    assert (code, line["status"]) == (1, "incomplete")

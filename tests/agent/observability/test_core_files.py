@@ -1,0 +1,101 @@
+"""Core dumps recognised by what they are, and names for their addresses."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from elf_files import firmware, linux_core
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agent.errors import AgentError, UsageError
+from agent.observability.core_files import parse_linux_core, recognise
+from agent.observability.device_coredump import parse_device_coredump
+from agent.observability.symbols import ElfSymbols
+from agent.observability.uploads import FileKind
+
+
+def named(data: bytes) -> io.BytesIO:
+    file = io.BytesIO(data)
+    file.name = "file"
+    return file
+
+
+@pytest.mark.contract("O5.2")
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"CORE\x02\0\0\0", FileKind.COREDUMP),
+        (b"ZE\x02\0\x03\0", FileKind.ZEPHYR_COREDUMP),
+        (linux_core(), FileKind.ELF_COREDUMP),
+        (b"PK\x03\x04", FileKind.MAR),
+    ],
+)
+def test_a_core_dump_is_known_by_its_first_bytes(data, kind):
+    assert recognise(named(data)) is kind
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no core dump"),
+        (b"ZEBRA", "no core dump"),
+        (firmware({}), "no core dump"),
+        (b"\x1f\x8b\x08", "compressed"),
+        (b"#CD:BEGIN#", "no core dump"),
+    ],
+)
+def test_what_is_no_core_dump_is_refused_with_the_way_on(data, words):
+    with pytest.raises(UsageError, match=words) as refused:
+        recognise(named(data))
+    assert refused.value.hint
+
+
+def test_a_linux_core_tells_who_died_of_what():
+    core = parse_linux_core(io.BytesIO(linux_core()))
+    assert (core.machine, core.command, core.signal, core.threads) == ("x86-64", "modemd", 11, 2)
+    assert core.regions == ((0x400000, 64),)
+    assert core.missing == 0
+
+
+def test_a_linux_core_that_was_cut_short_says_by_how_much():
+    assert parse_linux_core(io.BytesIO(linux_core()[:-10])).missing == 10
+
+
+@given(st.integers(0, len(linux_core())), st.binary(max_size=8), st.integers(0, 200))
+def test_any_damage_to_a_linux_core_is_an_error_or_a_summary(end, patch, at):
+    data = bytearray(linux_core())
+    data[at : at + len(patch)] = patch
+    with suppress(ValueError):
+        assert parse_linux_core(io.BytesIO(bytes(data[:end]))).threads >= 0
+
+
+@given(st.binary(max_size=100).map(lambda body: b"CORE\x02\0\0\0" + body) | st.binary(max_size=40))
+@example(b"CORE\x02\0\0\0\x1c\0\0\0DUMP" + bytes(12))
+def test_any_bytes_are_a_device_core_dump_or_an_error(data):
+    with suppress(ValueError):
+        assert parse_device_coredump(data).size == len(data)
+
+
+def test_an_address_has_a_function_with_and_without_the_thumb_bit(tmp_path: Path):
+    path = tmp_path / "zephyr.elf"
+    path.write_bytes(firmware({"main": (0x1000, 0x40), "k_panic": (0x2000, 8)}))
+    symbols = ElfSymbols(path)
+    assert symbols.build_id == "01" * 20
+    assert symbols.machine == "EM_ARM"
+    for address in (0x1010, 0x1011):
+        found = symbols.locate(address)
+        assert (found.function, found.offset) == ("main", 0x10)
+    assert symbols.locate(0x2007).function == "k_panic"
+    assert symbols.locate(0x2008).function is None
+
+
+@pytest.mark.parametrize("data", [b"", b"no ELF", firmware({"main": (0, 4)})[:100]])
+def test_a_damaged_elf_file_is_a_named_error(tmp_path: Path, data: bytes):
+    path = tmp_path / "zephyr.elf"
+    path.write_bytes(data)
+    with pytest.raises(AgentError, match=r"zephyr\.elf"):
+        ElfSymbols(path)
