@@ -164,14 +164,14 @@ async def _serve(wish: _Wish) -> int:
 
 def _profile(wish: _Wish, ready: dict[str, Any], folder: Path) -> dict[str, str]:
     """Write the profile that was asked for; return what CMD's environment says of it."""
+    if wish.profile is None and not wish.program:
+        return {}
     from agent.cli.cloud_profile import write_standin_profile
 
     if wish.profile is not None:
         path = write_standin_profile(wish.profile, ready)
         note(f"profile {wish.profile} written to {path}")
         return {"CELLAGENT_PROFILE": wish.profile}
-    if not wish.program:
-        return {}
     # Nobody asked for a profile: CMD gets one that goes away with us.
     path = write_standin_profile("standin", ready, file=folder / "config.toml")
     return {"CELLAGENT_PROFILE": "standin", "CELLAGENT_CONFIG": str(path)}

@@ -1,4 +1,4 @@
-"""Account, status, and the two deprecated account paths (facts 2; clauses D9.4, D10.9)."""
+"""Document, account, status, and two deprecated account paths (facts 2; clauses D9.4, D10.9)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ PLANS_WITH_SERVICE_KEYS = frozenset({"PRO", "ENTERPRISE"})
 
 def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of account and status."""
+
+    async def schema(_request: Request) -> Response:
+        from agent.standin.device_cloud.document import document  # start-up does without it
+
+        return JSON(document(cloud.urls["device_cloud"]))
 
     async def status(_request: Request) -> Response:
         return JSON({"status": "online", "login": True})
@@ -67,6 +72,7 @@ def routes(cloud: Cloud) -> list[Route]:
         )
 
     return [
+        Endpoint("/v1/openapi.json", schema, methods=["GET"], name="Schema"),
         Endpoint("/v1/status", status, methods=["GET"], name="FetchStatus"),
         Endpoint("/v1/account", account, methods=["GET"], name="FetchAccountInfo"),
         Endpoint("/v1/account/service-token", service_token, methods=["GET"]),

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.device_cloud import access, paging
-from agent.standin.device_cloud.credentials_csv import is_device_id, parse_rows
+from agent.standin.device_cloud.credentials_csv import BadKey, is_device_id, parse_rows
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.registry import registry
 from agent.standin.device_cloud.resource import with_meta
@@ -133,8 +133,6 @@ def _status(cloud: Cloud, row: dict[str, Any]) -> str:
 
 def _work_off(cloud: Cloud, row: dict[str, Any]) -> list[str]:
     """Do each row that can be done; return what is wrong with the others."""
-    from agent.standin.device_cloud.keys_of_devices import BadKey
-
     errors = []
     for number, fields in enumerate(parse_rows(row["text"])):
         try:
@@ -145,7 +143,7 @@ def _work_off(cloud: Cloud, row: dict[str, Any]) -> list[str]:
 
 
 def _register_row(cloud: Cloud, team: str, fields: list[str]) -> None:
-    from agent.standin.device_cloud.keys_of_devices import BadKey, register
+    from agent.standin.device_cloud.keys_of_devices import register
 
     if len(fields) != 2 or not is_device_id(fields[0]):
         raise BadKey("a row is a device id and a PEM")
@@ -153,8 +151,6 @@ def _register_row(cloud: Cloud, team: str, fields: list[str]) -> None:
 
 
 def _onboard_row(cloud: Cloud, team: str, fields: list[str]) -> None:
-    from agent.standin.device_cloud.keys_of_devices import BadKey
-
     if len(fields) != 5 or not is_device_id(fields[0]):
         raise BadKey("a row is a device id, sub-type, tags, firmware types and a PEM")
     device_id, sub_type, tags, firmware, pem = fields
@@ -174,7 +170,7 @@ class Newcomer:
 
 def onboard(cloud: Cloud, team: str, newcomer: Newcomer) -> None:
     """Add a device with its certificate or public key. Raises BadKey on what is wrong with it."""
-    from agent.standin.device_cloud.keys_of_devices import BadKey, register
+    from agent.standin.device_cloud.keys_of_devices import register
 
     device_id, firmware = newcomer.device_id, newcomer.firmware
     unknown = [name for name in firmware if name not in _FIRMWARE]

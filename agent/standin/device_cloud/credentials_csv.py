@@ -18,6 +18,10 @@ _TYPES = frozenset({"text/csv", "text/plain", "application/octet-stream"})
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
+class BadKey(Exception):
+    """A PEM is no P-256 public key, or no certificate with one."""
+
+
 async def read_rows(request: Request) -> tuple[str, list[list[str]]]:
     """Return the body and its rows. Refuses another type, a blank line, too many rows."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()

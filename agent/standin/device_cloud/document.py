@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.standin import openapi
 from agent.standin.device_cloud.declared.everything import every_operation
@@ -12,15 +12,6 @@ from agent.standin.device_cloud.declared.shapes import (
     ORGANIZATION_TOKEN,
     SIMPLE_TOKEN,
 )
-from agent.standin.dispatch import Endpoint
-from agent.standin.errors import JSON
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    from agent.standin.state import Cloud
 
 _SCHEMES = {
     SIMPLE_TOKEN: "The API key of a user in a team.",
@@ -33,15 +24,6 @@ _ERROR = {
     "required": ["code", "message"],
     "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
 }
-
-
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the route of the document."""
-
-    async def schema(_request: Request) -> Response:
-        return JSON(document(cloud.urls["device_cloud"]))
-
-    return [Endpoint("/v1/openapi.json", schema, methods=["GET"], name="Schema")]
 
 
 def document(base_url: str) -> dict[str, Any]:

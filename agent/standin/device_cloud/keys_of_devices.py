@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from agent.standin.device_cloud.credentials_csv import BadKey
 from agent.standin.jwt import public_pem
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 JITP_MARK = "jitp"
 """In the organizational unit of the issuer: how this stand-in knows a JITP certificate."""
-
-
-class BadKey(Exception):
-    """A PEM is no P-256 public key, or no certificate with one."""
 
 
 def register(cloud: Cloud, team: str, device_id: str, pem: str) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.device_cloud import access, bulk
-from agent.standin.device_cloud.credentials_csv import is_device_id, read_rows
-from agent.standin.device_cloud.keys_of_devices import BadKey
+from agent.standin.device_cloud.credentials_csv import BadKey, is_device_id, read_rows
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
 from agent.standin.device_cloud.registry import registry
 from agent.standin.device_cloud.resource import accepted, check_if_match, read_json

@@ -14,7 +14,6 @@ from agent.standin.device_cloud import (
     claiming,
     device_changes,
     devices,
-    document,
     downloads,
     executions,
     fota_jobs,
@@ -35,7 +34,6 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
     cloud.settling.append(lambda: bulk.settle(cloud))
     return {
         Host.DEVICE_CLOUD: [
-            *document.routes(cloud),
             *account.routes(cloud),
             *onboarding.routes(cloud),
             *association.routes(cloud),
