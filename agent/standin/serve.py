@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from agent.standin.app import Host, one_app, split_apps, urls_of
+from agent.standin.connections import ACCEPTED_AT_ONCE, Connection
 from agent.standin.faults import wrong_certificate
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def _config(app: ASGIApp, certificate: str | None) -> uvicorn.Config:
         app,
         ssl_certfile=certificate,
         log_config=None,
+        http=Connection,
+        backlog=ACCEPTED_AT_ONCE,
         lifespan="off",
         ws="none",
         access_log=False,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import resource
+import json
+import sys
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from standin import StandIn
 
@@ -96,28 +98,53 @@ async def test_a_token_of_hostile_json_is_refused(standin: StandIn) -> None:
     assert await answers(standin)
 
 
-async def test_slow_and_silent_clients_take_no_others_place(standin: StandIn) -> None:
-    # As many as the limit on descriptors allows, both ends being in this process.
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = min(512, hard if hard > 0 else 512)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    held = []
+FLOOD = """
+import socket, sys
+host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+held = []
+for number in range(count):
     try:
-        for number in range(limit):
-            try:
-                reader, writer = await asyncio.wait_for(connect(standin), 2)
-            except (OSError, TimeoutError):
-                break
-            # One half says nothing at all, the other asks and does not read.
-            if number % 2:
-                writer.write(b"GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5)
-            held.append((reader, writer))
-        for _, writer in held[-12:]:
-            writer.transport.abort()
-        await asyncio.sleep(0.2)
-        assert await asyncio.wait_for(answers(standin), 20)
+        client = socket.create_connection((host, port), 5)
+        # One half says nothing at all, the other asks and does not read.
+        if number % 2:
+            client.sendall(b"GET /v1/openapi.json HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n" * 20)
+        held.append(client)
+    except OSError:
+        pass
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+from agent.cli.main import main
+sys.argv[1:] = ["cloud", "serve"]
+main()
+"""
+
+
+async def test_slow_and_silent_clients_take_no_others_place() -> None:
+    pipe = asyncio.subprocess.PIPE
+    server = await asyncio.create_subprocess_exec(sys.executable, "-c", LIMITED, stdout=pipe)
+    ready = json.loads(await server.stdout.readline())
+    target = urlsplit(ready["urls"]["device_cloud"])
+    where = (target.hostname, str(target.port), "400")
+    flood = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", FLOOD, *where, stdin=pipe, stdout=pipe
+    )
+    try:
+        assert int(await asyncio.wait_for(flood.stdout.readline(), 60)) > 200
+        async with httpx.AsyncClient(base_url=ready["urls"]["device_cloud"], timeout=20) as client:
+            for _ in range(5):
+                answer = await client.get(
+                    "/v1/devices",
+                    headers={
+                        "Authorization": f"Bearer {ready['credentials']['api_key']}",
+                        "Connection": "close",
+                    },
+                )
+                assert answer.status_code == 200
     finally:
-        for _, writer in held:
-            writer.transport.abort()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert await answers(standin)
+        await flood.communicate(b"")
+        server.terminate()
+        assert await server.wait() == 0

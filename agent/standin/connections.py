@@ -1,0 +1,52 @@
+"""Connections: as many as there are descriptors for, and the one longest silent makes room.
+
+Without this, clients that ask and never read would hold every descriptor, and nobody else would
+be answered.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+ACCEPTED_AT_ONCE = 32
+"""Connections that the event loop accepts before any of them is seen here."""
+_RESERVE = 2 * ACCEPTED_AT_ONCE + 32
+"""Descriptors for those, for the state file, the worker's pipes and what Python itself opens."""
+
+
+class Connection(H11Protocol):
+    """A connection that knows when it last heard something."""
+
+    heard_at = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a new connection; where there are too many, the longest silent one is dropped."""
+        super().connection_made(transport)
+        self.heard_at = time.monotonic()
+        others = cast("set[Connection]", self.connections)
+        if len(others) > most_connections():
+            silent = min(others, key=lambda other: other.heard_at)
+            silent.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sent."""
+        self.heard_at = time.monotonic()
+        super().data_received(data)
+
+
+def most_connections() -> int:
+    """Return how many connections leave descriptors for the rest."""
+    try:
+        import resource
+    except ImportError:  # Windows counts no descriptors
+        return 4096
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return 4096
+    return min(4096, max(8, soft - _RESERVE))
