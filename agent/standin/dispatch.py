@@ -22,6 +22,7 @@ from agent.standin.errors import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, MutableMapping, Sequence
 
+    from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
     from agent.standin.state import Cloud
@@ -89,9 +90,11 @@ class Dispatcher:
         except Exception as error:
             if started:
                 raise
+            answer = self._refusal(scope, error).response()
             if isinstance(error, _TooLarge):
-                await drain(receive)
-            await self._refusal(scope, error).response()(scope, receive, send)
+                await _answer_and_linger(answer, receive, send)
+            else:
+                await answer(scope, receive, send)
         finally:
             self._cloud.store.commit()
 
@@ -173,8 +176,17 @@ class _Capped:
         return message
 
 
+async def _answer_and_linger(answer: Response, receive: Receive, send: Send) -> None:
+    """Answer, and close only when the sender had time to see it: a reset would hide the answer."""
+    start = {"type": "http.response.start", "status": answer.status_code}
+    await send({**start, "headers": answer.raw_headers})
+    await send({"type": "http.response.body", "body": bytes(answer.body), "more_body": True})
+    await drain(receive)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 async def drain(receive: Receive) -> None:
-    """Read on for a while: whoever still sends would see a reset, and not the refusal."""
+    """Read what a client still sends, up to a bound."""
     left = _DRAINED_BYTES
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_S):

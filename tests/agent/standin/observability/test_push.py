@@ -415,3 +415,18 @@ async def test_the_processing_log_pages_by_cursor_and_filters(standin: StandIn) 
     assert rest["links"]["next"] is None
     only = (await caller("GET", "~/processing-log", params={"device_serial": "kit-2"})).json()
     assert len(only["data"]) == 1
+
+
+@pytest.mark.parametrize("path", ["/api/v0/events", "/api/v0/chunks/kit-1", "/api/v0/upload"])
+async def test_a_body_of_a_hundred_megabytes_is_refused_at_once(
+    standin: StandIn, path: str
+) -> None:
+    place = urlsplit(standin.urls["ingress"])
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 104857600\r\n"
+    key = standin.credentials["project_key"]
+    writer.write(f"{head}Service-Project-Key: {key}\r\n\r\n".encode())
+    assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 413")
+    writer.close()
+    await writer.wait_closed()
+    assert (await push(standin, [an_event()])).status_code == 202
