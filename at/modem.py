@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from at import encoding
 from at.dialect import LONGEST_COMMAND, Dialect, Terminator
@@ -251,16 +251,22 @@ def rejection(line: str, answer: Answer) -> CommandRejected:
 
 
 @contextlib.asynccontextmanager
-async def open_modem(port: str, **options: Any) -> AsyncIterator[Modem]:
-    """Open the modem behind `port`; close it at the end.
+async def open_modem(
+    port: str,
+    *,
+    baud: int = 115200,
+    dialect: str = "auto",
+    terminator: str = "auto",
+    rtscts: bool | None = None,
+) -> AsyncIterator[Modem]:
+    """Open the modem behind `port`; close it at the end. Raises PortError, NoAnswer.
 
     `port`: "/dev/ttyACM0", "COM3", "serial:NUMBER", "tcp://HOST:PORT", "virtual:[STATEFILE]" or
-    "replay:FILE". Options: `baud` (115200), `dialect` ("auto", "at-host", "serial-modem",
-    "shell"), `terminator` ("auto", "cr", "lf", "crlf", "null"). Raises PortError, NoAnswer.
+    "replay:FILE". `dialect`: "auto", "at-host", "serial-modem" or "shell". `terminator`: "auto",
+    "cr", "lf", "crlf" or "null". `rtscts`: hardware flow control, None for what the kit has.
     """
-    dialect = options.pop("dialect", "auto")
-    terminator = options.pop("terminator", "auto")
-    modem = Modem(transport_of(port, **options), dialect=dialect, terminator=terminator)
+    transport = transport_of(port, baud=baud, rtscts=rtscts)
+    modem = Modem(transport, dialect=dialect, terminator=terminator)
     await modem.open()
     try:
         yield modem

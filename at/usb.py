@@ -78,7 +78,7 @@ def system_ports() -> list[UsbPort]:
                 port.serial_number or "",
                 place,
                 interface,
-                port.description or "",
+                "" if port.description in {None, "n/a"} else str(port.description),
             )
         )
     return sorted(found, key=lambda port: (port.place, port.interface, port.device))

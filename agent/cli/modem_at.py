@@ -28,7 +28,10 @@ _SECRET = re.compile(
     epilog="Example: cellagent modem at --port /dev/ttyACM0 AT+CGMR AT+CEREG?",
 )
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=0.01), default=5.0, help="Seconds."
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.01),
+    help="Seconds for each answer; the command's own by default.",
 )
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
 @click.option("--dialect", type=click.Choice(["auto", "at-host", "serial-modem", "shell"]))
@@ -37,7 +40,7 @@ _SECRET = re.compile(
 )
 @click.argument("commands", nargs=-1, required=True, metavar="CMD...")
 def command(
-    timeout_s: float,
+    timeout_s: float | None,
     baud: int | None,
     dialect: str | None,
     terminator: str,
@@ -59,7 +62,7 @@ def command(
 
 async def _send(
     commands: tuple[str, ...],
-    timeout_s: float,
+    timeout_s: float | None,
     baud: int | None,
     dialect: str | None,
     terminator: str,
@@ -69,7 +72,9 @@ async def _send(
 
     async with kit_modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
         for line in _lines(commands):
-            answer = await modem.execute(line, timeout_s=timeout_s, multiline="\n" in line)
+            answer = await modem.execute(
+                line, timeout_s=timeout_s or usual_timeout_s(line), multiline="\n" in line
+            )
             _print(line, answer)
             if not answer.ok:
                 error = rejection(line, answer)
@@ -77,6 +82,19 @@ async def _send(
                     note(f"  try: {error.hint}")
                 return 1
     return 0
+
+
+def usual_timeout_s(line: str) -> float:
+    """Return the time that this command may take: a network search takes minutes."""
+    from at.modem import DEFAULT_TIMEOUT_S
+    from at.ownership import command_name
+
+    if not command_name(line):
+        return DEFAULT_TIMEOUT_S
+    from at.commands.catalog import command_of  # every family of commands: not for a bare AT
+
+    command = command_of(line)
+    return command.timeout_s if command is not None else DEFAULT_TIMEOUT_S
 
 
 def _lines(commands: Iterable[str]) -> Iterator[str]:
