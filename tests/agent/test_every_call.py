@@ -13,6 +13,7 @@ from odd_answers import odd_wire
 from standin import StandIn
 
 from agent.auth.credential import HOSTS, Keyring
+from agent.auth.organization_token import OrganizationToken
 from agent.call import Call, Host, Scheme
 from agent.cloud import DeviceCloud, NewDevice, PublicKey
 from agent.cloud.account import FetchAccount, FetchServiceToken, MakeServiceKeyAndToken
@@ -36,6 +37,7 @@ from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.cloud.keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi
+from agent.config.secret import Secret
 from agent.errors import (
     AgentError,
     BadAnswer,
@@ -277,3 +279,27 @@ async def test_what_our_calls_take_is_what_the_service_declares(standin: StandIn
         assert ours == declared, type(call).__name__
         compared += 1
     assert compared > 20
+
+
+@pytest.mark.contract("D4.5")
+def test_only_list_and_fetch_take_a_transform() -> None:
+    sending = {
+        type(call).__name__
+        for call in CALLS
+        if "transform" in {name for name, _ in call.request().query}
+    }
+    assert sending == {"TransformDevices", "TransformDevice"}
+    taking = {type(call).__name__ for call in CALLS if hasattr(call, "transform")}
+    assert taking == sending
+
+
+@pytest.mark.contract("O4.4")
+async def test_what_a_schema_alone_declares_decides_nothing(standin: StandIn) -> None:
+    # The observability service's document declares HTTP Basic and nothing else; the organization
+    # token is what it describes beside, and what our calls send first.
+    hosts = {Host.API: standin.urls["api"]}
+    token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
+    call = ListResources(COHORT, Scope(standin.organization, standin.project))
+    assert call.schemes[0] is Scheme.ORGANIZATION_TOKEN
+    async with HttpClient(Wire(), hosts, Keyring([token])) as client:
+        assert (await client.send(call)).paging.total_count >= 1
