@@ -18,6 +18,7 @@ AgentError                  1  it failed
 ├── BadAnswer               1  the answer is not what it must be: its form, its size, a redirect
 └── Unavailable             6  the service cannot be reached, or says "later"
     ├── Unreachable            DNS, connection, TLS, or the link broke
+    │   └── Untrusted             its certificate does not verify: waiting will not mend that
     ├── DeadlineExceeded       no whole answer within the time given
     ├── RateLimited            429
     └── ServerTrouble          5xx
@@ -167,6 +168,12 @@ class Unreachable(Unavailable):
     """DNS, connection or TLS failed, or the link broke while it was used."""
 
     kind = "unreachable"
+
+
+class Untrusted(Unreachable):
+    """The certificate of the service does not verify; nothing was sent."""
+
+    kind = "untrusted"
 
 
 class DeadlineExceeded(Unavailable):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
-from agent.errors import Unavailable
+from agent.errors import Unavailable, Untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ def wait_before_retry(
 
     `jitter` is in 0..1 and only ever lengthens the wait, by up to a quarter.
     """
-    if not isinstance(error, Unavailable):
+    if not isinstance(error, Unavailable) or isinstance(error, Untrusted):
         return None
     if error.status is not None and error.status not in _TRY_AGAIN:
         return None

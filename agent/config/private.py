@@ -18,7 +18,11 @@ LARGEST = 1024 * 1024
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Put `content` in place of `path` as one step: 0600, in folders made 0700."""
+    """Put `content` in place of `path` as one step: 0600, in folders made 0700.
+
+    A link is followed: what is kept elsewhere is replaced there, and the link stays.
+    """
+    path = path.resolve()
     make_private_folder(path.parent)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -28,6 +28,7 @@ from agent.errors import (
     ConfigError,
     DeadlineExceeded,
     Unreachable,
+    Untrusted,
     UsageError,
 )
 
@@ -246,7 +247,7 @@ def _not_connected(host: str, error: httpx.TransportError) -> AgentError:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return Unreachable(
+            return Untrusted(
                 f"{host}: its certificate cannot be trusted ({cause.verify_message})",
                 hint="check this machine's clock; a CA of its own goes into hosts.ca_file",
                 sent=False,

@@ -13,6 +13,7 @@ from agent.errors import (
     ServerTrouble,
     Unauthorized,
     Unreachable,
+    Untrusted,
 )
 from agent.retry import LONGEST_RETRY_AFTER_S, Patience, retry_after, wait_before_retry
 
@@ -99,6 +100,7 @@ def test_waits_double() -> None:
     [
         (Unreachable("x", sent=False), False, True),
         (Unreachable("x", sent=True), False, False),
+        (Untrusted("x", sent=False), True, False),
         (Unreachable("x", sent=True), True, True),
         (DeadlineExceeded("x"), False, False),
         (DeadlineExceeded("x"), True, True),

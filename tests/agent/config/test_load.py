@@ -205,3 +205,14 @@ def test_the_default_profile_can_be_set(file: Path) -> None:
     write_profile("sim", {}, {}, file=file)
     set_default_profile("sim")
     assert load().name == "sim"
+
+
+def test_a_linked_file_is_changed_where_it_is_kept(file: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "dotfiles" / "cellagent.toml"
+    kept.parent.mkdir()
+    kept.write_text("# kept elsewhere\n")
+    file.symlink_to(kept)
+    set_value("kit.baud", "9600", profile="lab")
+    assert file.is_symlink()
+    assert "# kept elsewhere" in kept.read_text()
+    assert load("lab").profile.kit.baud == 9600

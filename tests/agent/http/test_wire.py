@@ -17,7 +17,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from agent.errors import AgentError, BadAnswer, ConfigError, DeadlineExceeded, Unreachable
+from agent.errors import (
+    AgentError,
+    BadAnswer,
+    ConfigError,
+    DeadlineExceeded,
+    Unreachable,
+    Untrusted,
+)
 from agent.http import Deadlines, Wire, tls_context
 from agent.http import wire as wire_module
 
@@ -223,7 +230,7 @@ async def test_tls_is_verified_and_an_own_ca_file_is_possible(tmp_path: Path) ->
     async with serving(ok, context) as url:
         trusting, wary = Wire(ca_file=str(ca_file)), Wire()
         assert await get(trusting, url) == b"ok"
-        with pytest.raises(Unreachable, match="certificate cannot be trusted") as caught:
+        with pytest.raises(Untrusted, match="certificate cannot be trusted") as caught:
             await get(wary, url)
         assert "hosts.ca_file" in caught.value.hint
         assert caught.value.sent is False
