@@ -62,25 +62,24 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
             _tell(told)
             return 0
         delivery, done = await flush(configuration, outbox)
-        totals = await outbox.ado(lambda store: store.totals())
-        parked = await outbox.ado(
-            lambda store: {item.id: item.parked for item in store.listed() if item.parked}
-        )
-    mine = [parked[number] for number in receipt.ids if number in parked]
+        totals, listed = await outbox.ado(lambda store: (store.totals(), store.listed(1 << 40)))
+    mine = [item for item in listed if item.id in set(receipt.ids)]
+    parked = [item.parked for item in mine if item.parked]
     _tell(
         {
             **told,
             "delivered": done.items,
             "waiting": totals.waiting,
-            "parked": len(mine),
+            "parked": len(parked),
         }
     )
-    if mine:
+    if parked:
         raise AgentError(
-            f"the service refuses it: {mine[0]}",
+            f"the service refuses it: {parked[0]}",
             hint="`cellagent outbox list` shows it; `cellagent outbox drop` removes it",
         )
-    trouble(delivery)
+    if mine:
+        trouble(delivery)
     return 0
 
 

@@ -217,14 +217,12 @@ class UploadCoredump(Call[None]):
     accepts: ClassVar[frozenset[int]] = frozenset({409})
 
     content: bytes
-    gzipped: bool = False
     request_id: str = ""
+    """The same at every try; the service ignores what it does not know."""
 
     def request(self) -> Request:
         """Return the bytes as they are."""
         headers = {"content-type": "application/octet-stream"}
-        if self.gzipped:
-            headers["content-encoding"] = "gzip"
         if self.request_id:
             headers["x-request-id"] = self.request_id
         return Request("POST", "/api/v0/upload/coredump", headers=headers, content=self.content)

@@ -22,14 +22,15 @@ class FolderLock:
         try:
             _lock(self._descriptor)
         except OSError as exc:
-            holder = os.pread(self._descriptor, _PID_DIGITS, 1).decode("ascii", "replace").strip()
+            os.lseek(self._descriptor, 1, os.SEEK_SET)
+            holder = os.read(self._descriptor, _PID_DIGITS).decode("ascii", "replace").strip()
             os.close(self._descriptor)
             raise OutboxHeld(
                 f"the outbox in {path.parent} is held by process {holder or 'unknown'}",
                 hint="it is the running agent's: ask it with `cellagent status`, or stop it first",
             ) from exc
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, b"\n%d\n" % os.getpid(), 0)
+        os.write(self._descriptor, b"\n%d\n" % os.getpid())
 
     def release(self) -> None:
         """Let another process have the folder."""
