@@ -12,7 +12,7 @@ from at.transcript import Direction, Step
 
 LONGEST = 16384
 _QUOTE = b'"'
-_PROMPTS = (b"> ", b"@", b"uart:~$ ", b"$ ")
+_PROMPTS = (b"> ", b"@", b"$ ", b"$ \x1b[m")
 _LEFT_OUT = b"{redacted:overlong}"
 
 

@@ -20,7 +20,7 @@ from at.virtual.request import BadRequest, Request, read_request
 from at.virtual.state import Saved
 from at.virtual.table import COMMANDS
 
-PROMPT = b"uart:~$ "
+PROMPT = b"\x1b[1;32muart:~$ \x1b[m"  # in the colours that Zephyr's shell has
 BOOT_S = 2.0
 
 
