@@ -53,8 +53,8 @@ def command() -> None:
     "--fault",
     "faults",
     multiple=True,
-    metavar="NAME[=ARG]",
-    help="Spoil answers from the start; `--fault help` lists the names.",
+    metavar="NAME[=ARG][*TIMES][@ROUTE]",
+    help="Spoil answers from the start, such as `latency=2@/v1/*`; `--fault help` lists them.",
 )
 @click.option(
     "--write-profile",
