@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,8 @@ class TableWriter:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, show_header=self._first, header_style="bold")
+        style = "" if os.environ.get("NO_COLOR") else "bold"
+        table = Table(box=None, pad_edge=False, show_header=self._first, header_style=style)
         for column in self._columns:
             table.add_column(Text(column), overflow="fold")
         for row in self._rows:

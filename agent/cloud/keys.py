@@ -141,7 +141,30 @@ def _pem(text: str, device_id: str) -> str:
         raise UsageError(f"{device_id}: this is a private key: it never leaves its device")
     if not text.startswith("-----BEGIN ") or "-----END " not in text:
         raise UsageError(f"{device_id}: neither a public key nor a certificate in PEM form")
+    _refuse_other_keys(text.encode(), device_id)
     return text
+
+
+def _refuse_other_keys(pem: bytes, device_id: str) -> None:
+    """Raise UsageError for a key that ES256 cannot be verified with (clause D10.2)."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    from cryptography.x509 import load_pem_x509_certificate
+
+    from agent.auth.jwt import RSA_ADVICE
+
+    key: object
+    try:
+        if pem.startswith(b"-----BEGIN CERTIFICATE"):
+            key = load_pem_x509_certificate(pem).public_key()
+        else:
+            key = load_pem_public_key(pem)
+    except (ValueError, UnsupportedAlgorithm):
+        return  # the service says row by row what it cannot read
+    if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1":
+        kind = type(key).__name__.removeprefix("_")
+        raise UsageError(f"{device_id}: {kind} is no P-256 key", hint=RSA_ADVICE)
 
 
 def _request_id(response: Response) -> str:

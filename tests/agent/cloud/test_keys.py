@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from standin import StandIn
 
 from agent.auth.api_key import ApiKey
@@ -115,6 +115,16 @@ async def test_a_row_that_cannot_be_registered_ends_the_request_as_failed(
 async def test_what_is_no_public_key_never_leaves(cloud: DeviceCloud, pem: str, named: str) -> None:
     with pytest.raises(UsageError, match=named):
         await cloud.register_public_keys([PublicKey("a", pem)])
+
+
+@pytest.mark.contract("D10.2")
+async def test_an_rsa_key_is_told_the_way_out(cloud: DeviceCloud) -> None:
+    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    for key in (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP384R1())):
+        pem = key.public_key().public_bytes(encoding, form).decode()
+        with pytest.raises(UsageError, match="is no P-256 key") as caught:
+            await cloud.register_public_keys([PublicKey("a", pem)])
+        assert "provision it again with an ES256" in caught.value.hint
 
 
 @pytest.mark.parametrize("count", [0, 1001])
