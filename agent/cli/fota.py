@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from agent.config import Configuration
     from agent.fota.journal import Result
     from agent.fota.runner import Observer, Plan, Runner
     from at.modem import Modem
@@ -120,6 +119,7 @@ async def _runner(observer: Observer | None = None) -> AsyncIterator[Runner]:
     """Put the runner of the chosen kit together, and take it apart again."""
     from agent.config import load
     from agent.fota.assemble import needs_modem
+    from agent.updates import update_runner
 
     configuration = load(options().profile, port=options().port)
     async with contextlib.AsyncExitStack() as stack:
@@ -128,52 +128,7 @@ async def _runner(observer: Observer | None = None) -> AsyncIterator[Runner]:
             from agent.cli.kit import kit_modem
 
             modem = await stack.enter_async_context(kit_modem())
-        yield await _assembled(stack, configuration, modem, observer)
-
-
-async def _assembled(
-    stack: contextlib.AsyncExitStack,
-    configuration: Configuration,
-    modem: Modem | None,
-    observer: Observer | None,
-) -> Runner:
-    from agent.call import Scheme
-    from agent.cloud.fota_jobs import FetchCurrentJob
-    from agent.connect import connect
-    from agent.errors import CredentialMissing, RefusedByRule
-    from agent.fota import assemble
-    from agent.fota.kit import device_id_of, gate_of
-    from agent.fota.source import DeviceJobs
-
-    profile = configuration.profile
-    device_id = profile.kit.device_id or await device_id_of(modem)
-    gate = "" if modem is None else await gate_of(modem)
-    ask = None
-    if modem is not None:
-        from agent.auth.modem_key import ask_modem
-
-        ask = ask_modem(modem, profile.provisioning.security_tag)
-    client = await stack.enter_async_context(connect(configuration, ask_modem=ask))
-    scheme = None
-    if gate:
-        # Clause D1.4: of such a modem only the refusal is reported, and not in its own name.
-        scheme = Scheme.API_KEY
-        try:
-            client.keyring.choose(FetchCurrentJob(device_id), scheme)
-        except CredentialMissing:
-            raise RefusedByRule(gate, hint="update the modem's firmware by cable first") from None
-    folder = assemble.journal_folder(configuration.state_dir, device_id)
-    stack.enter_context(assemble.sole_worker(folder))
-    runner = assemble.make_runner(
-        profile,
-        DeviceJobs(client, device_id, scheme),
-        folder,
-        modem=modem,
-        gate=gate,
-        observer=observer,
-    )
-    stack.push_async_callback(runner.downloader.close)
-    return runner
+        yield await update_runner(stack, configuration, modem, observer)
 
 
 def _exit_code(result: Result | None) -> int:
