@@ -169,7 +169,7 @@ class HttpClient:
             )
             if wait is None:
                 return False
-            _log.warning("%s: %s; try again in %.1f s", type(call).__name__, error, wait)
+            _log.warning("%s; try again in %.1f s", error, wait)
             return wait
 
         async for step in stamina.retry_context(

@@ -23,7 +23,10 @@ class Companion:
     async def scan(self, deadline_s: float) -> WifiScan:
         """Have the companion scan as a station."""
         try:
-            async with open_modem(self.port, baud=self.baud) as modem:
+            # ESP-AT waits for CR LF and nothing else: there is no need to find that out.
+            async with open_modem(
+                self.port, baud=self.baud, dialect="at-host", terminator="crlf"
+            ) as modem:
                 await modem.send(SetWifiMode(_STATION))
                 heard = await modem.send(ScanAccessPoints(), timeout_s=deadline_s)
         except AtError as error:

@@ -1,0 +1,111 @@
+"""`cellagent demo`: the agent's whole job, once, for a person to watch."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent.cli.frame import AgentCommand, emit, options, run, say
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+_WORDS = {
+    "find": "found the port that answers AT",
+    "gate": "the modem's firmware may make device calls",
+    "provision": "the modem made its own key",
+    "register": "the cloud knows the device by its public key",
+    "jwt": "a token that the modem signed was accepted",
+    "scan": "cells and Wi-Fi were heard",
+    "locate": "the kit was found",
+    "fota": "an update was pulled, proven, installed and read back",
+    "crash": "a crash was caught on the console and delivered",
+    "event": "an event was pushed",
+    "outage": "an outage was survived with nothing lost",
+}
+_NEXT = """
+What next:
+  cellagent ports                 a kit on USB: which of its ports answers AT
+  cellagent modem check           is it alive, may it be used, is it attached
+  cellagent run --port PORT       the agent, for as long as you like
+  cellagent cloud serve --write-profile standin -- bash
+                                  a shell whose commands talk to the stand-in"""
+
+
+@click.command(cls=AgentCommand, name="demo", epilog="Example: cellagent demo --json")
+def command() -> None:
+    """Run the whole round on a virtual kit and a stand-in cloud: no kit, no account, no network.
+
+    Everything is real but the kit and the service: ports, sockets, the outbox on disk.
+    """
+    run(_demo())
+
+
+async def _demo() -> int:
+    from contextlib import AsyncExitStack
+
+    from agent.demo.stage import staged
+    from agent.demo.steps import Show, steps
+
+    began = time.monotonic()
+    ok = True
+    if not options().json:
+        say("A virtual nRF9161 kit and a stand-in for both services, on this machine alone.\n")
+    async with AsyncExitStack() as stack:
+        stage = await stack.enter_async_context(staged())
+        show = Show(stage, _progress, stack)
+        for name, step in steps(show):
+            if not await _shown(name, step):
+                ok = False
+                break
+    seconds = round(time.monotonic() - began, 2)
+    if options().json:
+        emit({"summary": {"ok": ok, "seconds": seconds}})
+    elif ok:
+        say(f"\nAll of it in {seconds:.1f} s.")
+        say(_NEXT)
+    return 0 if ok else 1
+
+
+async def _shown(name: str, step: Callable[[], Awaitable[dict[str, Any]]]) -> bool:
+    """Do one step and show it; what stops it is shown, too."""
+    from agent.errors import AgentError
+    from at.errors import AtError
+
+    began = time.monotonic()
+    try:
+        detail, failure = await step(), None
+    except (AgentError, AtError) as error:
+        detail, failure = {"reason": str(error), "try": error.hint}, error
+    seconds = time.monotonic() - began
+    if options().json:
+        emit({"step": name, "ok": failure is None, "seconds": round(seconds, 3), "detail": detail})
+    elif failure is None:
+        say(f"  ok  {name:9} {_WORDS[name]} ({seconds:.1f} s)")
+        shown = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in detail.items())
+        say(_indented(shown))
+    else:
+        say(f"FAIL  {name:9} {failure}")
+        if failure.hint:
+            say(_indented(f"try: {failure.hint}"))
+    return failure is None
+
+
+def _indented(text: str) -> str:
+    import textwrap
+
+    return textwrap.fill(text, 79, initial_indent=" " * 16, subsequent_indent=" " * 16)
+
+
+def _progress(what: str, done: int, total: int) -> None:
+    if options().json or not sys.stderr.isatty():
+        return
+    share = done / total if total else 0.0
+    bar = "\u2588" * round(share * 30)
+    sys.stderr.write(f"\r      {what:20.20} {bar:30} {share:4.0%} ")
+    if done >= total:
+        sys.stderr.write("\r" + " " * 70 + "\r")
+    sys.stderr.flush()
