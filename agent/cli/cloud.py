@@ -28,7 +28,7 @@ def command() -> None:
     """Stand in for both services, on loopback: no account, no internet."""
 
 
-@command.command()
+@command.command(epilog="Example: cellagent cloud serve --write-profile standin -- pytest tests/")
 @click.option(
     "--listen",
     default="127.0.0.1:0",
@@ -84,16 +84,10 @@ def command() -> None:
 @click.option("--allow-remote", is_flag=True, help="Listen on an address that is no loopback.")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
 def serve(listen: str, program: tuple[str, ...], allow_remote: bool, **settings: Any) -> None:
-    r"""Serve the device cloud and the observability service until told to stop.
+    """Serve the device cloud and the observability service until told to stop.
 
     Prints one line of JSON once it is ready: the URLs, the slugs and made-up credentials. With
     a command after `--`, runs it with CELLAGENT_PROFILE set, and ends with its exit code.
-
-    \b
-    Example:
-      cellagent cloud serve --write-profile standin
-      cellagent cloud serve -- pytest tests/
-      cellagent cloud serve --connect-proxy 8443 --ca-file ca.pem
     """
     if "help" in settings["faults"]:
         _list_faults()
