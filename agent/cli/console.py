@@ -74,6 +74,7 @@ class _Window:
         self._floor = _RANK[level] if level else -1
         self._match = match
         self._json = options().json
+        self._chunks = 0
         self._colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def show(self, item: ConsoleItem) -> None:
@@ -85,21 +86,38 @@ class _Window:
                 return
             if self._match and self._match not in item.line:
                 return
-        described = _describe(item)
         if self._json:
-            emit(described)
+            emit(_describe(item))
             return
         if isinstance(item, LogLine):
             colour = _COLOURS.get(item.level or "", "") if self._colours else ""
             text = printable(item.line)
             sys.stdout.write(f"{colour}{text}{_RESET if colour else ''}\n")
-        elif described["type"] not in {"fault", "reboot"}:  # their lines were shown already
-            mark = "!!" if "reason" in described or described.get("detail") else "**"
-            rest = " ".join(
-                f"{name}={value}" for name, value in described.items() if name != "type"
-            )
-            sys.stdout.write(printable(f"{mark} {described['type']} {rest}") + "\n")
+        else:
+            for line in self._told(item):
+                sys.stdout.write(printable(line) + "\n")
         sys.stdout.flush()
+
+    def _told(self, item: ConsoleItem) -> list[str]:
+        """Return what was lifted out as lines for a person."""
+        from agent.console.chunk_lines import ChunkLine, DamagedChunk
+        from agent.console.dump_lines import CapturedDump, DamagedDumpLine
+        from agent.console.reader import Overlong
+
+        if isinstance(item, ChunkLine):
+            self._chunks += 1
+            return [f"** chunk {self._chunks}: {len(item.chunk)} bytes"]
+        if isinstance(item, CapturedDump):
+            from agent.cli.coredumps import describe_dump, tell_dump
+
+            return [f"** {line}" for line in tell_dump(describe_dump(item)).splitlines()]
+        if isinstance(item, DamagedChunk):
+            return [f"!! a chunk is damaged, and lost: {item.reason}"]
+        if isinstance(item, DamagedDumpLine):
+            return [f"!! a line of a core dump is damaged: {item.reason}"]
+        if isinstance(item, Overlong):
+            return [f"!! a line of {item.size} bytes is not read"]
+        return []  # a fault or a restart: its line was shown
 
 
 def _describe(item: ConsoleItem) -> dict[str, Any]:
