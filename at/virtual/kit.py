@@ -104,6 +104,8 @@ class Session:
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
     registration: int = 0
     reject: tuple[int, int] | None = None
+    serving_eci: int = 0
+    follow_timer: int = 0
     connected: bool = False
     sim_up: bool = False
     clock_offset_s: float | None = None

@@ -14,6 +14,7 @@ MODES = (0, 1, 4, 20, 21, 30, 31, 40, 41, 44)
 HOME, SEARCHING, NO_SIM = 1, 2, 90
 ACTIVE_TIME, PERIODIC_UPDATE = "00100001", "00000110"
 LTE_M, NB_IOT = 7, 9
+_RESELECTION_S = 10.0  # how often the modem looks for a better cell
 
 
 def functional_mode(kit: Kit, request: Request) -> Answer:
@@ -134,6 +135,29 @@ def _registered(kit: Kit) -> None:
     _notify_registration(kit)
     if subscriptions.cesq:
         notify_signal(kit)
+
+    kit.session.serving_eci = kit.heard()[0].cell.eci
+    _follow(kit)
+
+
+def _follow(kit: Kit) -> None:
+    """Change to the cell that is the strongest by now, as long as the kit is registered."""
+    session = kit.session
+
+    def look_again() -> None:
+        heard = kit.heard()
+        if kit.session is not session or not kit.registered or not heard:
+            return
+        if heard[0].cell.eci != session.serving_eci:
+            session.serving_eci = heard[0].cell.eci
+            if session.subscriptions.cereg >= 2:
+                _notify_registration(kit)
+            if session.subscriptions.cesq:
+                notify_signal(kit)
+        session.follow_timer = kit.later(_RESELECTION_S, look_again)
+
+    kit.cancel(session.follow_timer)  # of an earlier registration
+    session.follow_timer = kit.later(_RESELECTION_S, look_again)
 
 
 def notify_signal(kit: Kit) -> None:

@@ -45,6 +45,19 @@ def test_what_is_heard_first_is_what_is_near() -> None:
         assert nearest.rsrp_dbm == max(found.rsrp_dbm for found in kit.kit.heard())
 
 
+def test_a_registered_kit_that_moves_tells_its_new_cell() -> None:
+    kit = modem()
+    ask(kit, "AT+CEREG=2")
+    first = ask(kit, "AT+CFUN=1")[-1]
+    kit.advance(11 * 60.0)
+    notices = kit.data_to_send().decode().split("\r\n")[:-1]
+    assert notices
+    assert all(line.startswith('+CEREG: 1,"09') for line in notices)
+    assert first not in notices[:1]
+    last = ask(kit, "AT+CEREG?")[0]
+    assert last == notices[-1].replace("+CEREG: ", "+CEREG: 2,")
+
+
 @pytest.mark.parametrize("search", [0, 1, 2])
 def test_a_measurement_gives_the_serving_cell_and_neighbours(search: int) -> None:
     kit = modem()
