@@ -118,6 +118,7 @@ class Framer:
             or "$" in text
             or " \r" in text
             or len(whole) > self.limit
+            or b"\r" in data[end:]
             or not "".join(lines).isprintable()
         ):
             return None
