@@ -14,9 +14,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 if TYPE_CHECKING:
     import asyncio
 
-ACCEPTED_AT_ONCE = 32
+ACCEPTED_AT_ONCE = 16
 """Connections that the event loop accepts before any of them is seen here."""
-_RESERVE = 2 * ACCEPTED_AT_ONCE + 32
+_RESERVE = 4 * ACCEPTED_AT_ONCE + 32
 """Descriptors for those, for the state file, the worker's pipes and what Python itself opens."""
 
 
@@ -32,6 +32,8 @@ class Connection(H11Protocol):
         others = cast("set[Connection]", self.connections)
         if len(others) > most_connections():
             silent = min(others, key=lambda other: other.heard_at)
+            # It leaves the set at once: its end is seen a turn of the loop later.
+            others.discard(silent)
             silent.transport.abort()
 
     def data_received(self, data: bytes) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from agent.standin.state import Cloud
 
+_WAITING = 1024
+"""Connections that wait to be accepted."""
 _STOP_S = 2.0
 """How long an answer in progress may take once the stand-in is told to stop."""
 
@@ -68,6 +70,9 @@ async def serving(
                     if task.done():
                         task.result()
                 await asyncio.sleep(0)
+            for listening in sockets.values():
+                # The loop accepts few at once, yet more may wait in the system's queue.
+                listening.listen(_WAITING)
             yield cloud
         finally:
             for server in servers:
@@ -91,7 +96,7 @@ def listen(host: str, port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
-        found.listen(1024)
+        found.listen(_WAITING)
     except OSError:
         found.close()
         raise

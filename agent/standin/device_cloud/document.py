@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from agent.standin import openapi
@@ -26,6 +27,7 @@ _ERROR = {
 }
 
 
+@lru_cache(maxsize=8)
 def document(base_url: str) -> dict[str, Any]:
     """Return the document of this half."""
     return openapi.document(
