@@ -9,34 +9,16 @@ from typing import Any
 import httpx
 import pytest
 import stamina
+from every_call import CALLS
 from odd_answers import odd_wire
 from standin import StandIn
 
 from agent.auth.credential import HOSTS, Keyring
 from agent.auth.organization_token import OrganizationToken
 from agent.call import Call, Host, Scheme
-from agent.cloud import DeviceCloud, NewDevice, PublicKey
-from agent.cloud.account import FetchAccount, FetchServiceToken, MakeServiceKeyAndToken
-from agent.cloud.changes import (
-    DeleteDevice,
-    DiscoverServices,
-    UpdateCharacteristicValue,
-    UpdateDescriptorValue,
-    UpdateDeviceName,
-    UpdateDeviceState,
-    UpdateDeviceTags,
-)
-from agent.cloud.devices import (
-    FetchCharacteristicValue,
-    FetchDevice,
-    ListDevices,
-    TransformDevice,
-    TransformDevices,
-)
-from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
-from agent.cloud.keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
-from agent.cloud.messages import ListMessages, SendMessage
-from agent.cloud.openapi import FetchOpenApi
+from agent.cloud import DeviceCloud
+from agent.cloud.account import FetchAccount
+from agent.cloud.devices import FetchDevice
 from agent.config.secret import Secret
 from agent.errors import (
     AgentError,
@@ -52,79 +34,9 @@ from agent.errors import (
     Unauthorized,
 )
 from agent.http import HttpClient, Wire
-from agent.location.calls import GroundFix, LocateCell, LocateWifi, Project
 from agent.observability import KINDS, Scope
-from agent.observability.chunks import PushChunks
-from agent.observability.events import PushEvents
-from agent.observability.identity import FetchMe
-from agent.observability.keys import (
-    CycleProjectKey,
-    CycleUserKey,
-    DeleteUserKey,
-    FetchProjectKey,
-    FetchUserKey,
-)
-from agent.observability.releases import FetchLatestRelease
-from agent.observability.resources import (
-    CreateResource,
-    DeleteResource,
-    DeleteResources,
-    FetchResource,
-    ListResources,
-    PutRelation,
-    UpdateResource,
-)
-from agent.provisioning.registrar import ClaimDevice
+from agent.observability.resources import ListResources
 
-PEM = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
-COHORT, DEVICE = KINDS["cohort"], KINDS["device"]
-SCOPE, HERE = Scope("acme", "kits"), Project("acme", "kits")
-CALLS: list[Call[Any]] = [
-    ListDevices(),
-    TransformDevices("id"),
-    FetchDevice("d"),
-    TransformDevice("d", "id"),
-    FetchCharacteristicValue("d", "c"),
-    UpdateDeviceName("d", "n"),
-    UpdateDeviceName("d", "n", "41"),
-    UpdateDeviceTags("d", ("t",)),
-    UpdateDeviceState("d", {"a": 1}),
-    UpdateCharacteristicValue("d", "c", b"\1"),
-    UpdateDescriptorValue("d", "c", "e", b"\1"),
-    DeleteDevice("d"),
-    DiscoverServices("d", "g"),
-    RegisterPublicKeys((PublicKey("d", PEM),)),
-    OnboardDevices((NewDevice("d", PEM),)),
-    FetchBulkOperation("r"),
-    SendMessage("d", {}),
-    ListMessages(),
-    FetchAccount(),
-    FetchServiceToken(),
-    MakeServiceKeyAndToken(),
-    FetchOpenApi(),
-    FetchCurrentJob("d"),
-    UpdateJob("d", "j", "SUCCEEDED"),
-    LocateWifi(HERE, access_points=({}, {})),
-    LocateCell(HERE, cells=({},)),
-    GroundFix(None, cells=({},)),
-    ClaimDevice("token"),
-    ListResources(COHORT, SCOPE),
-    FetchResource(COHORT, SCOPE, "c"),
-    CreateResource(COHORT, SCOPE, {"a": 1}),
-    UpdateResource(COHORT, SCOPE, "c", {"a": 1}),
-    PutRelation(COHORT, SCOPE, "c", DEVICE, "d"),
-    DeleteResource(COHORT, SCOPE, "c"),
-    DeleteResources(COHORT, SCOPE, ["1"]),
-    FetchMe(),
-    FetchProjectKey(SCOPE),
-    CycleProjectKey(SCOPE),
-    FetchUserKey(),
-    CycleUserKey(),
-    DeleteUserKey(),
-    FetchLatestRelease("d", "hw", "sw"),
-    PushChunks("d", [b"\x08\x00\x00"]),
-    PushEvents([b"{}"]),
-]
 STATUSES: Mapping[int, type[AgentError]] = {
     302: BadAnswer,
     400: InvalidRequest,
@@ -299,7 +211,7 @@ async def test_what_a_schema_alone_declares_decides_nothing(standin: StandIn) ->
     # token is what it describes beside, and what our calls send first.
     hosts = {Host.API: standin.urls["api"]}
     token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
-    call = ListResources(COHORT, Scope(standin.organization, standin.project))
+    call = ListResources(KINDS["cohort"], Scope(standin.organization, standin.project))
     assert call.schemes[0] is Scheme.ORGANIZATION_TOKEN
     async with HttpClient(Wire(), hosts, Keyring([token])) as client:
         assert (await client.send(call)).paging.total_count >= 1
