@@ -45,12 +45,11 @@ class McubootInstaller:
         return False
 
     async def check(self, job: Job) -> str:  # noqa: ARG002 - the seam's
-        """Return why the slots are not free for an update, "" where they are."""
-        try:
-            images = await self._images()
-        except _Silent as silent:
-            return f"no SMP server answers on {self.port}: {silent}"
-        active = _active(images)
+        """Return why the slots are not free for an update, "" where they are.
+
+        Raises NoAnswer where nothing speaks SMP: a kit that is off is no reason to reject a job.
+        """
+        active = _active(await self._images_or_lost())
         if active is None:
             return f"the SMP server on {self.port} names no running image"
         if active.confirmed is False:
@@ -126,7 +125,10 @@ class McubootInstaller:
         try:
             return await self._images()
         except _Silent as silent:
-            raise NoAnswer(f"{self.port}: {silent}") from None
+            raise NoAnswer(
+                f"no SMP server answers on {self.port}: {silent}",
+                hint="is the kit on, and is fota.mcuboot_port the port of its SMP server?",
+            ) from None
 
     async def _images(self) -> list[Any]:
         from smpclient.generics import error
