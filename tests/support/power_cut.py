@@ -18,8 +18,10 @@ from outboxes import LIMITS
 
 from agent.observability.outbox import Kind, Outbox
 
+FOLDER = "box"
 CALLS = "trace=write,pwrite64,pwritev,fsync,fdatasync,ftruncate,unlink"
 _LINE = re.compile(r"(\d+) +(.*)")
+_UNLINK = re.compile(r'unlink\("([^"]*)"\) = 0')
 _CALL = re.compile(r'(\w+)\((\d+)<([^>]*)>(?:, (?:"([^"]*)")?(.*))?\) = (-?\d+)', re.DOTALL)
 
 WRITER = """
@@ -38,7 +40,7 @@ os._exit(0)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One traced call: "write", "truncate", "sync" or "ack"."""
+    """One traced call: "write", "truncate", "unlink", "sync" or "ack"."""
 
     what: str
     path: str = ""
@@ -59,7 +61,7 @@ def traced(folder: Path, count: int) -> list[Event]:
     """Run a process that puts `count` items into an outbox; return what it did to its files."""
     folder.mkdir(parents=True)
     log = folder / "strace.log"
-    box = folder / "box"
+    box = folder / FOLDER
     command = ["strace", "-f", "-y", "-xx", "-s", "10000000", "-e", CALLS, "-o", str(log)]
     subprocess.run(
         [*command, sys.executable, "-c", WRITER, str(box), str(count)],
@@ -84,6 +86,11 @@ def _events(log: str, folder: str) -> list[Event]:
         if text.startswith("<... "):
             # Taken at its end: a sync that has not ended counts for nothing.
             text = unfinished.pop(pid, "") + text.partition(" resumed>")[2]
+        if unlink := _UNLINK.match(text):
+            path = Path(_bytes(unlink[1]).decode())
+            if str(path.parent) == folder:
+                events.append(Event("unlink", path.name))
+            continue
         call = _CALL.match(text)
         if call is not None and int(call[6]) >= 0:
             events += _event(call, folder)
@@ -136,9 +143,14 @@ def after_cut(events: list[Event], at: int, dice: random.Random) -> dict[str, by
             synced[event.path] = number
     files: dict[str, bytearray] = {}
     for number, event in enumerate(events[:at]):
-        if event.what not in {"write", "truncate"}:
+        if event.what not in {"write", "truncate", "unlink"}:
             continue
-        if number > synced.get(event.path, -1) and dice.random() < 0.5:
+        # That a file is gone is known to its folder.
+        synced_by = FOLDER if event.what == "unlink" else event.path
+        if number > synced.get(synced_by, -1) and dice.random() < 0.5:
+            continue
+        if event.what == "unlink":
+            files.pop(event.path, None)
             continue
         content = files.setdefault(event.path, bytearray())
         if event.what == "truncate":
