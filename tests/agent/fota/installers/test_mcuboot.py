@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from download_server import file_server
 from hand_clock import HandClock
+from paper_kit import PaperCloud, make_runner
 from signed_images import signed_image, signing_key
 
 pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
@@ -149,3 +151,30 @@ async def test_without_the_extra_the_error_names_it(
     with pytest.raises(UsageError) as caught:
         await McubootInstaller("/dev/pts/0").check(package(tmp_path).job)
     assert "cellagent[mcuboot]" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("mood", "status", "words"),
+    [("good", "SUCCEEDED", "2.0.1.7 runs; intact"), ("no-swap", "FAILED", "runs 1.0.0 as before")],
+)
+async def test_a_whole_job_over_smp_ends_in_what_was_seen(
+    tmp_path: Path, mood: str, status: str, words: str
+) -> None:
+    new = package(tmp_path)
+    async with kit(tmp_path, mood=mood) as served, file_server(new.paths[0].read_bytes()) as host:
+        cloud = PaperCloud(tmp_path)
+        cloud.offer(
+            firmwareType="APP",
+            host=host.url,
+            path="a.bin",
+            fileSize=new.job.size_bytes,
+            version="2.0.1.7",
+        )
+        runner = make_runner(tmp_path, clock=QuickClock())
+        runner.installer = McubootInstaller(served.port)
+        result = await runner.pull()
+        await runner.downloader.close()
+        assert result is not None
+        assert (result.status.value, served.confirmed) == (status, True)
+        assert words in result.detail
+        assert cloud.statuses == ["IN_PROGRESS", status]
