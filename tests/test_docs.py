@@ -1,0 +1,89 @@
+"""The documentation is true: it builds, its commands exist, its tutorial runs as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from agent.cli.main import root
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+_COMMAND = re.compile(r"^(?: {4,}|\$ )(cellagent .*)$", re.MULTILINE)
+
+
+def commands(page: Path) -> Iterator[str]:
+    """Yield the command lines of a page, each whole, without what stands behind a #."""
+    text = page.read_text().replace("\\\n", " ")
+    for match in _COMMAND.finditer(text):
+        yield re.split(r"\s#\s|\s{4,}(?![-\"'/])", match.group(1))[0].rstrip(" &")
+
+
+def documented() -> list[tuple[str, str]]:
+    return [
+        (str(page.relative_to(ROOT)), line)
+        for page in PAGES
+        if "generated" not in page.parts and "_build" not in page.parts
+        for line in commands(page)
+    ]
+
+
+@pytest.mark.parametrize(("page", "line"), documented())
+def test_each_command_in_the_documentation_exists_with_its_options(page: str, line: str) -> None:
+    words = shlex.split(line.replace("…", ""))
+    command: click.Command = root
+    context = click.Context(root)
+    words = words[1:]
+    while words and isinstance(command, click.Group):
+        found = command.get_command(context, words[0])
+        assert found is not None, f"{page}: no command {words[0]!r} in {line!r}"
+        command, words = found, words[1:]
+    known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    for word in words:
+        if word == "--":
+            break
+        if word.startswith("--"):
+            assert word.partition("=")[0] in known | {"--help"}, f"{page}: {word} in {line!r}"
+
+
+def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="needs the development environment: ./scripts/test")
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d",
+         tmp_path / "trees", ROOT / "docs", tmp_path / "html"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr[-3000:]
+    assert (tmp_path / "html" / "index.html").is_file()
+
+
+@pytest.mark.timeout(300)
+def test_the_tutorial_works_as_it_is_written(tmp_path: Path) -> None:
+    tutorial = ROOT / "docs" / "tutorial.md"
+    kit, cloud, *rest = commands(tutorial)
+    tool = tmp_path / "bin" / "cellagent"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m agent "$@"\n')
+    tool.chmod(0o755)
+    script = tmp_path / "day.sh"
+    # A line that is meant to fail shows its exit code; every other one must succeed.
+    script.write_text("\n".join(["set -e", "cd " + shlex.quote(str(ROOT)), *rest]) + "\n")
+    inner = cloud.replace("-- bash", f"-- bash {shlex.quote(str(script))}")
+    outer = f"{kit} -- {inner}".replace("/tmp/kit", str(tmp_path / "kit"))
+    script.write_text(script.read_text().replace("/tmp/kit", str(tmp_path / "kit")))
+    ended = subprocess.run(
+        ["bash", "-c", outer],
+        env={**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
+    assert "exit 1" in ended.stdout
+    assert "unchanged" in ended.stdout
