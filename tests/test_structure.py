@@ -105,3 +105,34 @@ def test_package_files_hold_names_and_nothing_else() -> None:
             docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             names = isinstance(node, ast.Import | ast.ImportFrom | ast.Assign)
             assert docstring or names, f"{path}: {ast.dump(node)[:60]}"
+
+
+PUBLIC_NAMES = {
+    "agent.cloud": [
+        "BulkOperation", "Device", "DeviceCloud", "Filter", "NewDevice", "Page", "PublicKey",
+        "Transformed",
+    ],
+    "agent.config": ["Configuration", "Origin", "Profile", "Secret", "Secrets", "load"],
+    "agent.http": ["Deadlines", "HttpClient", "Stream", "Wire", "tls_context"],
+    "agent.observability": ["KINDS", "Kind", "Observability", "Resource", "Scope"],
+    "agent.observability.outbox": [
+        "Kind", "NewItem", "Outbox", "OutboxFull", "OutboxHeld", "Receipt",
+    ],
+    "agent.provisioning.ledger": [
+        "BoardBusy", "BoardRecord", "Ledger", "LedgerBusy", "LedgerError", "StepRecord",
+        "open_ledger",
+    ],
+    "at.transport": ["Receiver", "Transport"],
+}  # fmt: skip
+
+
+def test_the_public_names_are_these() -> None:
+    found = {}
+    for path in modules("at") + modules("agent"):
+        if path.name != "__init__.py":
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                name = ".".join(path.parent.relative_to(ROOT).parts)
+                found[name] = ast.literal_eval(node.value)
+    assert found == PUBLIC_NAMES
