@@ -1,36 +1,25 @@
-"""Where an image may come from: the job's host and path as a URL, and which addresses are taken.
+"""Where an image may come from: the job's host and path, or a redirect, by the profile's list.
 
-A job is another's word about what to fetch from inside our network: so the host must be on the
-profile's list, and an address of the own machine, the local network or a metadata service is
-refused. No I/O: names are resolved by the caller, who then connects to the address checked here.
+A job is another's word about what to fetch from inside our network: so beside the rule for every
+download (`agent.http.addresses`) the host must be on the profile's list. No I/O.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.parse import quote
 
 from agent.config.urls import is_loopback
-from agent.errors import RefusedByRule
+from agent.http.addresses import SourceRefused, base_of, plain_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-_NAME = re.compile(
-    r"(?=.{1,253}\Z)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-)
-_HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
+    from agent.http.addresses import Target
+
 # What RFC 3986 allows in a path, and "*", which bundle ids hold and the service wants untouched.
 _PATH_SAFE = "/*!$&'()+,;=:@-._~%"
-
-
-class SourceRefused(RefusedByRule):
-    """The image would come from where it may not; nothing was fetched from there."""
-
-    kind = "fota-source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,165 +31,25 @@ class Sources:
     stand_in: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A URL that the rule allows, in parts. `host` is a name or an address without brackets."""
-
-    scheme: str
-    host: str
-    port: int
-    path: str
-    """Quoted, starts with "/", with the query where there is one."""
-
-    @property
-    def authority(self) -> str:
-        """The value of the Host header."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        default = 443 if self.scheme == "https" else 80
-        return host if self.port == default else f"{host}:{self.port}"
-
-    @property
-    def url(self) -> str:
-        """The URL as a person would read it."""
-        return f"{self.scheme}://{self.authority}{self.path}"
-
-
-def is_loopback_url(url: str) -> bool:
-    """Tell whether a profile's URL is on this machine: the mark of the stand-in's profile."""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    return is_loopback(host)
-
-
 def job_target(host: str, path: str, sources: Sources) -> Target:
     """Return the URL of a job's host and path. Raises SourceRefused.
 
     The host may carry a scheme and a trailing slash, the path a leading one: seen in the field.
     """
-    base = host if "://" in host else f"https://{host}"
-    if not base.isprintable() or any(mark in base for mark in " \\@?#%"):
-        raise SourceRefused(f"the job's host {host[:80]!r} is not a plain host name")
-    parts = _split(base.rstrip("/"), host)
-    if parts.path:
-        raise SourceRefused(f"the job's host {host[:80]!r} holds a path")
-    return checked_target(f"{parts.scheme}://{parts.netloc}/{_job_path(path)}", sources)
+    base = base_of(host, what="the job's host")
+    return checked_target(f"{base}/{_job_path(path)}", sources)
 
 
 def checked_target(url: str, sources: Sources) -> Target:
     """Return the parts of a URL (a job's, or where a redirect points to). Raises SourceRefused."""
-    if not url.isascii() or not url.isprintable() or any(mark in url for mark in " \\"):
-        raise SourceRefused(f"the URL {url[:80]!r} holds characters that no URL has")
-    parts = _split(url, url)
-    if parts.username is not None or parts.password is not None:
-        raise SourceRefused("a URL with a user name or password in it is not fetched")
-    if parts.fragment:
-        raise SourceRefused("a URL with a fragment is not fetched")
-    name = (parts.hostname or "").lower()
-    host = _host(name)
-    port = _port(parts.netloc, url) or (443 if parts.scheme == "https" else 80)
-    loopback = sources.stand_in and is_loopback(host)
-    if parts.scheme != "https" and not (parts.scheme == "http" and loopback):
+    target = plain_target(url, stand_in=sources.stand_in)
+    loopback = sources.stand_in and is_loopback(target.host)
+    if not loopback and not _listed(target.host, target.port, sources.hosts):
         raise SourceRefused(
-            f"{parts.scheme or 'no scheme'}://{name[:80]} is not fetched: images come by https only"
-        )
-    if not loopback and not _listed(host, port, sources.hosts):
-        raise SourceRefused(
-            f"images may not come from {host}:{port}",
+            f"images may not come from {target.host}:{target.port}",
             hint="if the host is right, add it to fota.hosts of the profile",
         )
-    path = parts.path or "/"
-    if any(_steps_out(unquote(part)) for part in path.split("/")):
-        raise SourceRefused(f"the path {path[:80]!r} steps out of its folder")
-    return Target(
-        scheme=parts.scheme,
-        host=host,
-        port=port,
-        path=path + (f"?{parts.query}" if parts.query else ""),
-    )
-
-
-def check_addresses(target: Target, addresses: Sequence[str], sources: Sources) -> str:
-    """Return the address to connect to: the first, if every one is public. Raises SourceRefused.
-
-    All are looked at: a name that is half public, half private is a trick, not a service.
-    """
-    if not addresses:
-        raise SourceRefused(f"{target.host} has no address")
-    for text in addresses:
-        refusal = address_refusal(text, stand_in=sources.stand_in)
-        if refusal:
-            raise SourceRefused(f"{target.host} leads to {text}, {refusal}: not fetched")
-    return addresses[0]
-
-
-def address_refusal(text: str, *, stand_in: bool) -> str:
-    """Return why no image is fetched from this address, "" where it may be."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return "which is no address"
-    if stand_in:
-        return "" if address.is_loopback else "which is not on this machine, as the stand-in is"
-    for inner in _inner_addresses(address):
-        if inner.is_loopback:
-            return "which is this machine"
-        if inner.is_link_local:
-            return "a link-local address"
-        if inner.is_multicast or inner.is_unspecified or inner.is_reserved:
-            return "an address of no single host"
-        if not inner.is_global or inner in _PROTOCOL_ASSIGNMENTS:
-            return "a private address"
-    return ""
-
-
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# RFC 6890; some versions of Python call parts of it global.
-_PROTOCOL_ASSIGNMENTS = ipaddress.ip_network("192.0.0.0/24")
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-
-
-def _inner_addresses(address: _Address) -> Iterable[_Address]:
-    """Yield the address that packets end at: IPv6 has several ways to wrap an IPv4 one."""
-    if isinstance(address, ipaddress.IPv4Address):
-        yield address
-        return
-    wrapped = address.ipv4_mapped or address.sixtofour
-    if wrapped is None and address in _NAT64:
-        wrapped = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    if wrapped is None and address.teredo is not None:
-        wrapped = address.teredo[1]
-    yield wrapped or address
-
-
-def _split(url: str, shown: str) -> SplitResult:
-    try:
-        return urlsplit(url)
-    except ValueError:
-        raise SourceRefused(f"{shown[:80]!r} is not a URL") from None
-
-
-def _port(netloc: str, shown: str) -> int | None:
-    tail = netloc.rpartition("]")[2]
-    if ":" not in tail:
-        return None
-    digits = tail.partition(":")[2]
-    if not re.fullmatch(r"[0-9]{1,5}", digits) or not 0 < int(digits) < 65536:
-        raise SourceRefused(f"{shown[:80]!r} names no usable port")
-    return int(digits)
-
-
-def _host(name: str) -> str:
-    try:
-        return str(ipaddress.ip_address(name))
-    except ValueError:
-        pass
-    last = name.rpartition(".")[2]
-    # "2130706433", "0x7f.1" and "0177.0.0.1" are addresses to some resolvers and names to others.
-    if not _NAME.fullmatch(name) or last.isdigit() or _HEXADECIMAL.fullmatch(last):
-        raise SourceRefused(f"{name[:80]!r} is not a host name")
-    return name
+    return target
 
 
 def _listed(host: str, port: int, hosts: Iterable[str]) -> bool:
@@ -213,11 +62,3 @@ def _job_path(path: str) -> str:
     if any(mark in path for mark in "\\?#") or not path.isprintable():
         raise SourceRefused(f"the job's path {path[:80]!r} holds characters that no path has")
     return quote(path.removeprefix("/"), safe=_PATH_SAFE)
-
-
-def _steps_out(segment: str) -> bool:
-    # Twice unquoted: a proxy may unquote once more than we do.
-    return any(
-        text in {".", ".."} or "/" in text or "\\" in text or "\0" in text
-        for text in (segment, unquote(segment))
-    )

@@ -13,13 +13,14 @@ from urllib.parse import quote
 
 from agent.config.private import make_private_folder
 from agent.errors import AgentError, ConfigError
-from agent.fota.addresses import Sources, is_loopback_url
+from agent.fota.addresses import Sources
 from agent.fota.connection import Network
 from agent.fota.download import Downloader, LoopClock
 from agent.fota.journal import Journal
 from agent.fota.runner import Observer, Runner
 from agent.fota.signature import load_public_key
 from agent.fota.verification import Trust, parse_level
+from agent.http.addresses import is_loopback_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

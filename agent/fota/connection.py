@@ -6,40 +6,35 @@ no credential; connections of one name are not used for another.
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from agent.errors import Unavailable, UsageError
-from agent.fota.addresses import SourceRefused, check_addresses, checked_target
+from agent.fota.addresses import checked_target
 from agent.fota.ranges import TryAgain
 from agent.http import Deadlines, Wire
+from agent.http.addresses import SourceRefused, checked_address
+from agent.http.resolve import addresses_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from agent.fota.addresses import Sources, Target
+    from agent.fota.addresses import Sources
     from agent.http import Stream
+    from agent.http.addresses import Target
 
 MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_RESOLVE_S = 10.0
 
 
 async def resolve(host: str, port: int) -> list[str]:
     """Return the addresses of a host. Raises TryAgain where the name leads nowhere."""
-    loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(_RESOLVE_S):
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except TimeoutError as error:
-        raise TryAgain(f"the name {host} was not resolved in {_RESOLVE_S:.0f} s") from error
-    except (OSError, UnicodeError) as error:
-        raise TryAgain(f"the name {host} cannot be resolved: {error}") from error
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        return await addresses_of(host, port)
+    except Unavailable as error:
+        raise TryAgain(str(error), hint=error.hint) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +85,7 @@ class Connection:
         if self._network.proxy:
             return ""
         found = await self._network.resolve(target.host, target.port)
-        return check_addresses(target, found, self._network.sources)
+        return checked_address(target, found, stand_in=self._network.sources.stand_in)
 
     def _next(self, target: Target, location: str) -> Target:
         if not location:

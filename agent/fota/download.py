@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from agent.fota.addresses import Target
     from agent.fota.connection import Network
     from agent.fota.ranges import Body
     from agent.http import Stream
+    from agent.http.addresses import Target
 
 MAX_STARTS_OVER = 3
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import RefusedByRule, ServiceRefusal, Unavailable
 from agent.fota import jobs, verification
-from agent.fota.addresses import SourceRefused, job_target
+from agent.fota.addresses import job_target
 from agent.fota.download import TooSlow, Wanted
 from agent.fota.image import hash_of
 from agent.fota.installers.base import InstallFailed, Package, runs
@@ -22,16 +22,18 @@ from agent.fota.journal import MAX_DOWNLOAD_TRIES, MAX_INSTALL_STARTS, OpenJob, 
 from agent.fota.ranges import DownloadError, TryAgain, WrongLength
 from agent.fota.readback import NotSeen, read_back
 from agent.fota.versions import same_version
+from agent.http.addresses import SourceRefused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from agent.fota.addresses import Sources, Target
+    from agent.fota.addresses import Sources
     from agent.fota.download import Clock, Downloader
     from agent.fota.installers.base import Installer
     from agent.fota.jobs import Execution, Job
     from agent.fota.journal import Journal
     from agent.fota.verification import Proof, Trust
+    from agent.http.addresses import Target
 
 
 class JobSource(Protocol):

@@ -5,14 +5,12 @@ from hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fota.addresses import (
+from agent.fota.addresses import Sources, checked_target, job_target
+from agent.http.addresses import (
     SourceRefused,
-    Sources,
     address_refusal,
-    check_addresses,
-    checked_target,
+    checked_address,
     is_loopback_url,
-    job_target,
 )
 
 PUBLIC = Sources(hosts=("firmware.example.com", "bundles.example.com:8443"))
@@ -67,18 +65,18 @@ def test_a_hostile_redirect_is_refused(url: str) -> None:
 def test_an_address_inside_is_refused_whatever_name_led_to_it(address: str) -> None:
     target = checked_target("https://firmware.example.com/a", PUBLIC)
     with pytest.raises(SourceRefused):
-        check_addresses(target, ["93.184.215.14", address], PUBLIC)
+        checked_address(target, ["93.184.215.14", address], stand_in=False)
     with pytest.raises(SourceRefused):
-        check_addresses(target, [address], PUBLIC)
+        checked_address(target, [address], stand_in=False)
 
 
 def test_a_public_address_is_taken() -> None:
     target = checked_target("https://firmware.example.com/a", PUBLIC)
-    assert check_addresses(target, ["93.184.215.14", "2600::1"], PUBLIC) == "93.184.215.14"
+    assert checked_address(target, ["93.184.215.14", "2600::1"], stand_in=False) == "93.184.215.14"
     with pytest.raises(SourceRefused):
-        check_addresses(target, [], PUBLIC)
+        checked_address(target, [], stand_in=False)
     with pytest.raises(SourceRefused):
-        check_addresses(target, ["93.184.215.14"], STAND_IN)
+        checked_address(target, ["93.184.215.14"], stand_in=True)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))

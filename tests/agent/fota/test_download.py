@@ -13,7 +13,7 @@ import pytest
 from download_server import Fault, FileServer, file_server
 from hand_clock import HandClock
 
-from agent.fota.addresses import SourceRefused, Sources, checked_target
+from agent.fota.addresses import Sources, checked_target
 from agent.fota.connection import Network
 from agent.fota.download import Downloader, Fetched, Limits, TooSlow, Wanted
 from agent.fota.image_file import DiskFull
@@ -25,6 +25,7 @@ from agent.fota.ranges import (
     TryAgain,
     WrongLength,
 )
+from agent.http.addresses import SourceRefused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -1,0 +1,198 @@
+"""Where a file may be fetched from: which URLs, which addresses. No I/O.
+
+A job or an answer is another's word about what to fetch from inside our network: an address of the
+own machine, the local network or a metadata service is refused. Names are resolved by the caller,
+who then connects to the address checked here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from agent.config.urls import is_loopback
+from agent.errors import RefusedByRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_NAME = re.compile(
+    r"(?=.{1,253}\Z)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+)
+_HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
+
+
+class SourceRefused(RefusedByRule):
+    """A file would come from where it may not; nothing was fetched from there."""
+
+    kind = "source-refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL that the rule allows, in parts. `host` is a name or an address without brackets."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """Quoted, starts with "/", with the query where there is one."""
+
+    @property
+    def authority(self) -> str:
+        """The value of the Host header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        default = 443 if self.scheme == "https" else 80
+        return host if self.port == default else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL as a person would read it."""
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+
+def is_loopback_url(url: str) -> bool:
+    """Tell whether a profile's URL is on this machine: the mark of the stand-in's profile."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return is_loopback(host)
+
+
+def base_of(host: str, *, what: str) -> str:
+    """Return "https://host" of a host that another names, with or without scheme and slash.
+
+    `what` names the host in what is raised: SourceRefused.
+    """
+    base = host if "://" in host else f"https://{host}"
+    if not base.isprintable() or any(mark in base for mark in " \\@?#%"):
+        raise SourceRefused(f"{what} {host[:80]!r} is not a plain host name")
+    parts = _split(base.rstrip("/"), host)
+    if parts.path:
+        raise SourceRefused(f"{what} {host[:80]!r} holds a path")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def plain_target(url: str, *, stand_in: bool) -> Target:
+    """Return the parts of a URL that files may be fetched from. Raises SourceRefused.
+
+    That is by https; by http from this machine alone, where `stand_in` says that the stand-in is
+    the service.
+    """
+    if not url.isascii() or not url.isprintable() or any(mark in url for mark in " \\"):
+        raise SourceRefused(f"the URL {url[:80]!r} holds characters that no URL has")
+    parts = _split(url, url)
+    if parts.username is not None or parts.password is not None:
+        raise SourceRefused("a URL with a user name or password in it is not fetched")
+    if parts.fragment:
+        raise SourceRefused("a URL with a fragment is not fetched")
+    name = (parts.hostname or "").lower()
+    host = _host(name)
+    port = _port(parts.netloc, url) or (443 if parts.scheme == "https" else 80)
+    if parts.scheme != "https" and not (parts.scheme == "http" and stand_in and is_loopback(host)):
+        raise SourceRefused(
+            f"{parts.scheme or 'no scheme'}://{name[:80]} is not fetched: files come by https only"
+        )
+    path = parts.path or "/"
+    if any(_steps_out(unquote(part)) for part in path.split("/")):
+        raise SourceRefused(f"the path {path[:80]!r} steps out of its folder")
+    return Target(
+        scheme=parts.scheme,
+        host=host,
+        port=port,
+        path=path + (f"?{parts.query}" if parts.query else ""),
+    )
+
+
+def checked_address(target: Target, addresses: Sequence[str], *, stand_in: bool) -> str:
+    """Return the address to connect to: the first, if every one is public. Raises SourceRefused.
+
+    All are looked at: a name that is half public, half private is a trick, not a service.
+    """
+    if not addresses:
+        raise SourceRefused(f"{target.host} has no address")
+    for text in addresses:
+        refusal = address_refusal(text, stand_in=stand_in)
+        if refusal:
+            raise SourceRefused(f"{target.host} leads to {text}, {refusal}: not fetched")
+    return addresses[0]
+
+
+def address_refusal(text: str, *, stand_in: bool) -> str:
+    """Return why no file is fetched from this address, "" where it may be."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return "which is no address"
+    if stand_in:
+        return "" if address.is_loopback else "which is not on this machine, as the stand-in is"
+    for inner in _inner_addresses(address):
+        if inner.is_loopback:
+            return "which is this machine"
+        if inner.is_link_local:
+            return "a link-local address"
+        if inner.is_multicast or inner.is_unspecified or inner.is_reserved:
+            return "an address of no single host"
+        if not inner.is_global or inner in _PROTOCOL_ASSIGNMENTS:
+            return "a private address"
+    return ""
+
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+# RFC 6890; some versions of Python call parts of it global.
+_PROTOCOL_ASSIGNMENTS = ipaddress.ip_network("192.0.0.0/24")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def _inner_addresses(address: _Address) -> Iterable[_Address]:
+    """Yield the address that packets end at: IPv6 has several ways to wrap an IPv4 one."""
+    if isinstance(address, ipaddress.IPv4Address):
+        yield address
+        return
+    wrapped = address.ipv4_mapped or address.sixtofour
+    if wrapped is None and address in _NAT64:
+        wrapped = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    if wrapped is None and address.teredo is not None:
+        wrapped = address.teredo[1]
+    yield wrapped or address
+
+
+def _split(url: str, shown: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        raise SourceRefused(f"{shown[:80]!r} is not a URL") from None
+
+
+def _port(netloc: str, shown: str) -> int | None:
+    tail = netloc.rpartition("]")[2]
+    if ":" not in tail:
+        return None
+    digits = tail.partition(":")[2]
+    if not re.fullmatch(r"[0-9]{1,5}", digits) or not 0 < int(digits) < 65536:
+        raise SourceRefused(f"{shown[:80]!r} names no usable port")
+    return int(digits)
+
+
+def _host(name: str) -> str:
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        pass
+    last = name.rpartition(".")[2]
+    # "2130706433", "0x7f.1" and "0177.0.0.1" are addresses to some resolvers and names to others.
+    if not _NAME.fullmatch(name) or last.isdigit() or _HEXADECIMAL.fullmatch(last):
+        raise SourceRefused(f"{name[:80]!r} is not a host name")
+    return name
+
+
+def _steps_out(segment: str) -> bool:
+    # Twice unquoted: a proxy may unquote once more than we do.
+    return any(
+        text in {".", ".."} or "/" in text or "\\" in text or "\0" in text
+        for text in (segment, unquote(segment))
+    )
