@@ -1,4 +1,4 @@
-"""How the documentation is built: `python -m sphinx -W docs docs/_build`.
+"""How the documentation is built: `python -m sphinx -W docs docs/_build`, `-b man` for a man page.
 
 The reference pages that repeat what the code says are made from the code at each build.
 """
@@ -25,5 +25,8 @@ html_theme = "furo"
 html_title = "cellagent"
 exclude_patterns = ["_build"]
 nitpicky = False
+man_pages = [
+    ("reference/generated/commands", "cellagent", "drive an nRF91 kit from its host", [author], 1)
+]
 
 generated.write_all(ROOT / "docs" / "reference" / "generated")
