@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def command(probe_all: bool) -> None:
     """List the kits and their ports: which one answers AT, and why the others do not.
 
-    Nothing is written to a port whose USB identity is not a kit's, unless --port names it or
-    --probe-all is given. Exits with 3 where no port answers.
+    Nothing is written to a port whose USB identity is not a kit's, unless --port, CELLAGENT_PORT
+    or the profile names it or --probe-all is given. Exits with 3 where no port answers.
     """
     run(_ports(probe_all))
 
@@ -32,12 +32,25 @@ async def _ports(probe_all: bool) -> int:
 
     chosen = options()
     reports = await survey(probe_all=probe_all, named=[chosen.port] if chosen.port else [])
+    named = "" if chosen.port else _configured()
+    if named and not any(report.answers and report.usb.device == named for report in reports):
+        # It may be no USB port at all (a virtual kit), or one that is only probed when named.
+        reports = [report for report in reports if report.usb.device != named]
+        reports += await survey(named=[named])
     if chosen.json:
         for report in reports:
             emit(as_json(report))
     else:
         _show(reports)
     return 0 if any(report.answers for report in reports) else 3
+
+
+def _configured() -> str:
+    """Return the port that environment or profile name, unless it stands for a listed kit."""
+    from agent.config import load
+
+    port = load(options().profile).profile.kit.port
+    return "" if port.startswith("serial:") else port
 
 
 def as_json(report: Report) -> dict[str, object]:

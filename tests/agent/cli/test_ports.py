@@ -1,0 +1,42 @@
+"""`cellagent ports` lists what is plugged in and what is configured, and asks only those."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+AGENT = [sys.executable, "-m", "agent"]
+
+
+@pytest.mark.contract("C8")
+def test_a_kit_that_the_environment_names_is_asked_and_told(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    ended = subprocess.run(
+        [*AGENT, "modem", "virtual", "--pty", kit, "--", *AGENT, "ports", "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    found = [json.loads(line) for line in ended.stdout.splitlines()]
+    [ours] = [one for one in found if one.get("port") == str(kit) and "role" in one]
+    assert set(ours) == {
+        "port", "kit", "role", "answers", "dialect", "terminator", "baud", "firmware", "imei",
+        "reason", "try",
+    }  # fmt: skip
+    assert (ours["role"], ours["answers"], ours["dialect"]) == ("at", True, "at-host")
+    others = [one for one in found if "role" in one and one is not ours]
+    assert not [one for one in others if one["answers"]]
+
+
+def test_a_port_that_is_not_there_is_told_with_exit_code_3(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [*AGENT, "ports", "--json", "--port", tmp_path / "nothing"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 3
+    [told] = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert told["answers"] is False
+    assert told["reason"]
