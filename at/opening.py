@@ -96,8 +96,11 @@ class _Opening:
         for attempt in range(_ATTEMPTS):
             for kick in resync.kicks(attempt, link.terminator, link.dialect, data_mode=False):
                 await self._complete(kick, resync.KICK_S)
-            # What is refused with nothing before it in the line is refused by the modem itself.
-            if (answer := await self._ask()) is not None:
+            answer = await self._ask()
+            if answer is not None and not answer.ok:
+                # The refusal of a kick, come late? Then the question's own answer follows.
+                answer = await self._complete(b"", 3 * resync.KICK_S) or answer
+            if answer is not None:
                 return answer
         raise silence(link.transport.name, bytes(self._heard))
 

@@ -1,7 +1,9 @@
 """How a suspect link is made trustworthy again. Pure: it says what to send and judges answers.
 
 After a time-out, a cancel or a restart nobody knows whether an answer is still on its way, whether
-the modem holds half a command, an open quote, or takes everything for data. So a probe is sent
+the modem holds half a command, an open quote, or takes everything for data. What it holds is first
+ended as a syntax error: half a command that was only completed could be carried out, half a
+credential stored, another slot deleted (AT%CMNG=3,1 of AT%CMNG=3,16842753). Then a probe is sent
 whose answer can be no other command's: a read command whose name is not among those still owed an
 answer. The modem answers in order: once the probe's answer is here, nothing older can follow.
 """
@@ -24,6 +26,12 @@ PROBE_S = 1.0
 KICK_S = 0.1
 """How long the answer to a broken-off command may take, before the probe follows."""
 ATTEMPTS = 10
+POISON = b"~~~~"
+"""What no command takes, in whatever place: not as a name, a number, nor behind a closed quote.
+
+Four of them, so that a lost byte or two leave enough. It holds no A and no T: Serial Modem drops
+it where no command has begun; a shell finds no command of that name, or an open quote before it.
+"""
 
 
 class Debts:
@@ -68,11 +76,11 @@ def kicks(
 ) -> list[bytes]:
     """Return what to write, KICK_S apart, before the probe of an attempt (from 0).
 
-    The first attempt ends half a command. Each later one also closes an open quote; as a quote
-    sent to an idle modem opens one, it does so in turns. The third ends data mode, and so does
-    each where `data_mode` is known.
+    The first attempt spoils and ends half a command. Each later one first closes an open quote;
+    as a quote sent to an idle modem opens one, it does so in turns. The third ends data mode, and
+    so does each where `data_mode` is known. An idle AT host has its modem refuse them (ERROR).
     """
-    end = terminator.wire
+    end = POISON + terminator.wire
     if dialect is Dialect.SHELL:
         return [end]
     ends_data = [b"+++"] if data_mode or attempt == 2 else []

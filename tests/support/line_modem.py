@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 from at.transport.memory import MemoryTransport
@@ -10,6 +11,7 @@ from at.transport.memory import MemoryTransport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_COMMAND = re.compile(r'AT([+%#][A-Z0-9]+(=\??|\?|$)([^~"]|"[^"]*"(?=,|$))*)?', re.DOTALL)
 READS = {
     "AT+CMEE?": "+CMEE: 0",
     "AT+CFUN?": "+CFUN: 1",
@@ -22,8 +24,8 @@ class LineModem:
     """Takes command lines at its end of a MemoryTransport.
 
     `body(command)` gives the body of an answer (None: ERROR); `delay(command)` how long the answer
-    takes. `queues`: input while it works waits (Serial Modem), else it is lost (AT host). CR inside
-    quotes is data, as the firmwares have it.
+    takes; what is no command is refused. `queues`: input while it works waits (Serial Modem), else
+    it is lost (AT host). CR inside quotes is data, as the firmwares have it.
     """
 
     def __init__(
@@ -73,7 +75,8 @@ class LineModem:
 
     def _take(self, command: str, loop: asyncio.AbstractEventLoop) -> None:
         self.heard.append(command)
-        body = self.reads.get(command) or self.body(command)
+        known = _COMMAND.fullmatch(command)
+        body = self.reads.get(command) or (self.body(command) if known else None)
         self._free_at = max(self._free_at, loop.time()) + self.delay(command)
         answer = ["ERROR"] if body is None else [body, "OK"] if body else ["OK"]
         if self._free_at > loop.time():
