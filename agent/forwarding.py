@@ -18,7 +18,9 @@ from agent.observability.uploads import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
+    from agent.config import Configuration
     from agent.console.reader import ConsoleItem
     from agent.observability.device_identity import DeviceIdentity
     from agent.observability.outbox import Outbox, Receipt
@@ -86,6 +88,11 @@ def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) ->
     # The dump is the same by its content; its trace is, by the dump's.
     key = f"trace-of-{_digest(body)}-{device.device_serial}"
     return [file, NewItem(Kind.EVENT, device.device_serial, event, now.timestamp(), key)]
+
+
+def outbox_folder(configuration: Configuration) -> Path:
+    """Return where the profile's outbox is; each profile has its own project, and its own."""
+    return configuration.state_dir / "outbox" / configuration.name
 
 
 def trace_reason(reason: int) -> int:

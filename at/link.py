@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from at import dialect as dialects
 from at import resync
@@ -17,7 +17,9 @@ from at.ownership import Owner, command_name, looks_like_notice
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from at.transport.base import Transport
+    from at.transport.base import Receiver, Transport
+
+T = TypeVar("T")
 
 _CTRL_Z = b"\x1a"
 _RESTARTS_IN_A_ROW = 5
@@ -43,6 +45,7 @@ class Link:
         self.in_data_mode = False
         self.weak_probes = False
         """The modem knows no probe of ours (ESP-AT): an answer to AT, then silence, must do."""
+        self._borrower: Receiver | None = None
         self._on_item = on_item
         self._on_lost = on_lost
         self.on_idle_restart: Callable[[], None] = lambda: None
@@ -77,6 +80,8 @@ class Link:
         try:
             if self.raw is not None:
                 self.raw += data
+            if self._borrower is not None:
+                self._borrower.data_received(data)
             for item in self._machine.feed(data):
                 self._take(item)
         except Exception as error:  # noqa: BLE001 - every waiter must learn it, whatever it was
@@ -112,7 +117,25 @@ class Link:
         finally:
             self._pass_on()
 
-    async def occupy(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def lend(self, borrower: Receiver, work: Callable[[], Awaitable[None]]) -> None:
+        """Run `work`, which may `write`, as one turn; `borrower` gets the bytes that arrive.
+
+        They are sorted all the same, so that nothing printed meanwhile is lost. Afterwards nobody
+        knows what was left behind: the link is resynchronised.
+        """
+
+        async def lent() -> None:
+            await self.settle()
+            self._borrower = borrower
+            try:
+                await work()
+            finally:
+                self._borrower = None
+                self.distrust()
+
+        await self.occupy(lent)
+
+    async def occupy(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run `work`, which uses `exchange()` and `settle()`, as one turn."""
         if self._busy or self._queue:
             await self._turn()
@@ -279,6 +302,8 @@ class Link:
         for ticket in self._queue:
             if not ticket.done():
                 ticket.set_result(None)  # its turn comes, and meets the loss
+        if self._borrower is not None:
+            self._borrower.connection_lost(self._lost)
         self._on_lost(self._lost)
 
     # --- resynchronisation

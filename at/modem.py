@@ -19,10 +19,10 @@ from at.queues import BoundedQueue
 from at.stream import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from at.command import Command
-    from at.transport.base import Transport
+    from at.transport.base import Receiver, Transport
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Notice)
@@ -159,6 +159,18 @@ class Modem:
 
         with self.notices(done) as ends:
             return await transfer(self._link, self._checked(command), payload, ends, timeout_s)
+
+    async def lend(
+        self,
+        borrower: Receiver,
+        work: Callable[[Callable[[bytes], None]], Awaitable[None]],
+    ) -> None:
+        """Let somebody else speak to the modem while `work(write)` runs; commands wait meanwhile.
+
+        `borrower` gets the bytes that arrive, and learns of a loss. Raises LinkLost, NoAnswer.
+        """
+        await self._link.lend(borrower, lambda: work(self._link.write))
+        await self._settle()
 
     # --- what comes unasked
 

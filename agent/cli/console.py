@@ -200,10 +200,10 @@ async def _listen(
     lines: tuple[str, ...],
 ) -> None:
     """Read the console until it ends for good; a port that went away is waited for."""
-    from agent.cli.console_port import find_console
+    from agent.console_port import find_console
     from at.errors import PortError
 
-    port = await find_console(kit)
+    port = await find_console(kit, note)
     waiting = False
     first = True
     while True:
@@ -232,7 +232,7 @@ async def _read(
     lines: tuple[str, ...],
 ) -> bool:
     """Read one connection to its end; return whether nothing more can come after it."""
-    from agent.cli.console_port import Bytes, console_transport
+    from agent.console_port import Bytes, console_transport
 
     receiver = Bytes()
     transport = console_transport(port, baud)

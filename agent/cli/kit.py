@@ -49,11 +49,44 @@ def only_kit_port() -> str:
 async def kit_modem(
     *, baud: int | None = None, dialect: str | None = None, terminator: str = "auto"
 ) -> AsyncIterator[Modem]:
-    """Open the modem of the chosen kit. Arguments go before the profile's. Raises AtError."""
+    """Open the modem of the chosen kit. Arguments go before the profile's. Raises AtError.
+
+    A kit that the running agent holds is borrowed from it, in turns.
+    """
     from at.modem import open_modem
 
     kit = chosen_kit()
+    if borrowed := await _borrowed(kit.port, dialect or kit.dialect, terminator):
+        await borrowed.open()
+        try:
+            yield borrowed
+        finally:
+            await borrowed.close()
+        return
     async with open_modem(
         kit.port, baud=baud or kit.baud, dialect=dialect or kit.dialect, terminator=terminator
     ) as modem:
         yield modem
+
+
+async def _borrowed(port: str, dialect: str, terminator: str) -> Modem | None:
+    """Return the modem on `port` if a running agent has it, not yet opened."""
+    from agent.config.load import state_dir
+    from agent.daemon.control_place import places
+
+    folder = state_dir()
+    if not any(places(folder)):
+        return None
+    from agent.daemon.control_client import BorrowedTransport, find_kit
+    from at.modem import Modem
+
+    found = await find_kit(folder, port)
+    if found is None:
+        return None
+    place, kit = found
+    link: dict[str, str] = next((e for e in kit["concerns"] if e["concern"] == "link"), {})
+    return Modem(
+        BorrowedTransport(place, kit),
+        dialect=link.get("dialect", dialect) if dialect == "auto" else dialect,
+        terminator=link.get("terminator", terminator) if terminator == "auto" else terminator,
+    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import sys
+from datetime import UTC, datetime
 
 from agent.cli.terminal import printable
 from agent.redact import redact
@@ -29,3 +32,53 @@ def log_to_stderr(verbosity: int) -> None:
     root.setLevel(LEVELS[min(verbosity, len(LEVELS) - 1)])
     # Each retry is told once, by the client, with its reason.
     logging.getLogger("stamina").setLevel(logging.ERROR)
+
+
+def log_of_the_agent(verbosity: int) -> None:
+    """Send the agent's log to standard error: for people on a terminal, JSON elsewhere.
+
+    Each line says which kit and which concern it is about.
+    """
+    from agent.daemon.context import mark
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(_ForPeople() if sys.stderr.isatty() else _Json())
+    handler.addFilter(mark)
+    root = logging.getLogger()
+    root.handlers = [handler]
+    level = (logging.INFO, logging.DEBUG)[min(verbosity, 1)]
+    root.setLevel(level)
+    # These tell each try; the concern whose tries they are tells the trouble once.
+    quiet = logging.CRITICAL if verbosity == 0 else level
+    for name in ("agent.observability.outbox.delivery", "agent.http.client", "stamina"):
+        logging.getLogger(name).setLevel(quiet)
+    for name in ("httpx", "httpcore", "asyncio"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _ForPeople(RedactingFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        """Return time, kit and concern, then the message."""
+        message = super().format(record)
+        kit, concern = getattr(record, "kit", ""), getattr(record, "concern", "")
+        about = " ".join(word for word in (kit, concern) if word)
+        when = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        mark = "!" if record.levelno >= logging.WARNING else " "
+        return f"{when} {mark} {about}: {message}" if about else f"{when} {mark} {message}"
+
+
+class _Json(RedactingFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one JSON object."""
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        return json.dumps(
+            {
+                "time": when,
+                "level": record.levelname.lower(),
+                "kit": getattr(record, "kit", "") or None,
+                "concern": getattr(record, "concern", "") or None,
+                "message": super().format(record),
+                "logger": record.name,
+            },
+            ensure_ascii=False,
+        )

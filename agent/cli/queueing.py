@@ -10,20 +10,15 @@ from agent.errors import AgentError, CredentialError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from agent.config import Configuration
     from agent.observability.outbox import NewItem, Outbox
     from agent.observability.outbox.delivery import Delivered, Delivery
 
 
-def outbox_folder(configuration: Configuration) -> Path:
-    """Return where the profile's outbox is; each profile has its own project, and its own."""
-    return configuration.state_dir / "outbox" / configuration.name
-
-
 def open_outbox(configuration: Configuration) -> Outbox:
     """Open the profile's outbox. Raises OutboxHeld while the agent runs."""
+    from agent.forwarding import outbox_folder
     from agent.observability.outbox import Outbox
 
     outbox = Outbox(outbox_folder(configuration), configuration.profile.outbox)
@@ -41,6 +36,7 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
     While the agent runs, they are left for it: it delivers them.
     """
     from agent.config import load
+    from agent.forwarding import outbox_folder
     from agent.observability.outbox import OutboxHeld
     from agent.observability.outbox.inbox import leave
 

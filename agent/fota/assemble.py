@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from agent.call import Scheme
+from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.config.private import make_private_folder
-from agent.errors import AgentError, ConfigError
+from agent.errors import AgentError, ConfigError, CredentialMissing, RefusedByRule
 from agent.fota.addresses import Sources
 from agent.fota.connection import Network
 from agent.fota.download import Downloader, LoopClock
 from agent.fota.journal import Journal
+from agent.fota.kit import device_id_of, gate_of
 from agent.fota.runner import Observer, Runner
 from agent.fota.signature import load_public_key
+from agent.fota.source import DeviceJobs
 from agent.fota.verification import Trust, parse_level
 from agent.http.addresses import is_loopback_url
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from agent.config import Profile
     from agent.fota.installers.base import Installer
     from agent.fota.runner import JobSource
+    from agent.http import HttpClient
     from at.modem import Modem
 
 
@@ -129,6 +134,38 @@ def make_runner(
         gate=known_gate,
         observer=observer or Observer(),
     )
+
+
+async def runner_for(
+    stack: contextlib.AsyncExitStack,
+    profile: Profile,
+    state_dir: Path,
+    client: HttpClient,
+    *,
+    modem: Modem | None,
+    observer: Observer | None = None,
+) -> Runner:
+    """Return the runner of the profile's kit, which alone works on its jobs until `stack` unwinds.
+
+    Raises JobInOtherHands, RefusedByRule where the firmware is too old and no API key is there to
+    report that with.
+    """
+    device_id = profile.kit.device_id or await device_id_of(modem)
+    gate = "" if modem is None else await gate_of(modem)
+    scheme = None
+    if gate:
+        # Clause D1.4: of such a modem only the refusal is reported, and not in its own name.
+        scheme = Scheme.API_KEY
+        try:
+            client.keyring.choose(FetchCurrentJob(device_id), scheme)
+        except CredentialMissing:
+            raise RefusedByRule(gate, hint="update the modem's firmware by cable first") from None
+    folder = journal_folder(state_dir, device_id)
+    stack.enter_context(sole_worker(folder))
+    jobs = DeviceJobs(client, device_id, scheme)
+    runner = make_runner(profile, jobs, folder, modem=modem, gate=gate, observer=observer)
+    stack.push_async_callback(runner.downloader.close)
+    return runner
 
 
 def journal_folder(state_dir: Path, device_id: str) -> Path:

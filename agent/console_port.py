@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from agent.cli.frame import note
 from agent.errors import UsageError
 from at.errors import LinkLost, PortError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.config.profile import Kit
     from at.transport.base import Transport
 
@@ -53,28 +54,30 @@ def console_transport(port: str, baud: int) -> Transport:
     return transport_of(port, baud=baud, rtscts=False)
 
 
-async def find_console(kit: Kit) -> str:
-    """Return the port of the kit's console. Raises UsageError, PortNotFound."""
+async def find_console(kit: Kit, note: Callable[[str], None]) -> str:
+    """Return the port of the kit's console; `note` hears how. Raises UsageError, PortNotFound."""
     if kit.console_port == "none":
         raise UsageError(
             "the profile says that the kit has no console", hint="kit.console_port = auto"
         )
     if kit.console_port not in {"auto", "same"}:
         return kit.console_port
-    candidates = [kit.port] if kit.console_port == "same" else await asyncio.to_thread(_ports, kit)
+    candidates = (
+        [kit.port] if kit.console_port == "same" else await asyncio.to_thread(ports_of, kit)
+    )
     if len(candidates) == 1:
         return candidates[0]
     note(f"listening to {', '.join(candidates)} for {LISTEN_S:g} s")
-    heard = await asyncio.gather(*(_speaks(port, kit.baud) for port in candidates))
-    for port, speaks in zip(candidates, heard, strict=True):
-        if speaks:
+    heard = await asyncio.gather(*(speaks(port, kit.baud, note) for port in candidates))
+    for port, spoke in zip(candidates, heard, strict=True):
+        if spoke:
             return port
     # The kits print on their first port unless they are told otherwise.
     note("none of them prints anything: the first is taken; kit.console_port names another")
     return candidates[0]
 
 
-def _ports(kit: Kit) -> list[str]:
+def ports_of(kit: Kit) -> list[str]:
     """Return the ports of the kit, the named one alone if it is on no known kit."""
     from at.usb import kit_ports, system_ports
 
@@ -88,7 +91,7 @@ def _ports(kit: Kit) -> list[str]:
     return [port.device for port in kit_ports(ports, named.serial)]
 
 
-async def _speaks(port: str, baud: int) -> bool:
+async def speaks(port: str, baud: int, note: Callable[[str], None]) -> bool:
     """Tell whether a port prints a line of text while it is listened to."""
     from agent.console.log_line import LogLine
     from agent.console.reader import ConsoleReader

@@ -1,0 +1,46 @@
+"""`cellagent hold`: the running agent lets go of a kit while something else has its ports."""
+
+from __future__ import annotations
+
+import click
+
+from agent.cli.frame import AgentCommand, emit, note, options, run
+
+
+@click.command(
+    cls=AgentCommand,
+    context_settings={"ignore_unknown_options": True},
+    epilog="Example: cellagent hold kit -- nrfutil device program --firmware app.hex",
+)
+@click.argument("kit", default="")
+@click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
+def command(kit: str, cmd: tuple[str, ...]) -> None:
+    """Make the running agent let go of KIT (its name or port) while CMD runs.
+
+    Ends with CMD's exit code. Without CMD it holds the kit until Ctrl-C.
+    """
+    run(_hold(kit or options().port or "", cmd))
+
+
+async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
+    import asyncio
+
+    from agent.cli.serving import until_told_to_stop
+    from agent.config import load
+    from agent.daemon.control_client import TURN_S, asking, who
+    from agent.daemon.control_place import place_of
+
+    configuration = load(options().profile, port=options().port)
+    place = place_of(configuration.state_dir, configuration.name)
+    held_by = f"{cmd[0]} of {who()}" if cmd else who()
+    async with asking(place, do="hold", kit=kit, who=held_by) as connection:
+        held = await connection.answer(TURN_S)
+        if options().json and not cmd:
+            emit({"held": held["kit"], "port": held["port"]})
+        elif not cmd:
+            note(f"{held['kit']} ({held['port']}) is free for others; Ctrl-C gives it back")
+        ended = asyncio.ensure_future(connection.reader.read())
+        try:
+            return await until_told_to_stop(cmd, {"CELLAGENT_PORT": held["port"]})
+        finally:
+            ended.cancel()

@@ -1,0 +1,301 @@
+"""The whole agent: its kits, one outbox, one way out; started, reloaded, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import agent
+from agent.connect import connect
+from agent.daemon import systemd
+from agent.daemon.board import Board
+from agent.daemon.control import ControlServer
+from agent.daemon.control_client import same_port
+from agent.daemon.control_place import place_of
+from agent.daemon.kit import KitAgent
+from agent.daemon.supervisor import supervise
+from agent.errors import AgentError, UsageError
+from agent.forwarding import outbox_folder
+from agent.observability.outbox import Outbox
+from agent.observability.outbox.delivery import Delivery
+from agent.observability.sender import ServiceSender
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from agent.config import Configuration, Profile
+    from agent.config.profile import Kit
+    from agent.daemon.board import Concern
+    from agent.http import HttpClient
+    from agent.observability.outbox.delivery import Sender
+    from agent.observability.outbox.items import Item
+
+STOP_S = 4.0
+"""How long everything may take to end; the rest of five seconds is the outbox's."""
+_BEAT_S = 30.0
+_STEP_S = 30.0  # of the clock of this host, beyond which it was set rather than drifted
+
+_log = logging.getLogger(__name__)
+
+
+class Agent:
+    """Runs until `stop` is called. `configure` reads the configuration, at start and at reload."""
+
+    def __init__(self, configure: Callable[[], Configuration]) -> None:
+        self._configure = configure
+        self._configuration = configure()
+        self._kits_of(self._configuration.profile)  # a mistake is told before anything is opened
+        self.board = Board()
+        self.kits: dict[str, KitAgent] = {}
+        self._started = time.time()
+        self._stopping = asyncio.Event()
+        self._reloading = asyncio.Lock()
+        self._outbox: Outbox
+        self._delivery: Delivery
+        self._client: HttpClient
+        self._tasks: list[asyncio.Task[None]] = []
+        self._delivering: asyncio.Task[None] | None = None
+        self._outbox_concern = self.board.concern("outbox")
+        self._housekeeping = self.board.concern("housekeeping")
+
+    @property
+    def configuration(self) -> Configuration:
+        """What it runs with now."""
+        return self._configuration
+
+    def stop(self) -> None:
+        """Ask it to end."""
+        self._stopping.set()
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Run until it is told to stop; `ready` is called once it listens.
+
+        Raises OutboxHeld while another agent runs with this profile.
+        """
+        configuration = self._configuration
+        async with AsyncExitStack() as stack:
+            self._outbox = Outbox(outbox_folder(configuration), configuration.profile.outbox)
+            stack.callback(self._outbox.close)
+            if self._outbox.salvaged is not None:
+                text = f"the outbox was damaged: {self._outbox.salvaged} items were salvaged"
+                self._outbox_concern.tell(logging.WARNING, text)
+            control = ControlServer(self, place_of(configuration.state_dir, configuration.name))
+            await control.start()
+            stack.push_async_callback(control.stop)
+            stack.push_async_callback(self._end)
+            await self._begin()
+            self._tasks.append(
+                asyncio.ensure_future(supervise(self._housekeeping, self._keep_house))
+            )
+            if listen := configuration.profile.metrics.listen:
+                from agent.daemon.metrics import serve_metrics
+
+                stack.callback(serve_metrics(listen, self.board))
+            systemd.notify("READY=1")
+            ready()
+            await self._stopping.wait()
+            systemd.notify("STOPPING=1")
+
+    # --- what the control socket asks
+
+    async def status(self) -> dict[str, Any]:
+        """Return everything that `status --json` shows."""
+        totals = await self._outbox.ado(lambda store: store.totals())
+        kits = []
+        for kit in self.kits.values():
+            concerns = [each for each in self.board.concerns if each.kit == kit.name]
+            kits.append(
+                {
+                    "name": kit.name,
+                    "port": kit.kit.port,
+                    "concerns": [concern.snapshot() for concern in concerns],
+                }
+            )
+        return {
+            "agent": {
+                "pid": os.getpid(),
+                "version": agent.__version__,
+                "profile": self._configuration.name,
+                "since": round(self._started, 3),
+            },
+            "outbox": {
+                **self._outbox_concern.snapshot(),
+                "waiting": totals.waiting,
+                "parked": totals.parked,
+                "bytes": totals.size,
+                "counts": dict(totals.counts),
+            },
+            "housekeeping": self._housekeeping.snapshot(),
+            "kits": kits,
+        }
+
+    async def changed(self) -> None:
+        """Wait for the next change."""
+        await self.board.changed()
+
+    def kit(self, name: str) -> KitAgent:
+        """Return the kit of a name or a port; the only one for "". Raises UsageError."""
+        if not name and len(self.kits) == 1:
+            return next(iter(self.kits.values()))
+        for kit in self.kits.values():
+            if kit.name == name or same_port(kit.kit.port, name):
+                return kit
+        there = ", ".join(self.kits)
+        raise UsageError(
+            f"the running agent has no kit {name!r}" if name else "name the kit",
+            hint=f"it has {there}",
+        )
+
+    async def reload(self) -> None:
+        """Read the profile again; a kit whose part did not change keeps its link.
+
+        Raises ConfigError, and goes on as before then.
+        """
+        async with self._reloading:
+            systemd.notify(systemd.reloading())
+            try:
+                fresh = self._configure()
+                wanted = self._kits_of(fresh.profile)
+                await self._exchange(fresh, wanted)
+                self._housekeeping.tell(logging.INFO, "the profile was read again")
+            finally:
+                systemd.notify("READY=1")
+
+    async def _exchange(self, fresh: Configuration, wanted: Mapping[str, Kit]) -> None:
+        client = connect(fresh, unattended=True)
+        ours = self._client
+        self._configuration, self._client = fresh, client
+        gone = [name for name in self.kits if name not in wanted]
+        await asyncio.gather(*(self._drop(name) for name in gone))
+        for name, kit in wanted.items():
+            profile = msgspec.structs.replace(fresh.profile, kit=kit)
+            if name in self.kits and self.kits[name].profile.kit == kit:
+                await self.kits[name].go_on_with(profile, client)
+                continue
+            if name in self.kits:
+                await self._drop(name)
+            self._add(name, profile)
+        await self._deliver_with(client)
+        await ours.close()
+
+    # --- parts
+
+    async def _begin(self) -> None:
+        self._client = connect(self._configuration, unattended=True)
+        await self._deliver_with(self._client)
+        for name, kit in self._kits_of(self._configuration.profile).items():
+            self._add(name, msgspec.structs.replace(self._configuration.profile, kit=kit))
+
+    async def _end(self) -> None:
+        tasks = [*self._tasks, *([self._delivering] if self._delivering else [])]
+        for task in tasks:
+            task.cancel()
+        ends = [kit.stop() for kit in self.kits.values()]
+        try:
+            async with asyncio.timeout(STOP_S):
+                await asyncio.gather(*tasks, *ends, self._client.close(), return_exceptions=True)
+        except TimeoutError:
+            _log.warning("something did not end in time and is left behind")
+
+    def _add(self, name: str, profile: Profile) -> None:
+        kit = self.kits[name] = KitAgent(
+            name,
+            profile,
+            self._client,
+            board=self.board,
+            outbox=self._outbox,
+            state_dir=self._configuration.state_dir,
+            wake_delivery=self._wake_delivery,
+        )
+        kit.start()
+
+    def _wake_delivery(self) -> None:
+        self._delivery.wake()  # whichever it is after a reload
+
+    async def _drop(self, name: str) -> None:
+        await self.kits.pop(name).stop()
+        self.board.forget(name)
+
+    async def _deliver_with(self, client: HttpClient) -> None:
+        if self._delivering is not None:
+            self._delivering.cancel()
+            await asyncio.gather(self._delivering, return_exceptions=True)
+        self._delivery = Delivery(
+            self._outbox, _ToldSender(ServiceSender(client), self._outbox_concern)
+        )
+        self._outbox_concern.well()
+        self._delivering = asyncio.ensure_future(
+            supervise(self._outbox_concern, self._delivery.run)
+        )
+
+    async def _keep_house(self) -> None:
+        """Show systemd a sign of life; notice when this host's clock was set."""
+        self._housekeeping.well()
+        watchdog = systemd.watchdog_s()
+        beat = _BEAT_S if watchdog is None else min(_BEAT_S, watchdog / 2)
+        offset = time.time() - time.monotonic()
+        while True:
+            await asyncio.sleep(beat)
+            systemd.notify("WATCHDOG=1")
+            stepped = time.time() - time.monotonic() - offset
+            if abs(stepped) > _STEP_S:
+                offset += stepped
+                self._housekeeping.tell(
+                    logging.WARNING,
+                    f"the clock of this host was set by {stepped:+.0f} s (or it slept)",
+                )
+                self._delivery.try_now()
+                for concern in self.board.concerns:
+                    concern.wake.set()
+
+    @staticmethod
+    def _kits_of(profile: Profile) -> dict[str, Kit]:
+        """Return the kits by name, each complete. Raises UsageError."""
+        common, kits = profile.kit, dict(profile.kits)
+        if not kits:
+            kits = {common.slot or "kit": common}
+        complete = {name: _over(common, kit) for name, kit in kits.items()}
+        seen: dict[str, str] = {}
+        for name, kit in complete.items():
+            if not kit.port:
+                raise UsageError(
+                    f"kit {name} has no port", hint=f"set kits.{name}.port, or --port PORT"
+                )
+            if kit.port in seen:
+                raise UsageError(f"the kits {seen[kit.port]} and {name} have the same port")
+            seen[kit.port] = name
+        return complete
+
+
+class _ToldSender:
+    """Tells how each delivery went."""
+
+    def __init__(self, inner: Sender, concern: Concern) -> None:
+        self._inner = inner
+        self._concern = concern
+
+    async def send(self, items: Sequence[Item]) -> None:
+        """Send items. Raises AgentError."""
+        try:
+            await self._inner.send(items)
+        except AgentError as error:
+            self._concern.failed(error)
+            raise
+        self._concern.well()
+
+
+def _over(common: Kit, kit: Kit) -> Kit:
+    """Return a kit of the table with what it does not say taken from the common part."""
+    default = type(kit)()
+    own = {
+        name: value
+        for name in kit.__struct_fields__
+        if (value := getattr(kit, name)) != getattr(default, name)
+    }
+    return msgspec.structs.replace(common, **own)

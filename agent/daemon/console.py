@@ -1,0 +1,184 @@
+"""What a kit prints, wherever it prints it: chunks and core dumps go to the outbox."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from agent.console.chunk_lines import ChunkLine
+from agent.console.dump_lines import CapturedDump
+from agent.console.faults import FaultText, Reboot
+from agent.console.reader import ConsoleReader, LineClassifier
+from agent.console_port import Bytes, console_transport, ports_of, speaks
+from agent.daemon.together import first_of
+from agent.errors import AgentError
+from agent.forwarding import Forwarder, utc_now
+from agent.observability.outbox import OutboxFull
+from at.errors import LinkLost
+from at.exchange import Restart, Unknown
+from at.framing import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from agent.config.profile import Kit
+    from agent.console.reader import ConsoleItem
+    from agent.daemon.board import Concern
+    from agent.daemon.kit_link import KitLink
+    from agent.observability.device_identity import DeviceIdentity
+    from agent.observability.outbox import Outbox
+    from at.exchange import Item
+    from at.stream import Stream
+
+_AGAIN_S = 5.0  # between two tries to keep what the disk did not take
+_MOST_PENDING = 1000  # chunks and dumps that wait in memory for room on the disk
+
+
+class KitConsole:
+    """The console of one kit."""
+
+    def __init__(
+        self,
+        concern: Concern,
+        outbox: Outbox,
+        identity: Callable[[], DeviceIdentity],
+        wake: Callable[[], None],
+    ) -> None:
+        """`identity` tells who the kit is, as far as that is known; `wake` starts the delivery."""
+        self.concern = concern
+        self._outbox = outbox
+        self._identity = identity
+        self._wake = wake
+        self._pending: list[ConsoleItem] = []
+        self._keeping = asyncio.Lock()
+        self._stuck = asyncio.Event()
+        self._lost = 0
+
+    # --- the AT port
+
+    async def hear(self, lines: Stream[Item]) -> None:
+        """Take the console lines of the AT port until the link is lost; raises LinkLost."""
+        classifier = LineClassifier()
+        async for first in lines:
+            items = [first]
+            while lines.queue:
+                items.append(lines.queue.take())
+            heard: list[ConsoleItem] = []
+            for item in items:
+                if isinstance(item, Log | Unknown | Restart):
+                    heard += classifier.take(item.text.encode())
+            await self.take(heard)
+
+    # --- a port of its own
+
+    async def run(self, kit: Kit, link: KitLink) -> None:
+        """Read the console's own port, if there is one: the work of the concern."""
+        await first_of(self._try_again(), self._ports(kit, link))
+
+    async def _ports(self, kit: Kit, link: KitLink) -> None:
+        port = await own_port(kit)
+        self.concern.learn(port=port or "the AT port")
+        if not port:
+            if not self._stuck.is_set():
+                self.concern.well()
+            await asyncio.Event().wait()  # what comes, comes by `hear`
+        while True:
+            await link.free()
+            with link.port_open():
+                await first_of(self._read(port, kit.baud), link.held())
+
+    async def _read(self, port: str, baud: int) -> None:
+        reader, receiver = ConsoleReader(), Bytes()
+        transport = console_transport(port, baud)
+        await transport.open(receiver)
+        try:
+            self.concern.well()
+            while (data := await receiver.next()) is not None:
+                await self.take(reader.receive(data))
+        finally:
+            await transport.close()
+            await self.take(reader.finish())
+        raise LinkLost(f"{port} went away")
+
+    # --- both
+
+    async def take(self, items: Sequence[ConsoleItem]) -> None:
+        """Keep what is to be delivered; return once it is on disk, or waits for room there."""
+        for item in items:
+            self._count(item)
+        worth = [item for item in items if isinstance(item, ChunkLine | CapturedDump)]
+        if worth:
+            self._pending += worth
+            await self._keep()
+
+    async def _keep(self) -> None:
+        async with self._keeping:
+            pending = list(self._pending)
+            forwarder = Forwarder(self._outbox, self._identity(), wake=self._wake)
+            try:
+                await forwarder.take(pending, utc_now())
+            except AgentError as error:
+                self._not_kept(error)
+                return
+            del self._pending[: len(pending)]
+            if self._stuck.is_set():
+                self._stuck.clear()
+                self.concern.well()
+
+    def _not_kept(self, error: AgentError) -> None:
+        over = len(self._pending) - _MOST_PENDING
+        if over > 0:
+            del self._pending[:over]
+            self._lost += over
+            self.concern.learn(lost=self._lost)
+        full = isinstance(error, OutboxFull)
+        self.concern.failed(error if full else AgentError(f"not kept: {error}", hint=error.hint))
+        self._stuck.set()
+
+    async def _try_again(self) -> None:
+        while True:
+            await self._stuck.wait()
+            await asyncio.sleep(_AGAIN_S)
+            await self._keep()
+
+    def _count(self, item: ConsoleItem) -> None:
+        name = _COUNTED.get(type(item))
+        if name is None:
+            return
+        count = int(self.concern.facts.get(name, 0)) + 1
+        self.concern.learn(**{name: count})
+        if isinstance(item, CapturedDump):
+            self.concern.tell(
+                logging.WARNING, f"the kit crashed: a core dump, {item.dump.status.value}"
+            )
+        elif isinstance(item, FaultText):
+            shown = ", ".join(str(value) for value in asdict(item).values() if value)
+            self.concern.tell(logging.INFO, f"the kit reports a fault: {shown}")
+
+
+_COUNTED = {ChunkLine: "chunks", CapturedDump: "dumps", FaultText: "faults", Reboot: "reboots"}
+
+
+async def own_port(kit: Kit) -> str:
+    """Return the port that is the console's alone; "" where the kit prints on its AT port.
+
+    Whether a port speaks is found by listening, so it is a guess: kit.console_port settles it.
+    """
+    if kit.console_port in {"same", "none"}:
+        return ""
+    if kit.console_port != "auto":
+        return kit.console_port
+    others = [port for port in await asyncio.to_thread(ports_of, kit) if port != kit.port]
+    from at.usb import resolve
+
+    if others and kit.port.startswith("serial:"):
+        device, _ = await asyncio.to_thread(resolve, kit.port)
+        others = [port for port in others if port != device]
+    heard = await asyncio.gather(*(speaks(port, kit.baud, _ignore) for port in others))
+    return next((port for port, spoke in zip(others, heard, strict=True) if spoke), "")
+
+
+def _ignore(_text: str) -> None:
+    pass

@@ -1,0 +1,237 @@
+"""One kit: its link, console, position and updates, wired together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from agent.auth.modem_jwt import ModemJwt
+from agent.auth.modem_key import ask_modem
+from agent.daemon.console import KitConsole
+from agent.daemon.first_contact import findings, meet, watch_registration
+from agent.daemon.kit_link import TURN_S, KitLink
+from agent.daemon.memory import KitMemory
+from agent.daemon.positions import Positions
+from agent.daemon.supervisor import supervise, wait_for
+from agent.daemon.together import first_of
+from agent.daemon.updates import Updates
+from agent.errors import UsageError
+from agent.observability.device_identity import DeviceIdentity
+from at.transport.base import Receiver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+    from agent.config import Profile
+    from agent.config.profile import Kit
+    from agent.daemon.board import Board
+    from agent.daemon.first_contact import Contact, Finding
+    from agent.http import HttpClient
+    from agent.observability.outbox import Outbox
+    from at.modem import Modem
+
+LOOK_S = 60.0
+"""Between two looks at a kit that says nothing: a dead link shows within this time."""
+_CONSOLE_WAIT_S = 5.0  # the longest between two tries to open a console
+_UNKNOWN = "unknown"
+
+
+def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.ensure_future(work)
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    tasks.clear()
+
+
+class Borrower(Receiver, Protocol):
+    """Another process that wants to speak to the modem."""
+
+    async def say(self, answer: dict[str, Any]) -> None:
+        """Tell it that its turn has come."""
+
+    async def write_through(self, write: Callable[[bytes], None]) -> None:
+        """Pass on what it writes, until it closes."""
+
+
+class KitAgent:
+    """Looks after one kit, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        name: str,
+        profile: Profile,
+        client: HttpClient,
+        *,
+        board: Board,
+        outbox: Outbox,
+        state_dir: Path,
+        wake_delivery: Callable[[], None],
+    ) -> None:
+        """`profile.kit` is this kit; `client` has the credentials that are not the kit's own."""
+        self.name = name
+        self.profile = profile
+        self.contact: Contact | None = None
+        self._memory = KitMemory(state_dir, name)
+        self._told: tuple[Finding, ...] = ()
+        self.link = KitLink(profile.kit, board.concern("link", name), self._serve)
+        self._console = KitConsole(
+            board.concern("console", name), outbox, self._identity, wake_delivery
+        )
+        self._positions = Positions(board.concern("location", name), self.link, self._memory)
+        self._updates = Updates(board.concern("fota", name), self.link, state_dir)
+        self._client = client.acting_as(ModemJwt(self._ask_modem, profile.kit.device_id))
+        self._tasks: list[asyncio.Task[None]] = []
+        self._calls: list[asyncio.Task[None]] = []
+        if self._memory.known.device_id:
+            self.link.concern.learn(device_id=self._memory.known.device_id)
+
+    @property
+    def kit(self) -> Kit:
+        """The kit's part of the profile."""
+        return self.profile.kit
+
+    def start(self) -> None:
+        """Begin with everything."""
+        link, console = self.link, self._console
+        self._tasks.append(_task(supervise(link.concern, link.run)))
+        if self.kit.console_port == "none":
+            console.concern.off("kit.console_port is none")
+        else:
+            work = partial(console.run, self.kit, link)
+            self._tasks.append(_task(supervise(console.concern, work, longest_s=_CONSOLE_WAIT_S)))
+        self._start_calls()
+
+    async def go_on_with(self, profile: Profile, client: HttpClient) -> None:
+        """Work with another profile or other credentials from now on, over the same link."""
+        # An installation that is under way comes to its end first.
+        async with self.link.undisturbed("a reload", patience_s=TURN_S):
+            await _end(self._calls)
+        self.profile = profile
+        self._client = client.acting_as(ModemJwt(self._ask_modem, self.kit.device_id))
+        self._start_calls()
+
+    def _start_calls(self) -> None:
+        """Begin with what needs the services."""
+        positions, updates = self._positions, self._updates
+        longest = max(60.0, min(900.0, self.profile.location.interval_s))
+        work = partial(positions.run, self._named, self._client, self._refusal)
+        self._calls = [
+            _task(supervise(positions.concern, work, longest_s=longest)),
+            _task(supervise(updates.concern, partial(updates.run, self._named, self._client))),
+        ]
+
+    async def stop(self) -> None:
+        """End everything; the ports are closed, and the modem is as it was found."""
+        await _end(self._calls)
+        await _end(self._tasks)
+
+    # --- one connection
+
+    async def _serve(self, modem: Modem) -> None:
+        """Get to know the kit, then look after the link until it is lost."""
+        with modem.lines() as lines:
+            works = [self._meet_and_mind(modem)]
+            if self.kit.console_port != "none":
+                works.append(self._console.hear(lines))
+            await first_of(*works)
+
+    async def _meet_and_mind(self, modem: Modem) -> None:
+        with modem.notices("+CEREG") as registration:
+            await self._meet(modem)
+            await watch_registration(modem)
+            self.link.ready(modem)
+            self._updates.link_is_up()
+            self._positions.concern.wake.set()
+            moved = asyncio.Event()
+
+            async def hear() -> None:
+                async for _ in registration:
+                    moved.set()
+
+            async def mind() -> None:
+                while True:
+                    await wait_for(moved, LOOK_S)
+                    moved.clear()
+                    await self._meet(modem)
+
+            await first_of(hear(), mind())
+
+    async def _meet(self, modem: Modem) -> None:
+        contact = self.contact = await meet(modem, self.kit.device_id)
+        imei, model = contact.told("imei"), contact.told("model")
+        self._memory.learn(
+            device_id=contact.device_id or self._memory.known.device_id,
+            imei=str(imei or ""),
+            model=str(model or ""),
+        )
+        missing = findings(contact, self._client.keyring)
+        for finding in missing:
+            if finding not in self._told:
+                self.link.concern.tell(logging.WARNING, str(finding))
+        for finding in self._told:
+            if finding not in missing:
+                self.link.concern.tell(logging.INFO, f"settled: {finding.what}")
+        self._told = missing
+        self.link.concern.learn(
+            dialect=modem.dialect.value,
+            terminator=modem.terminator.value,
+            firmware=contact.verdict.text or None,
+            allowed=contact.verdict.allowed,
+            device_id=contact.device_id or None,
+            imei=imei,
+            model=model,
+            registration=contact.told("registration"),
+            time=contact.told("time"),
+            restarts=modem.restarts or None,
+            findings=[{"what": each.what, "try": each.way_out or None} for each in missing] or None,
+        )
+
+    # --- what the parts ask
+
+    def _refusal(self) -> str:
+        return "" if self.contact is None else self.contact.refusal
+
+    def _named(self) -> Profile:
+        """Return the profile with the kit's id at the device cloud, as far as it is known."""
+        known = self.kit.device_id or self._memory.known.device_id
+        kit = msgspec.structs.replace(self.kit, device_id=known)
+        return msgspec.structs.replace(self.profile, kit=kit)
+
+    def _identity(self) -> DeviceIdentity:
+        """Return who printed what was heard; a kit that never told is known by its name here."""
+        known = self._memory.known
+        serial = self.kit.device_id or known.device_id or known.imei or self.name
+        hardware = known.model.partition("-")[0].lower() or _UNKNOWN
+        try:
+            return DeviceIdentity(serial, hardware, _UNKNOWN, _UNKNOWN)
+        except UsageError:
+            return DeviceIdentity(serial, _UNKNOWN, _UNKNOWN, _UNKNOWN)
+
+    async def _ask_modem(self, subject: str, life_s: int) -> str:
+        tag = self.profile.provisioning.security_tag
+        return await ask_modem(self.link.available(), tag)(subject, life_s)
+
+    # --- what others ask
+
+    async def lend(self, borrower: Borrower, who: str) -> None:
+        """Let another process speak to the modem until it closes. Raises KitAway, KitBusy."""
+        async with self.link.undisturbed(f"lent to {who}", patience_s=TURN_S):
+            modem = self.link.available()
+            await borrower.say(
+                {
+                    "ok": True,
+                    "kit": self.name,
+                    "dialect": modem.dialect.value,
+                    "terminator": modem.terminator.value,
+                }
+            )
+            await modem.lend(borrower, borrower.write_through)

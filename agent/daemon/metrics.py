@@ -1,0 +1,83 @@
+"""The status as Prometheus metrics, on loopback."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from agent.errors import RefusedByRule, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from prometheus_client.metrics_core import Metric
+
+    from agent.daemon.board import Board
+
+
+def serve_metrics(listen: str, board: Board) -> Callable[[], None]:
+    """Serve the metrics at HOST:PORT; return what ends it. Raises UsageError, RefusedByRule."""
+    try:
+        from prometheus_client import CollectorRegistry, start_http_server
+    except ImportError as error:
+        raise UsageError(
+            "metrics.listen needs prometheus-client",
+            hint="install the extra: pip install 'cellagent[metrics]'",
+        ) from error
+    host, port = _address(listen)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collector(board))
+    try:
+        server, thread = start_http_server(port, addr=host, registry=registry)
+    except OSError as error:
+        raise UsageError(f"metrics.listen: {listen}: {error.strerror}") from error
+
+    def stop() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join(1.0)
+
+    return stop
+
+
+class _Collector:
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def collect(self) -> Iterator[Metric]:
+        """Give what the board says now."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        labels = ["kit", "concern"]
+        well = GaugeMetricFamily("cellagent_well", "1 where the concern works.", labels=labels)
+        failures = GaugeMetricFamily(
+            "cellagent_failures", "Tries in a row that failed.", labels=labels
+        )
+        facts = GaugeMetricFamily(
+            "cellagent_fact", "What a concern knows, as a number.", labels=[*labels, "fact"]
+        )
+        for concern in list(self._board.concerns):
+            where = [concern.kit, concern.name]
+            well.add_metric(where, float(concern.state.value == "well"))
+            failures.add_metric(where, float(concern.failures))
+            for name, value in list(concern.facts.items()):
+                if isinstance(value, int | float):
+                    facts.add_metric([*where, name], float(value))
+        yield from (well, failures, facts)
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"metrics.listen is {listen!r}", hint='write it as "127.0.0.1:9464"')
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise RefusedByRule(
+            f"metrics.listen: {host} is reached from other machines",
+            hint="listen on 127.0.0.1, and let a proxy with a password show it to others",
+        )
+    return host, int(port)

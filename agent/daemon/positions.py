@@ -1,0 +1,130 @@
+"""Where the kit is, every so often: kept with time and sources, a change of place reported."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from typing import TYPE_CHECKING, Any
+
+from agent.cloud.messages import SendMessage
+from agent.daemon.supervisor import wait_for
+from agent.errors import AgentError, NotFound
+from agent.location.settings import locator_for
+from agent.retry import ONCE
+from at.errors import AtError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.config import Profile
+    from agent.daemon.board import Concern
+    from agent.daemon.kit_link import KitLink
+    from agent.daemon.memory import KitMemory
+    from agent.http import HttpClient
+    from agent.location.cell_scan import CellScan
+    from agent.location.locator import Fix
+
+_EARTH_M = 6_371_000.0
+_JITTER = 0.1
+_REGISTER = "bring the kit into service first: `cellagent provision run`"
+MOVED_M = 100.0
+"""Between two positions that count as two places, beyond what their uncertainties explain."""
+
+
+class Positions:
+    """The position of one kit: the `kit` of a profile, with its id at the device cloud."""
+
+    def __init__(self, concern: Concern, link: KitLink, memory: KitMemory) -> None:
+        self.concern = concern
+        self._link = link
+        self._memory = memory
+        if memory.known.place is not None:
+            concern.learn(position=memory.known.place)
+
+    async def run(
+        self, profile: Callable[[], Profile], client: HttpClient, refusal: Callable[[], str]
+    ) -> None:
+        """Find the position at start, then at the interval: the work of the concern."""
+        interval = profile().location.interval_s
+        if not interval:
+            self.concern.off("location.interval_s is 0")
+            return
+        while True:
+            await self._link.up()
+            if refusal():
+                self.concern.off("the modem's firmware is refused")
+            else:
+                await self.find(profile(), client)
+                self.concern.well()
+            await wait_for(self.concern.wake, interval * (1 + _JITTER * random.random()))  # noqa: S311
+            self.concern.wake.clear()
+
+    async def find(self, profile: Profile, client: HttpClient) -> None:
+        """Find the position once; keep it; tell the cloud if the kit is elsewhere now."""
+        modem = await self._link.up()
+        locator = locator_for(profile, profile.kit, client, modem)
+        scan = locator.scan_cells
+        if scan is not None:
+
+            async def undisturbed() -> CellScan:
+                async with self._link.undisturbed("a scan of cells"):
+                    return await scan()
+
+            locator.scan_cells = undisturbed
+        fix = await locator.locate()
+        found: dict[str, Any] = fix.to_json()
+        self._memory.add_position(found)
+        self._memory.learn(place=found)
+        self.concern.learn(position=found)
+        if fix.position is not None and moved(self._memory.known.reported, found):
+            await self._report(profile.kit.device_id, fix, found, client)
+
+    async def _report(
+        self, device_id: str, fix: Fix, found: dict[str, Any], client: HttpClient
+    ) -> None:
+        """Tell the device cloud; what it does not take now is told after the next position."""
+        assert fix.position is not None
+        data = {"lat": fix.position.lat, "lon": fix.position.lon}
+        if fix.position.uncertainty_m is not None:
+            data["uncertainty"] = fix.position.uncertainty_m
+        message = {
+            "appId": "GROUND_FIX",
+            "messageType": "DATA",
+            "ts": round(fix.at.timestamp() * 1000),
+            "data": data,
+        }
+        try:
+            await client.send(SendMessage(device_id, message), patience=ONCE)
+        except (AgentError, AtError) as error:
+            if self.concern.facts.get("unreported") != str(error):
+                way_out = _REGISTER if isinstance(error, NotFound) else error.hint
+                text = f"the change of place could not be reported: {error}"
+                self.concern.tell(logging.WARNING, f"{text}; try: {way_out}" if way_out else text)
+            self.concern.learn(unreported=str(error))
+            return
+        self._memory.learn(reported=found)
+        self.concern.learn(unreported=None)
+        self.concern.tell(
+            logging.INFO, f"at {data['lat']:.5f}, {data['lon']:.5f}; the device cloud was told"
+        )
+
+
+def moved(before: dict[str, Any] | None, now: dict[str, Any]) -> bool:
+    """Tell whether two positions are two places: further apart than they are uncertain."""
+    if before is None or before.get("lat") is None or before.get("lon") is None:
+        return True
+    apart = distance_m(before["lat"], before["lon"], now["lat"], now["lon"])
+    uncertain = (before.get("uncertainty") or 0.0) + (now.get("uncertainty") or 0.0)
+    return apart > max(MOVED_M, uncertain)
+
+
+def distance_m(lat_1: float, lon_1: float, lat_2: float, lon_2: float) -> float:
+    """Return the distance of two places in degrees, over a round earth."""
+    north_1, north_2 = math.radians(lat_1), math.radians(lat_2)
+    half_north = (north_2 - north_1) / 2
+    half_east = math.radians(lon_2 - lon_1) / 2
+    chord = (
+        math.sin(half_north) ** 2 + math.cos(north_1) * math.cos(north_2) * math.sin(half_east) ** 2
+    )
+    return 2 * _EARTH_M * math.asin(min(1.0, math.sqrt(chord)))

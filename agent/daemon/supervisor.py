@@ -1,0 +1,84 @@
+"""Keeps a concern at work: it fails and restarts on its own, later each time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import TYPE_CHECKING, Protocol
+
+from agent.daemon.context import about
+from agent.errors import AgentError
+from at.errors import AtError, LinkLost, PortError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from agent.daemon.board import Concern
+
+FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 60.0
+PORT_AWAY_S = 1.0
+"""Between two looks for a port: a kit that is plugged in again is found at once."""
+
+_log = logging.getLogger(__name__)
+
+
+class Wait(Protocol):
+    """Waits until an event is set or its seconds are over, whichever is first."""
+
+    async def __call__(self, event: asyncio.Event, seconds: float) -> None:
+        """Wait."""
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> None:
+    """Wait by the event loop's clock."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+def back_off(failures: int, jitter: float, longest_s: float = LONGEST_WAIT_S) -> float:
+    """Return the seconds before the next try; `jitter` (0..1) adds up to a quarter."""
+    return min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 20), longest_s) * (1 + jitter / 4)
+
+
+async def supervise(
+    concern: Concern,
+    work: Callable[[], Awaitable[None]],
+    *,
+    longest_s: float = LONGEST_WAIT_S,
+    wait: Wait = wait_for,
+    jitter: Callable[[], float] = random.random,
+) -> None:
+    """Run `work` again and again until it returns by itself. `work` says when it is well."""
+    with about(concern.kit, concern.name):
+        while True:
+            concern.wake.clear()
+            away = False
+            try:
+                await work()
+            except LinkLost as error:
+                # The link is a concern of its own, and tells it.
+                if concern.name == "link":
+                    concern.failed(error)
+                else:
+                    concern.waits("the link to the kit")
+                    concern.failures += 1
+            except (AgentError, AtError, OSError) as error:
+                away = isinstance(error, PortError)
+                concern.failed(error)
+            except Exception as error:  # noqa: BLE001 - one concern's defect must not end the others
+                concern.failed(_Defect(f"a defect of cellagent: {error!r}"))
+                _log.debug("%s", concern.name, exc_info=True)
+            else:
+                return
+            most = min(longest_s, PORT_AWAY_S) if away else longest_s
+            await wait(concern.wake, back_off(concern.failures, jitter(), most))
+
+
+class _Defect(AgentError):
+    def __init__(self, message: str) -> None:
+        super().__init__(message, hint="please report it, with the output of `cellagent run -vv`")

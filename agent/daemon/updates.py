@@ -1,0 +1,165 @@
+"""The kit's updates: looked for at the interval, gone on with when the kit comes back."""
+
+from __future__ import annotations
+
+import logging
+import random
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from agent.daemon.board import State
+from agent.daemon.supervisor import wait_for
+from agent.fota.assemble import runner_for
+from agent.fota.download import LoopClock
+from agent.fota.jobs import Status
+from agent.fota.loop import keep_pulling
+from agent.fota.runner import Observer
+from agent.fota.schedule import parse_quiet_hours
+from at.errors import LinkLost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from agent.config import Profile
+    from agent.daemon.board import Concern
+    from agent.daemon.kit_link import KitLink
+    from agent.fota.installers.base import Installer, Package, Progress, Running
+    from agent.fota.jobs import FirmwareType, Job
+    from agent.fota.journal import Result
+    from agent.http import HttpClient
+
+
+class Updates:
+    """The updates of one kit."""
+
+    def __init__(self, concern: Concern, link: KitLink, state_dir: Path) -> None:
+        self.concern = concern
+        self._link = link
+        self._state_dir = state_dir
+
+    async def run(self, profile: Callable[[], Profile], client: HttpClient) -> None:
+        """Pull at start, then at the interval: the work of the concern."""
+        fota = profile().fota
+        if not fota.interval_s:
+            self.concern.off("fota.interval_s is 0")
+            return
+
+        async def pull() -> Result | None:
+            modem = await self._link.up()
+            async with AsyncExitStack() as stack:
+                runner = await runner_for(
+                    stack,
+                    profile(),
+                    self._state_dir,
+                    client,
+                    modem=modem,
+                    observer=_Shown(self.concern),
+                )
+                runner.installer = Undisturbed(runner.installer, self._link)
+                return await runner.pull()
+
+        await keep_pulling(
+            pull,
+            _Told(self.concern),
+            interval_s=fota.interval_s,
+            quiet=parse_quiet_hours(fota.quiet_hours),
+            clock=_Wakeable(self.concern),
+            jitter=random.random,
+        )
+
+    def link_is_up(self) -> None:
+        """Go on with what was broken off."""
+        if self.concern.state in {State.TROUBLE, State.WAITING}:
+            self.concern.wake.set()
+
+
+class Undisturbed:
+    """An installer whose work nobody else's commands come between."""
+
+    def __init__(self, inner: Installer, link: KitLink) -> None:
+        self._inner = inner
+        self._link = link
+
+    @property
+    def name(self) -> str:
+        """The name in the profile."""
+        return self._inner.name
+
+    @property
+    def types(self) -> frozenset[FirmwareType]:
+        """What it can install at all."""
+        return self._inner.types
+
+    def fetches_itself(self, job: Job) -> bool:
+        """Tell whether the kit downloads this job's image itself."""
+        return self._inner.fetches_itself(job)
+
+    async def check(self, job: Job) -> str:
+        """Return why this kit is not fit for the job now."""
+        return await self._inner.check(job)
+
+    async def running(self, kind: FirmwareType) -> Running | None:
+        """Return what of this type runs."""
+        return await self._inner.running(kind)
+
+    async def install(self, package: Package, progress: Progress) -> None:
+        """Put the image on the kit and start it. Raises InstallFailed."""
+        async with self._link.undisturbed("the installation of an update"):
+            await self._inner.install(package, progress)
+
+    async def confirm(self, package: Package) -> None:
+        """Make the image that now runs stay. Raises InstallFailed."""
+        async with self._link.undisturbed("the confirmation of an update"):
+            await self._inner.confirm(package)
+
+
+class _Wakeable(LoopClock):
+    """A clock whose waits end when the concern is woken."""
+
+    def __init__(self, concern: Concern) -> None:
+        self._concern = concern
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, at most so long."""
+        await wait_for(self._concern.wake, seconds)
+        self._concern.wake.clear()
+
+
+class _Told:
+    def __init__(self, concern: Concern) -> None:
+        self._concern = concern
+
+    def result(self, result: Result | None) -> None:
+        """Hear of a job that ended, or None for "no job"."""
+        self._concern.learn(stage=None, done=None, total=None)
+        if result is not None:
+            self._concern.learn(
+                last={"job": result.job_id, "status": result.status.value, "at": result.at}
+            )
+            text = f"{result.job_id}: {result.status.value}: {result.detail}"
+            self._concern.tell(
+                logging.INFO if result.status is Status.SUCCEEDED else logging.WARNING, text
+            )
+        self._concern.well()
+
+    def trouble(self, error: Exception) -> None:
+        """Hear of what stood in the way."""
+        if isinstance(error, LinkLost):
+            self._concern.waits("the link to the kit")
+        else:
+            self._concern.failed(error)
+
+
+class _Shown(Observer):
+    def __init__(self, concern: Concern) -> None:
+        self._concern = concern
+
+    def stage(self, text: str) -> None:
+        """Hear a sentence for a person."""
+        self._concern.learn(stage=text, done=None, total=None)
+        self._concern.tell(logging.INFO, text)
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Hear how far it has come."""
+        self._concern.learn(stage=what, done=done, total=total)
