@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent.provisioning.certificates import DeviceCa
     from agent.provisioning.goal import Goal
     from agent.provisioning.ledger import Ledger
+    from agent.provisioning.outcome import Place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,6 +96,15 @@ def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def places_of(told: BenchOptions, configuration: Configuration) -> list[Place]:
+    """Return where the boards are that were named, or all. Raises UsageError."""
+    from agent.provisioning.places import chosen_places
+
+    names = told.boards or tuple(filter(None, [options().port]))
+    slots = configuration.profile.provisioning.slots
+    return chosen_places(names, all_kits=told.all_kits, slots=slots)
 
 
 def device_ca(goal: Goal, configuration: Configuration) -> DeviceCa | None:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.bench_settings import BenchOptions, bench_options, configuration, goal_of, ledger_of
+from agent.cli.bench_settings import (
+    BenchOptions,
+    bench_options,
+    configuration,
+    goal_of,
+    ledger_of,
+    places_of,
+)
 from agent.cli.frame import AgentCommand, emit, options, run, say
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from agent.provisioning.goal import Goal
-    from agent.provisioning.ledger import Ledger
-    from agent.provisioning.outcome import Place
+    from agent.provisioning.bench import PlannedBoard
 
 
 @click.command(
@@ -23,62 +29,58 @@ if TYPE_CHECKING:
 )
 @bench_options
 def command(**told: Any) -> None:
-    """Show the steps that each board still needs; nothing is written."""
+    """Show the steps that each board still needs; nothing is written to it."""
     run(_plan(BenchOptions(**told)))
 
 
 async def _plan(told: BenchOptions) -> int:
-    from agent.provisioning.bench import expect
-    from agent.provisioning.places import chosen_places
+    from agent.provisioning.bench import expect, plan_boards
+    from agent.provisioning.modem_board import open_board
+    from agent.provisioning.workbench import LedgerLine
 
     settings = configuration()
-    names = told.boards or tuple(filter(None, [options().port]))
-    slots = settings.profile.provisioning.slots
-    places = chosen_places(names, all_kits=told.all_kits, slots=slots)
+    goal = goal_of(told, settings)
+    places = places_of(told, settings)
     expect(places, told.expect)
-    ledger = await asyncio.to_thread(ledger_of, settings, writes=False)
+    line = LedgerLine(await asyncio.to_thread(ledger_of, settings, writes=False))
     try:
-        codes = [await _plan_one(place, goal_of(told, settings), ledger) for place in places]
+        boards = await plan_boards(places, goal, line, open_board)
     finally:
-        ledger.close()
-    return max(codes, default=0)
+        line.close()
+    for board in boards:
+        if options().json:
+            emit(_as_json(board))
+        else:
+            _show(board)
+    if not options().json and len(boards) > 1:
+        say(f"{len(boards)} boards, {sum(board.plan.writes for board in boards)} writes")
+    return max((board.exit for board in boards), default=3)
 
 
-async def _plan_one(place: Place, goal: Goal, ledger: Ledger) -> int:
-    from agent.provisioning.board_run import known_of
-    from agent.provisioning.modem_board import open_board
-    from agent.provisioning.plan import plan
+def _as_json(board: PlannedBoard) -> dict[str, object]:
+    return {
+        "board": asdict(board.place),
+        "device_id": board.device_id,
+        "uuid": board.uuid,
+        "refusal": board.plan.refusal or None,
+        "try": board.plan.hint,
+        "steps": [
+            {"step": one.step.value, "words": one.words, "writes": one.writes}
+            for one in board.plan.steps
+        ],
+        "writes": board.plan.writes,
+        "exit": board.exit,
+    }
 
-    async with open_board(place) as port:
-        board = await port.read()
-    known = await asyncio.to_thread(known_of, ledger, board.uuid)
-    made = plan(board, goal, known)
-    device_id = goal.device_id(board.uuid, board.imei)
-    if options().json:
-        emit(
-            {
-                "board": {
-                    "serial": place.serial,
-                    "usb_place": place.usb_place,
-                    "slot": place.slot,
-                    "port": place.port,
-                },
-                "device_id": device_id,
-                "uuid": board.uuid,
-                "refusal": made.refusal or None,
-                "try": made.hint,
-                "steps": [
-                    {"step": one.step.value, "words": one.words, "writes": one.writes}
-                    for one in made.steps
-                ],
-                "writes": made.writes,
-            }
-        )
+
+def _show(board: PlannedBoard) -> None:
+    place, made = board.place, board.plan
+    say(": ".join(filter(None, [place.slot or place.port, board.device_id])))
+    for number, one in enumerate(made.steps, 1):
+        say(f"  {number:2}. {one.step.value:12} {one.words}")
+    if made.refusal:
+        say(f"  no: {made.refusal}")
     else:
-        say(f"{place.slot or place.port}: {device_id}")
-        for number, one in enumerate(made.steps, 1):
-            say(f"  {number:2}. {one.step.value:12} {one.words}")
-        say(f"  {made.writes} credential writes" if not made.refusal else f"  no: {made.refusal}")
-        if made.hint:
-            say(f"  try: {made.hint}")
-    return 4 if made.refusal else 0
+        say(f"  {made.writes} credential write{'' if made.writes == 1 else 's'}")
+    if made.hint:
+        say(f"  try: {made.hint}")

@@ -1,13 +1,9 @@
-"""`cellagent provision run`: the bench at work, with a live table."""
+"""`cellagent provision run`: the bench at work."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-import time
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,13 +17,16 @@ from agent.cli.bench_settings import (
     device_ca,
     goal_of,
     ledger_of,
+    places_of,
 )
-from agent.cli.frame import AgentCommand, emit, note, options, run, say
+from agent.cli.frame import AgentCommand, run
 
 if TYPE_CHECKING:
-    from agent.provisioning.board_run import Bench
-    from agent.provisioning.outcome import Outcome, Place
-    from agent.provisioning.plan import Step
+    from collections.abc import AsyncIterator
+
+    from agent.config.load import Configuration
+    from agent.provisioning.goal import Goal
+    from agent.provisioning.registrar import Registrar
 
 _LOOK_EVERY_S = 1.0
 
@@ -46,49 +45,57 @@ def command(*, watch: bool, labels: Path | None, **told: Any) -> None:
     run(_provision(BenchOptions(**told), watch, labels))
 
 
-async def _provision(told: BenchOptions, watch: bool, labels: Path | None) -> int:
-    from agent.connect import connect
+async def _provision(told: BenchOptions, watch: bool, label_folder: Path | None) -> int:
+    from agent.cli.bench_view import BenchView
     from agent.provisioning.bench import expect, run_boards, watch_boards
-    from agent.provisioning.board_run import Bench, LedgerLine
-    from agent.provisioning.goal import Registration
+    from agent.provisioning.labels import Labels
     from agent.provisioning.modem_board import open_board
-    from agent.provisioning.places import chosen_places
-    from agent.provisioning.registrar import Registrar
+    from agent.provisioning.workbench import Bench, LedgerLine
 
     settings = configuration()
     goal = goal_of(told, settings)
     authority = device_ca(goal, settings)
-    names = told.boards or tuple(filter(None, [options().port]))
-    slots = settings.profile.provisioning.slots
-    places = chosen_places(names, all_kits=told.all_kits, slots=slots)
+    places = places_of(told, settings)
     expect(places, told.expect)
+    labels = Labels(label_folder) if label_folder is not None else None
     async with AsyncExitStack() as stack:
-        ledger = await asyncio.to_thread(ledger_of, settings, writes=True)
-        stack.callback(ledger.close)
-        registrar = None
-        if goal.registration is not Registration.NONE or goal.prove:
-            client = await stack.enter_async_context(connect(settings))
-            section = settings.profile.provisioning
-            registrar = Registrar(
-                client, goal.registration, section.sub_type, section.tags, section.firmware_types
-            )
-        bench = Bench(
-            goal, LedgerLine(ledger), registrar, authority, settings.state_dir / "keys", _now
-        )
-        board_view = stack.enter_context(_View(places))
+        line = LedgerLine(await asyncio.to_thread(ledger_of, settings, writes=True))
+        stack.callback(line.close)
+        registrar = await _registrar(goal, settings, stack)
+        bench = Bench(goal, line, registrar, authority, settings.state_dir / "keys", _now)
+        view = stack.enter_context(BenchView(places))
         if watch:
-
-            def look() -> list[Place]:
-                return chosen_places(names, all_kits=told.all_kits, slots=slots)
-
-            outcomes = watch_boards(look, bench, open_board, board_view.step, _every_second)
+            outcomes = watch_boards(
+                lambda: places_of(told, settings), bench, open_board, view.step, _every_second
+            )
         else:
-            outcomes = run_boards(places, bench, open_board, board_view.step)
-        async for outcome in outcomes:
-            board_view.end(outcome)
-            if labels is not None and outcome.ok:
-                await asyncio.to_thread(_label, bench, outcome, labels)
-    return _summary(board_view)
+            outcomes = run_boards(places, bench, open_board, view.step)
+        # Closed before the ledger is: stopped half-way, each board puts its mode back first.
+        async with aclosing(outcomes):
+            async for outcome in outcomes:
+                view.end(outcome)
+                record = await line(line.ledger.board, outcome.uuid) if outcome.ok else None
+                if labels is not None and record is not None:
+                    await asyncio.to_thread(labels.write, record)
+    return view.summary()
+
+
+async def _registrar(
+    goal: Goal, settings: Configuration, stack: AsyncExitStack
+) -> Registrar | None:
+    from agent.provisioning.goal import Registration
+
+    if goal.registration is Registration.NONE and not goal.prove:
+        return None
+    # Only here: a bench with no service need not pay for the HTTP client.
+    from agent.connect import connect
+    from agent.provisioning.registrar import Registrar
+
+    section = settings.profile.provisioning
+    client = await stack.enter_async_context(connect(settings))
+    return Registrar(
+        client, goal.registration, section.sub_type, section.tags, section.firmware_types
+    )
 
 
 def _now() -> datetime:
@@ -99,93 +106,3 @@ async def _every_second() -> AsyncIterator[None]:
     while True:
         yield
         await asyncio.sleep(_LOOK_EVERY_S)
-
-
-def _label(bench: Bench, outcome: Outcome, folder: Path) -> None:
-    from agent.provisioning.labels import label_line, write_qr
-
-    record = bench.ledger.ledger.board(outcome.uuid)
-    if record is None:
-        return
-    write_qr(record, folder)
-    with (folder / "labels.csv").open("a", encoding="utf-8") as file:
-        file.write(label_line(record) + "\n")
-
-
-class _View:
-    """What a person sees meanwhile: a live table on a terminal, else a line a board."""
-
-    def __init__(self, places: list[Place]) -> None:
-        self.outcomes: list[Outcome] = []
-        self._begun = {place.port: time.monotonic() for place in places}
-        self._rows = {place.port: [_name(place), "waiting", ""] for place in places}
-        self._live: Any = None
-
-    def __enter__(self) -> _View:
-        if sys.stderr.isatty() and not options().json:
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(self._table(), console=Console(stderr=True), auto_refresh=False)
-            self._live.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def step(self, place: Place, step: Step) -> None:
-        """Show which step a board is at."""
-        self._begun.setdefault(place.port, time.monotonic())
-        self._rows[place.port] = [_name(place), step.value, ""]
-        self._draw()
-
-    def end(self, outcome: Outcome) -> None:
-        """Show how a board ended."""
-        place = outcome.place
-        seconds = time.monotonic() - self._begun.pop(place.port, time.monotonic())
-        self.outcomes.append(outcome)
-        result = outcome.outcome + (f": {outcome.reason}" if outcome.reason else "")
-        self._rows[place.port] = [_name(place), outcome.step, f"{result} ({seconds:.1f} s)"]
-        if options().json:
-            emit(outcome.to_json(seconds))
-        elif self._live is None:
-            say(f"{_name(place)}: {result} ({outcome.step}, {seconds:.1f} s)")
-            if outcome.hint:
-                say(f"  try: {outcome.hint}")
-        self._draw()
-
-    def _draw(self) -> None:
-        if self._live is not None:
-            self._live.update(self._table(), refresh=True)
-
-    def _table(self) -> Any:
-        from rich.console import Group
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
-
-        from agent.cli.terminal import printable
-
-        table = Table("board", "step", "result", box=None, pad_edge=False)
-        for row in self._rows.values():
-            table.add_row(*(Text(printable(cell)) for cell in row))
-        return Group(table, ProgressBar(len(self._rows) or 1, len(self.outcomes), width=40))
-
-
-def _name(place: Place) -> str:
-    return " ".join(filter(None, [place.slot, place.usb_place, place.port]))
-
-
-def _summary(view: _View) -> int:
-    counts = Counter(outcome.outcome for outcome in view.outcomes)
-    codes = [outcome.exit for outcome in view.outcomes]
-    ok = bool(codes) and not any(codes)
-    if options().json:
-        emit({"summary": {"boards": len(codes), **counts, "ok": ok}})
-    else:
-        words = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
-        note(f"{len(codes)} boards: {words or 'none was found'}")
-    if not codes:
-        return 3
-    return max(codes)

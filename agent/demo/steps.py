@@ -28,12 +28,12 @@ from agent.observability.outbox import Kind, NewItem, Outbox
 from agent.observability.outbox.delivery import Delivery
 from agent.observability.sender import ServiceSender
 from agent.provisioning.bench import run_boards
-from agent.provisioning.board_run import Bench, LedgerLine
 from agent.provisioning.goal import Goal, Registration
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import open_board
 from agent.provisioning.outcome import Place
 from agent.provisioning.registrar import Registrar
+from agent.provisioning.workbench import Bench, LedgerLine
 from agent.standin.faults import install
 from agent.updates import update_runner
 from at.commands.power import SetFunctionalMode
@@ -220,12 +220,12 @@ class Show:
     async def _bench(self, way: Registration, *, prove: bool) -> Outcome:
         settings = self.stage.configuration
         goal = Goal(settings.profile.provisioning.security_tag, registration=way, prove=prove)
-        ledger = open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo")
+        line = LedgerLine(open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo"))
         try:
             async with connect(settings) as client:
                 bench = Bench(
                     goal,
-                    LedgerLine(ledger),
+                    line,
                     Registrar(client, way),
                     None,
                     settings.state_dir / "keys",
@@ -235,7 +235,7 @@ class Show:
                 found = run_boards([place], bench, open_board, lambda *_step: None)
                 [outcome] = [one async for one in found]
         finally:
-            ledger.close()
+            line.close()
         if not outcome.ok:
             raise DemoFailed(outcome.reason, hint=outcome.hint)
         return outcome

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, RefusedByRule, exit_code_of
-from agent.provisioning.board_run import Bench, BoardRun
+from agent.provisioning.board_run import BoardRun, known_of, planned
 from agent.provisioning.outcome import Outcome, Place
-from at.errors import AtError
+from agent.provisioning.plan import Plan
+from at.errors import AtError, PortBusy
 
 if TYPE_CHECKING:
     from agent.provisioning.board_port import BoardPort
+    from agent.provisioning.goal import Goal
     from agent.provisioning.plan import Step
+    from agent.provisioning.workbench import Bench, LedgerLine
 
 OpenBoard = Callable[[Place], AbstractAsyncContextManager["BoardPort"]]
 OnStep = Callable[[Place, "Step"], None]
@@ -33,7 +37,7 @@ def expect(places: Sequence[Place], number: int | None) -> None:
 
 async def run_boards(
     places: Sequence[Place], bench: Bench, open_board: OpenBoard, on_step: OnStep
-) -> AsyncIterator[Outcome]:
+) -> AsyncGenerator[Outcome]:
     """Run every board at once and yield each outcome as it comes."""
     tasks = [asyncio.create_task(run_board(place, bench, open_board, on_step)) for place in places]
     try:
@@ -52,7 +56,7 @@ async def watch_boards(
     open_board: OpenBoard,
     on_step: OnStep,
     pause: Callable[[], AsyncIterator[None]],
-) -> AsyncIterator[Outcome]:
+) -> AsyncGenerator[Outcome]:
     """Run boards as they are plugged in, until cancelled; yield outcomes as they come.
 
     A board that is unplugged and comes back is run again, which only checks a done one. `pause`
@@ -83,7 +87,41 @@ async def run_board(place: Place, bench: Bench, open_board: OpenBoard, on_step: 
         async with open_board(place) as port:
             run = BoardRun(port, place, bench, lambda step: on_step(place, step))
             return await run.run()
+    except PortBusy as busy:
+        return Outcome.of("busy", place, "", "", "find", str(busy), busy.hint, 0, None)
     except (AgentError, AtError) as error:
-        return Outcome.of(
-            "failed", place, "", "", "find", str(error), error.hint, 0, exit_code_of(error)
-        )
+        code = exit_code_of(error)
+        return Outcome.of("failed", place, "", "", "find", str(error), error.hint, 0, code)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBoard:
+    """What would be done to the board at a place, or why nothing can be; `exit` as of `run`."""
+
+    place: Place
+    device_id: str
+    uuid: str
+    plan: Plan
+    exit: int
+
+
+async def plan_boards(
+    places: Sequence[Place], goal: Goal, line: LedgerLine, open_board: OpenBoard
+) -> Sequence[PlannedBoard]:
+    """Plan every board at once, in the order of `places`; one that fails stops no other."""
+    return await asyncio.gather(*(_plan_board(place, goal, line, open_board) for place in places))
+
+
+async def _plan_board(
+    place: Place, goal: Goal, line: LedgerLine, open_board: OpenBoard
+) -> PlannedBoard:
+    try:
+        async with open_board(place) as port:
+            board = await port.read()
+            device_id = goal.device_id(board.uuid, board.imei) if not board.refusal else ""
+            known = await line(known_of, line.ledger, board.uuid, goal, device_id)
+            made = await planned(port, board, goal, known)
+    except (AgentError, AtError) as error:
+        failed = Plan(refusal=str(error), hint=error.hint)
+        return PlannedBoard(place, "", "", failed, exit_code_of(error))
+    return PlannedBoard(place, device_id, board.uuid, made, 4 if made.refusal else 0)

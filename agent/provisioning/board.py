@@ -29,6 +29,8 @@ class Board:
     mode: int
     has_time: bool
     credentials: tuple[HeldCredential, ...]
+    certificate_algorithm: str = ""
+    """"RSA" or "EC": the key of a client certificate that could be read; "" where none could."""
 
     def held(self, tag: int, kind: int) -> HeldCredential | None:
         """Return what stands in a place of the credential store."""

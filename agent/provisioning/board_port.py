@@ -41,6 +41,9 @@ class BoardPort(Protocol):
     async def credentials(self) -> tuple[HeldCredential, ...]:
         """Return the list of the credential store."""
 
+    async def certificate(self, tag: int) -> str:
+        """Return the client certificate of a tag as PEM, "" where the modem does not show it."""
+
     async def write(self, tag: int, kind: int, content: str) -> None:
         """Write a credential, these bytes exactly."""
 

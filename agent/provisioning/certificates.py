@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
-from agent.errors import RefusedByRule, UsageError
+from agent.errors import UsageError
 
 VALID_FOR = timedelta(days=365 * 30)
 """A device's certificate outlives the device: there is no way to renew one on a modem at sea."""
@@ -70,29 +72,6 @@ def self_signed(
     return builder.issuer_name(_name(common_name)).sign(key, hashes.SHA256())
 
 
-def new_host_key(file: Path) -> ec.EllipticCurvePrivateKey:
-    """Make a P-256 key and keep it in `file`, readable by its owner alone from the start."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError as error:
-        raise RefusedByRule(
-            f"{file} exists: a key is never overwritten",
-            hint="move it away if the board that it belongs to is out of service",
-        ) from error
-    with os.fdopen(handle, "wb") as written:
-        written.write(pem)
-        written.flush()
-        os.fsync(written.fileno())
-    return key
-
-
 def pem_of(certificate: x509.Certificate) -> str:
     """Return a certificate as PEM text, the form in which the modem keeps it."""
     return certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
@@ -103,6 +82,30 @@ def public_pem(key: ec.EllipticCurvePublicKey) -> str:
     return key.public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     ).decode("ascii")
+
+
+def public_key_of(certificate: x509.Certificate) -> str:
+    """Return the public key of a certificate as PEM, "" if it is no elliptic-curve key."""
+    key = certificate.public_key()
+    return public_pem(key) if isinstance(key, ec.EllipticCurvePublicKey) else ""
+
+
+def key_fingerprint(pem: str) -> str:
+    """Return the SHA-256, in hex, of a public key's SubjectPublicKeyInfo: a JWT's `kid`."""
+    key = serialization.load_pem_public_key(pem.encode())
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return hashlib.sha256(key.public_bytes(serialization.Encoding.DER, form)).hexdigest()
+
+
+def algorithm_of(pem: str) -> str:
+    """Return what kind of key a certificate is for, "RSA" or "EC"; "" where it cannot be told."""
+    try:
+        key = x509.load_pem_x509_certificate(pem.encode()).public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        return ""
+    if isinstance(key, rsa.RSAPublicKey):
+        return "RSA"
+    return "EC" if isinstance(key, ec.EllipticCurvePublicKey) else ""
 
 
 def private_pem(key: ec.EllipticCurvePrivateKey) -> str:

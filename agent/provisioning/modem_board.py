@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 
 from agent.provisioning.board import Board, HeldCredential
 from agent.provisioning.board_port import MadeKey, WrongAnswer
+from agent.provisioning.goal import CLIENT_CERTIFICATE
 from at.commands.clock import ReadClock, SetClock, clock_text
-from at.commands.credentials import DeleteCredential, ListCredentials, WriteCredential
+from at.commands.credentials import (
+    DeleteCredential,
+    ListCredentials,
+    ReadCredential,
+    StoredCredential,
+    WriteCredential,
+)
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel, ReadRevision
 from at.commands.jwt import MakeDefaultJwt, MakeJwt
 from at.commands.keys import GenerateKey
@@ -72,6 +79,14 @@ class ModemBoard:
         return tuple(
             HeldCredential(held.sec_tag, held.type, held.sha or "") for held in listed.credentials
         )
+
+    async def certificate(self, tag: int) -> str:
+        """Return the client certificate of a tag, "" where the modem does not show it."""
+        try:
+            read = await self._modem.send(ReadCredential(tag, CLIENT_CERTIFICATE))
+        except CommandRejected:
+            return ""
+        return "".join(one.content for one in read.credentials if isinstance(one, StoredCredential))
 
     async def write(self, tag: int, kind: int, content: str) -> None:
         """Write a credential."""

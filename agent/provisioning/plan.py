@@ -91,18 +91,11 @@ class Plan:
 
 @dataclass(slots=True)
 class _Draft:
-    """The plan as it grows: the places to clear, and the steps that write."""
+    """The plan as it grows: the places to clear, the steps that write, what stands in the way."""
 
     steps: list[PlannedStep] = field(default_factory=list)
     delete: list[tuple[int, int]] = field(default_factory=list)
-
-
-class _Refused(Exception):
-    """A rule forbids what would be needed."""
-
-    def __init__(self, reason: str, hint: str) -> None:
-        super().__init__(reason)
-        self.hint = hint
+    in_the_way: dict[tuple[int, int], str] = field(default_factory=dict)
 
 
 def stored_digest(content: str) -> str:
@@ -115,12 +108,11 @@ def plan(board: Board, goal: Goal, known: Known) -> Plan:
     if board.refusal:
         return Plan(refusal=board.refusal, hint="update the modem's firmware over its cable first")
     draft = _Draft()
-    try:
-        _plan_ca_chain(board, goal, draft)
-        new_key = _plan_key(board, goal, known, draft)
-        _plan_certificate(board, goal, known, draft, new_key=new_key)
-    except _Refused as refused:
-        return Plan(refusal=str(refused), hint=refused.hint)
+    _plan_ca_chain(board, goal, draft)
+    new_key = _plan_key(board, goal, known, draft)
+    _plan_certificate(board, goal, known, draft, new_key=new_key)
+    if draft.in_the_way:
+        return _refusal(board, goal, draft)
     steps = [
         PlannedStep(Step.GATE, f"firmware {board.firmware} may make device calls"),
         PlannedStep(Step.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}"),
@@ -178,24 +170,46 @@ def _plan_certificate(
     held = board.held(goal.security_tag, CLIENT_CERTIFICATE)
     if goal.certificate is Certificate.NONE:
         if held is not None and new_key:
-            _clear(goal, CLIENT_CERTIFICATE, draft, "a certificate that fits another key")
+            _clear(goal, CLIENT_CERTIFICATE, draft, f"{_certificate(board)} for another key")
         return
     fits = known.certificate and not new_key
     if held is not None:
         if fits and held.sha256.upper() == stored_digest(known.certificate):
             return
-        _clear(goal, CLIENT_CERTIFICATE, draft, "another client certificate")
+        _clear(goal, CLIENT_CERTIFICATE, draft, f"{_certificate(board)} that is not ours")
     if not fits:
         words = f"certificate for the board's key: {goal.certificate.value}"
         draft.steps.append(PlannedStep(Step.CERTIFICATE, words))
     draft.steps.append(PlannedStep(Step.WRITE, "write the client certificate", 1))
 
 
+def _certificate(board: Board) -> str:
+    return {
+        "RSA": "an RSA client certificate",
+        "EC": "an elliptic-curve client certificate",
+    }.get(
+        board.certificate_algorithm, "a client certificate, of which kind the modem does not show,"
+    )
+
+
 def _clear(goal: Goal, kind: int, draft: _Draft, what: str) -> None:
     place = (goal.security_tag, kind)
-    if place not in goal.replace:
-        raise _Refused(
-            f"tag {goal.security_tag} holds {what}; nothing is overwritten unasked",
-            f"--replace {goal.security_tag}:{kind} allows it, or choose another --security-tag",
+    if place in goal.replace:
+        draft.delete.append(place)
+    else:
+        draft.in_the_way[place] = what
+
+
+def _refusal(board: Board, goal: Goal, draft: _Draft) -> Plan:
+    """Return the refusal that names all that would have to go, and how to allow it at once."""
+    what = " and ".join(draft.in_the_way.values())
+    reason = f"tag {goal.security_tag} holds {what}; nothing is overwritten unasked"
+    allow = " ".join(f"--replace {tag}:{kind}" for tag, kind in draft.in_the_way)
+    hint = f"{allow} allows it, or choose another --security-tag"
+    if board.certificate_algorithm == "RSA":
+        reason = f"RSA-provisioned: {reason}"
+        hint = (
+            "the device cloud takes ES256 alone, so this kit must be provisioned anew: "
+            f"{allow} deletes that and makes an ES256 key"
         )
-    draft.delete.append(place)
+    return Plan(refusal=reason, hint=hint)

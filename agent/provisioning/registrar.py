@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from agent.auth.modem_jwt import ModemJwt
@@ -13,6 +14,7 @@ from agent.cloud.devices import FetchDevice
 from agent.cloud.keys import NewDevice, PublicKey
 from agent.errors import Conflict, NotFound
 from agent.provisioning.goal import Registration
+from agent.retry import http_date
 
 if TYPE_CHECKING:
     from agent.auth.modem_jwt import AskModem
@@ -41,6 +43,21 @@ class ClaimDevice(Call[None]):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadServiceTime(Call["datetime | None"]):
+    """The service's clock, as the Date header of an answer tells it."""
+
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+
+    def request(self) -> Request:
+        """Return the GET."""
+        return Request("GET", "/v1/account")
+
+    def parse(self, response: Response) -> datetime | None:
+        """Return the header's time, None where there is none."""
+        return http_date(response.headers.get("date", ""))
+
+
+@dataclass(frozen=True, slots=True)
 class Registrar:
     """Registers boards by one way; what it sends names the device and its key, no secret."""
 
@@ -50,9 +67,7 @@ class Registrar:
     tags: tuple[str, ...] = ()
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
 
-    async def submit(
-        self, device_id: str, pem: str, attestation: Callable[[], Awaitable[str]]
-    ) -> str:
+    async def submit(self, device_id: str, pem: str, attestation: str) -> str:
         """Send the registration; return the id of its bulk request, "" where there is none."""
         cloud = DeviceCloud(self.client)
         if self.way is Registration.PUBLIC_KEY:
@@ -61,7 +76,7 @@ class Registrar:
             new = NewDevice(device_id, pem, self.sub_type, self.tags, self.firmware_types)
             return await cloud.onboard([new])
         try:
-            await self.client.send(ClaimDevice(await attestation(), self.tags))
+            await self.client.send(ClaimDevice(attestation, self.tags))
         except Conflict:
             return ""  # an earlier run, cut off before it could note it, claimed it
         return ""
@@ -70,6 +85,11 @@ class Registrar:
         """Wait until a bulk request has succeeded; the first look is at once."""
         if request_id:
             await DeviceCloud(self.client).wait_for_bulk(request_id)
+
+    async def host_clock_ahead_s(self, now: Callable[[], datetime]) -> float | None:
+        """Return how far this host's clock is ahead of the service's; None if that is not told."""
+        theirs = await self.client.send(ReadServiceTime())
+        return (now() - theirs).total_seconds() if theirs is not None else None
 
     async def prove(self, device_id: str, ask: AskModem) -> str:
         """Have the cloud accept a JWT of the board; return what it said.

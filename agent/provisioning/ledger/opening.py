@@ -11,6 +11,7 @@ from typing import IO, Any
 from sqlalchemy import URL, Engine, create_engine, event, inspect, make_url, pool, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from agent.config.private import make_private_folder
 from agent.errors import AgentError, UsageError
 from agent.provisioning.ledger.schema import HEAD
 from agent.provisioning.ledger.store import Ledger
@@ -135,7 +136,7 @@ def _sqlite(path: Path) -> Engine:
 def _make_private(path: Path) -> None:
     """Make folder and file for their owner alone before anything is in them."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise LedgerError(f"the ledger {path} cannot be written: {error.strerror}") from error

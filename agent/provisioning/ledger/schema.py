@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, DateTime, ForeignKey, Integer, MetaData, String, Table, Text
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration; a ledger that says another one is brought up to it."""
 
 metadata = MetaData()
@@ -26,7 +26,9 @@ boards = Table(
     Column("key_digest", String(64), nullable=False, default=""),
     Column("certificate", Text, nullable=False, default=""),
     Column("registered_key", String(64), nullable=False, default=""),
+    Column("registered_as", String(192), nullable=False, default=""),
     Column("request_id", String(64), nullable=False, default=""),
+    Column("attestation", Text, nullable=False, default=""),
     Column("writes", Integer, nullable=False, default=0),
     Column("updated_at", DateTime(timezone=True), nullable=False),
 )

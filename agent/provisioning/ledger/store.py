@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # A number of ours in PostgreSQL's space of advisory locks; the board's hash stands beside it.
 _LOCK_CLASS = 0x6E524639
 
+BEGUN, DONE, REFUSED, FAILED = "begun", "done", "refused", "failed"
+
 
 class BoardBusy(AgentError):
     """Another station works on this board."""
@@ -32,8 +34,9 @@ class BoardRecord:
     """What the ledger knows of a board; "" where it knows nothing.
 
     `public_key` and `certificate` are PEM; `key_digest` is what the modem lists for the private
-    key. `registered_key` is the SHA-256 of the key, as SPKI,
-    that the service took; `request_id` its bulk request. `writes` counts credential writes.
+    key. `registered_key` is the SHA-256 of the key, as SPKI, that the service took,
+    `registered_as` how and as which device, `request_id` its bulk request. `attestation` is the
+    token that claims the device. `writes` counts credential writes.
     """
 
     uuid: str
@@ -50,14 +53,16 @@ class BoardRecord:
     key_digest: str = ""
     certificate: str = ""
     registered_key: str = ""
+    registered_as: str = ""
     request_id: str = ""
+    attestation: str = ""
     writes: int = 0
     updated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One step of a board: state is begun, done or failed."""
+    """One step of a board: `state` is begun, done, refused (so not done) or failed."""
 
     uuid: str
     at: datetime
@@ -113,12 +118,17 @@ class Ledger:
     def begin(self, uuid: str, step: str, detail: str = "") -> None:
         """Note that a step is about to be done; what is begun and not done may have happened."""
         with self._transaction() as connection:
-            self._note(connection, uuid, step, "begun", detail)
+            self._note(connection, uuid, step, BEGUN, detail)
+
+    def refused(self, uuid: str, step: str, reason: str) -> None:
+        """Note that the board refused a step that was begun: nothing of it was done."""
+        with self._transaction() as connection:
+            self._note(connection, uuid, step, REFUSED, reason)
 
     def finish(self, uuid: str, step: str, detail: str = "", **learned: str | int) -> None:
         """Note that a step was done, and what was learned by it (columns of the board)."""
         with self._transaction() as connection:
-            self._note(connection, uuid, step, "done", detail)
+            self._note(connection, uuid, step, DONE, detail)
             self._set(connection, uuid, learned)
 
     def learn(self, uuid: str, **learned: str | int) -> None:
@@ -130,7 +140,7 @@ class Ledger:
         """Note how the board's run ended; `writes` is added to the board's count."""
         with self._transaction() as connection:
             if outcome not in {"done", "unchanged"}:
-                self._note(connection, uuid, step, "failed", reason)
+                self._note(connection, uuid, step, FAILED, reason)
             self._set(
                 connection,
                 uuid,
@@ -156,10 +166,15 @@ class Ledger:
         with self._transaction() as connection:
             return [StepRecord(**row._mapping) for row in connection.execute(query)]
 
-    def begun_and_not_done(self, uuid: str, step: str) -> bool:
-        """Tell whether the newest note of a step says that it was begun and nothing more."""
-        notes = [note.state for note in self.steps(uuid) if note.step == step]
-        return bool(notes) and notes[-1] != "done"
+    def unfinished(self, uuid: str, step: str) -> str | None:
+        """Return the detail of a step that was begun and may have been done; None if there is none.
+
+        A failure after the beginning leaves it open: what was sent may have arrived.
+        """
+        for note in reversed(self.steps(uuid)):
+            if note.step == step and note.state != FAILED:
+                return note.detail if note.state == BEGUN else None
+        return None
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:

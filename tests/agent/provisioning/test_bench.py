@@ -20,7 +20,6 @@ from agent.config.secret import Secret
 from agent.errors import RefusedByRule
 from agent.http import HttpClient, Wire
 from agent.provisioning.bench import expect, run_board, run_boards
-from agent.provisioning.board_run import Bench, LedgerLine
 from agent.provisioning.certificates import DeviceCa
 from agent.provisioning.goal import Certificate, Goal, KeyOrigin, Registration
 from agent.provisioning.ledger import open_ledger
@@ -28,6 +27,7 @@ from agent.provisioning.modem_board import ModemBoard
 from agent.provisioning.outcome import Outcome, Place
 from agent.provisioning.plan import Step
 from agent.provisioning.registrar import Registrar
+from agent.provisioning.workbench import Bench, LedgerLine
 from at.modem import Modem
 from at.virtual.transport import VirtualTransport
 
@@ -75,7 +75,7 @@ class Tray:
 async def bench_of(
     standin: StandIn, folder: Path, goal: Goal = GOAL, address: str = ""
 ) -> AsyncIterator[Bench]:
-    ledger = open_ledger(address or str(folder / "ledger.sqlite"), "station")
+    line = LedgerLine(open_ledger(address or str(folder / "ledger.sqlite"), "station"))
     keyring = Keyring([ApiKey(Secret(standin.credentials["api_key"]))])
     hosts = {host: standin.urls.get(host.value, "") for host in Host}
     (folder / "ca").mkdir(exist_ok=True)
@@ -85,9 +85,9 @@ async def bench_of(
     try:
         async with HttpClient(Wire(), hosts, keyring) as client:
             registrar = Registrar(client, goal.registration)
-            yield Bench(goal, LedgerLine(ledger), registrar, authority, folder / "keys", now)
+            yield Bench(goal, line, registrar, authority, folder / "keys", now)
     finally:
-        ledger.close()
+        line.close()
 
 
 async def provision(

@@ -14,15 +14,15 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from operator_ca import make_ca
 
-from agent.errors import RefusedByRule, UsageError
+from agent.errors import AgentError, RefusedByRule, UsageError
 from agent.provisioning.certificates import (
     DeviceCa,
-    new_host_key,
     pem_of,
     private_pem,
     public_pem,
     self_signed,
 )
+from agent.provisioning.host_keys import keep_host_key, kept_host_key, load_host_key
 
 NOW = datetime.now(UTC)
 
@@ -95,17 +95,41 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_host_key_is_private_from_the_first_moment_and_never_overwritten(tmp_path: Path) -> None:
+    folder, key = tmp_path / "keys", kept_host_key(tmp_path / "keys", "")
+    file = folder / "board.pem"
     before = os.umask(0)
     try:
-        key = new_host_key(tmp_path / "keys" / "board.pem")
+        keep_host_key(key, file)
     finally:
         os.umask(before)
-    file = tmp_path / "keys" / "board.pem"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert file.read_text() == private_pem(key)
+    assert [path.name for path in folder.iterdir()] == ["board.pem"]
+    keep_host_key(key, file)  # the same once more: a run that was cut off goes on
     with pytest.raises(RefusedByRule, match="never overwritten"):
-        new_host_key(file)
+        keep_host_key(kept_host_key(folder, ""), file)
+    assert file.read_text() == private_pem(key)
     certificate = self_signed(key, "device-1", NOW)
     certificate.verify_directly_issued_by(certificate)
     assert public_pem(key.public_key()).startswith("-----BEGIN PUBLIC KEY-----")
+
+
+def test_a_run_that_was_cut_off_goes_on_with_the_key_that_it_noted(tmp_path: Path) -> None:
+    key = kept_host_key(tmp_path, "board.pem")
+    keep_host_key(key, tmp_path / "board.pem")
+    again = kept_host_key(tmp_path, "../elsewhere/board.pem")  # a name, never a path
+    assert private_pem(again) == private_pem(key)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(None, "cannot be read"), (b"no key", "holds no private key")],
+)
+def test_a_host_key_that_is_not_there_is_told(
+    tmp_path: Path, content: bytes | None, reason: str
+) -> None:
+    if content is not None:
+        (tmp_path / "board.pem").write_bytes(content)
+    with pytest.raises(AgentError, match=reason):
+        load_host_key(tmp_path / "board.pem")

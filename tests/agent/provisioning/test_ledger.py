@@ -71,11 +71,11 @@ def test_what_was_learned_is_there_after_the_ledger_was_closed(address: str) -> 
 def test_a_step_that_was_begun_and_not_done_is_known(address: str) -> None:
     ledger = opened(address)
     ledger.claim(UUID)
-    assert not ledger.begun_and_not_done(UUID, "key")
+    assert ledger.unfinished(UUID, "key") is None
     ledger.begin(UUID, "key")
-    assert ledger.begun_and_not_done(UUID, "key")
+    assert ledger.unfinished(UUID, "key") == ""
     ledger.finish(UUID, "key")
-    assert not ledger.begun_and_not_done(UUID, "key")
+    assert ledger.unfinished(UUID, "key") is None
     ledger.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.provisioning.labels import label_line, write_qr
+from agent.provisioning.labels import Labels, label_line, write_qr
 from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.tables import (
     for_bulk_onboarding,
@@ -52,8 +52,17 @@ def test_nordics_tools_get_id_firmware_and_imei() -> None:
 def test_a_label_has_a_line_and_a_picture_whose_name_cannot_leave_the_folder(
     tmp_path: Path,
 ) -> None:
-    assert label_line(BOARD) == "nrf-350457791234567,350457791234567,A1"
+    assert label_line(BOARD) == "nrf-350457791234567,350457791234567,A1,\n"
     pytest.importorskip("segno", reason="needs the labels extra: pip install 'cellagent[labels]'")
-    path = write_qr(BoardRecord("u-1", device_id="../../etc/x"), tmp_path / "labels")
-    assert path.parent == tmp_path / "labels"
+    path = write_qr(BoardRecord("u-1", device_id="../../etc/x"), tmp_path)
+    assert path.parent == tmp_path
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_board_that_is_checked_again_gets_no_second_label(tmp_path: Path) -> None:
+    pytest.importorskip("segno", reason="needs the labels extra: pip install 'cellagent[labels]'")
+    for _station in range(2):
+        labels = Labels(tmp_path / "labels")
+        labels.write(BOARD)
+        labels.write(BOARD)
+    assert (tmp_path / "labels" / "labels.csv").read_text() == label_line(BOARD)
