@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.observability.chunk_codec import decode_varint
 
@@ -14,8 +14,7 @@ _CONTINUATION = 0x80
 _MORE = 0x40
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a chunk stands. `fingerprint` is there once its message is whole and recognisable."""
 
     begins: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import uuid
 import zlib
@@ -12,12 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-FORMAT = 1
+FORMAT = 2
 WAITING, PARKED = 0, 1
 
+# Each page that a commit touches is written and synced: an item is one row, in no index while it
+# waits, and the last number is written only when its item goes (`LAST_ID` in `about`).
 _SCHEMA = """
 CREATE TABLE items(
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,
     device TEXT NOT NULL,
     message INTEGER NOT NULL,
@@ -30,7 +33,6 @@ CREATE TABLE items(
     refusals INTEGER NOT NULL DEFAULT 0,
     reason TEXT NOT NULL DEFAULT ''
 );
-CREATE INDEX waiting ON items(device, kind, id) WHERE state = 0;
 CREATE INDEX parked ON items(id) WHERE state = 1;
 CREATE INDEX continuations ON items(message) WHERE message <> id;
 CREATE TABLE recent(mark BLOB PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
@@ -51,7 +53,10 @@ INSERT = (
     "INSERT INTO items(id, kind, device, message, captured, added, meta, body, crc) "
     "VALUES(?,?,?,?,?,?,?,?,?)"
 )
+LAST_ID = "last id"
+"""The name in `about` of the highest number that was ever given: none is given twice."""
 COLUMNS = "id, kind, device, message, captured, added, meta, body, crc"
+_NUMBER = re.compile(r"[0-9]{1,18}")
 # One connection by construction (SQLite before 3.51.3 has a race between two); the WAL is
 # synced at each commit, and never shared.
 _SETTINGS = (
@@ -147,6 +152,9 @@ def _check(connection: sqlite3.Connection) -> None:
     (strange,) = connection.execute(_STRANGE).fetchone()
     if strange:
         raise _Unsound(f"{strange} rows are of another shape")
+    last = connection.execute("SELECT value FROM about WHERE name = ?", (LAST_ID,)).fetchone()
+    if last is not None and not (isinstance(last[0], str) and _NUMBER.fullmatch(last[0])):
+        raise _Unsound("the last id is no number")
     connection.execute("SELECT DISTINCT device FROM items").fetchall()
     connection.execute("SELECT name, value FROM counts").fetchall()
     connection.execute("SELECT mark, at FROM recent LIMIT 1").fetchall()

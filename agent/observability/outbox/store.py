@@ -29,7 +29,7 @@ from agent.observability.outbox.items import (
     Receipt,
     Totals,
 )
-from agent.observability.outbox.schema import INSERT, PARKED, WAITING, row_crc
+from agent.observability.outbox.schema import INSERT, LAST_ID, PARKED, WAITING, row_crc
 
 if TYPE_CHECKING:
     import sqlite3
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from agent.config.profile import Outbox as Limits
 
+_CHUNK, _COREDUMP = Kind.CHUNK.value, Kind.COREDUMP.value
 _PRUNE_EVERY_S = 60.0
 _HEARD_AGAIN = 1000  # chunks: what a kit prints in seconds; a message beyond it is only not known
 
@@ -82,13 +83,15 @@ class Store:
         """Read from the tables what is kept in memory; forget what a rollback undid."""
         self._unwritten = []
         rows = self._db.execute(
-            "SELECT device, kind, count(*), sum(length(body)) FROM items WHERE state = 0 "
+            "SELECT device, kind, count(*), sum(length(body)), min(id) FROM items WHERE state = 0 "
             "GROUP BY device, kind"
         ).fetchall()
         self._lanes: Counter[tuple[str, str]] = Counter()
+        self._first: dict[tuple[str, str], int] = {}  # no item of the lane waits before it
         self._size = 0
-        for device, kind, count, size in rows:
+        for device, kind, count, size, first in rows:
             self._lanes[device, kind] = count
+            self._first[device, kind] = first
             self._size += size
         parked = self._db.execute(
             "SELECT count(*), coalesce(sum(length(body)), 0) FROM items WHERE state = 1"
@@ -96,9 +99,10 @@ class Store:
         self._parked: int = parked[0]
         self._size += parked[1]
         self._held = self._lanes.total() + self._parked
-        sequence = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'items'")
-        row = sequence.fetchone()
-        self._last_id: int = row[0] if row else 0
+        (newest,) = self._db.execute("SELECT coalesce(max(id), 0) FROM items").fetchone()
+        row = self._db.execute("SELECT value FROM about WHERE name = ?", (LAST_ID,)).fetchone()
+        self._last_id: int = max(newest, int(row[0]) if row else 0)
+        self._ids_went = False
         self._counts: Counter[str] = Counter()
         self._pruned_at = float("-inf")
         self._free = 0
@@ -130,47 +134,50 @@ class Store:
         """Insert `items` in order. Raises OutboxFull when one of them cannot be taken."""
         self._prune(now)
         # Before anything is remembered: what is not taken must not be known the next time.
-        self._make_room(len(items), sum(len(item.body) for item in items))
-        fresh = [item for item in items if not self._is_known(item, now)]
+        self._make_room(len(items), sum([len(item.body) for item in items]))
         rows: list[tuple[Any, ...]] = []
         recalled: list[int] = []
-        for item in fresh:
-            number = self._last_id + 1
-            message = number
-            if item.kind is Kind.CHUNK:
+        added = float(now)
+        for item in items:
+            kind, device, body = item.kind.value, item.device, item.body
+            # Most of what comes is a chunk without a key: nothing is looked up for it.
+            if (item.key is not None or kind == _COREDUMP) and self._is_known(item, now):
+                continue
+            message = number = self._last_id + 1
+            if kind == _CHUNK:
                 placed = self._place(item, number, now, rows)
                 if isinstance(placed, list):
                     recalled += placed
                     continue
                 message = placed
             self._last_id = number
-            kind, device, body = item.kind.value, item.device, item.body
-            captured = float(now if item.captured_s is None else item.captured_s)
+            captured = added if item.captured_s is None else float(item.captured_s)
             meta = json.dumps(dict(item.meta)) if item.meta else ""
             crc = row_crc(kind, device, captured, meta, body)
-            rows.append((number, kind, device, message, captured, float(now), meta, body, crc))
+            rows.append((number, kind, device, message, captured, added, meta, body, crc))
         if recalled:
             gone = set(recalled)
             rows = [row for row in rows if row[0] not in gone]
             self._delete(recalled)
         self._unwritten += rows
         for row in rows:
-            self._lanes[row[2], row[1]] += 1
+            lane = row[2], row[1]
+            if not self._lanes[lane]:
+                self._first[lane] = row[0]
+            self._lanes[lane] += 1
             self._size += len(row[7])
         self._held += len(rows)
         if duplicates := len(items) - len(rows):
             self._counts["duplicates"] += duplicates
-        return Receipt(tuple(row[0] for row in rows), duplicates)
+        return Receipt(tuple([row[0] for row in rows]), duplicates)
 
     def _is_known(self, item: NewItem, now: float) -> bool:
         if item.key is not None:
             mark = b"key" + item.key.encode()
-        elif item.kind is Kind.COREDUMP:
+        else:
             import hashlib
 
             mark = b"core" + hashlib.sha256(item.body).digest() + item.device.encode()
-        else:
-            return False
         return self._recent(mark, now, self._limits.max_age_s)
 
     def _recent(self, mark: bytes, now: float, window_s: float) -> bool:
@@ -294,10 +301,11 @@ class Store:
         found: list[Item] = []
         size = 0
         damaged: list[int] = []
+        lane = device, kind.value
         for number, captured, refusals, meta, body, crc in self._db.execute(
             "SELECT id, captured, refusals, meta, body, crc FROM items "
-            "WHERE state = 0 AND device = ? AND kind = ? ORDER BY id",
-            (device, kind.value),
+            "WHERE id >= ? AND state = 0 AND device = ? AND kind = ? ORDER BY id LIMIT ?",
+            (self._first.get(lane, 0), *lane, self._lanes[lane]),
         ):
             if row_crc(kind.value, device, captured, meta, body) != crc:
                 damaged.append(number)
@@ -322,6 +330,8 @@ class Store:
         if damaged:
             self._counts["unreadable"] += len(damaged)
             self._park(damaged, "its bytes were damaged on the disk")
+        if found:
+            self._first[lane] = found[0].id
         self._taken.update(item.id for item in found)
         return found
 
@@ -404,6 +414,10 @@ class Store:
     def end(self) -> None:
         """Write what is still in memory alone; the writer calls it before it commits."""
         self.save_counts()
+        if self._ids_went:
+            self._ids_went = False
+            last = str(self._last_id)
+            self._connection.execute("INSERT OR REPLACE INTO about VALUES(?, ?)", (LAST_ID, last))
         self._write()
 
     def save_counts(self) -> None:
@@ -427,6 +441,7 @@ class Store:
             if row is None:
                 continue
             gone += 1
+            self._ids_went = True
             self._held -= 1
             device, kind, state, size = row
             self._size -= size
