@@ -12,6 +12,8 @@ import click
 from agent.cli.frame import AgentGroup, emit, note, options, run
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from agent.location.agnss import ServingCell
     from agent.location.agnss_file import Block
     from agent.location.pgps_file import PredictionFile
@@ -35,10 +37,11 @@ def agnss(types: str | None, *, filtered: bool, mask: int | None, out: Path | No
 @command.command(epilog="Example: cellagent assist pgps --count 42 --interval 240 --out pgps.bin")
 @click.option("--count", type=int, help="Predictions: 1 to 168, 84 at 240 minutes.")
 @click.option("--interval", type=int, help="Minutes from one to the next: 120 to 480 by 60.")
+@click.option("--start", metavar="TIME", help="As 2026-02-03T04:00:00Z; default now.")
 @click.option("--out", type=click.Path(path_type=Path), help="Keep the file.")
-def pgps(count: int | None, interval: int | None, out: Path | None) -> None:
+def pgps(count: int | None, interval: int | None, start: str | None, out: Path | None) -> None:
     """Fetch P-GPS predictions and list their times."""
-    run(_pgps(count, interval, out))
+    run(_pgps(count, interval, start, out))
 
 
 async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path | None) -> None:
@@ -59,7 +62,11 @@ async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path 
     _show_blocks(data.blocks, len(data.content))
 
 
-async def _pgps(count: int | None, interval: int | None, out: Path | None) -> None:
+async def _pgps(
+    count: int | None, interval: int | None, start: str | None, out: Path | None
+) -> None:
+    from datetime import UTC, datetime
+
     from agent.config.load import load
     from agent.connect import connect
     from agent.location.assistance import fetch_pgps
@@ -67,19 +74,21 @@ async def _pgps(count: int | None, interval: int | None, out: Path | None) -> No
     from agent.location.settings import project_of
 
     configuration = load(options().profile, port=options().port)
-    wanted = PredictionRequest(count, interval)
+    wanted = PredictionRequest(count, interval, _moment(start) if start else None)
+    project, now = project_of(configuration.profile), datetime.now(UTC)
     async with connect(configuration) as client:
-        data = await fetch_pgps(client, project_of(configuration.profile), wanted, _progress)
+        data = await fetch_pgps(client, project, wanted, _progress, now=now)
     _keep(out, data.content)
     _show_predictions(data.file, len(data.content))
 
 
 async def _serving_cell() -> ServingCell | None:
     from agent.cli.kit import kit_modem
-    from agent.location.cell_scan import scan_cells
+    from agent.location.cell_scan import require_firmware, scan_cells
     from agent.location.cells import serving_cell
 
     async with kit_modem() as modem:
+        await require_firmware(modem)
         return serving_cell((await scan_cells(modem)).cells)
 
 
@@ -90,6 +99,21 @@ def _numbers(text: str) -> tuple[int, ...]:
         raise click.BadParameter(
             f"{text!r} is no list of numbers such as 1,2,3", param_hint="--types"
         ) from error
+
+
+def _moment(text: str) -> datetime:
+    from datetime import datetime
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise click.BadParameter(
+            f"{text!r} is no time with its offset, such as 2026-02-03T04:00:00Z",
+            param_hint="--start",
+        )
+    return moment
 
 
 def _progress(done: int, total: int | None) -> None:

@@ -32,6 +32,7 @@ def command(way: str | None, *, high_confidence: bool, no_fallback: bool, no_rep
 async def _locate(
     way: str | None, high_confidence: bool, no_fallback: bool, no_reply: bool
 ) -> None:
+    from agent.auth.modem_key import ask_modem
     from agent.cli.kit import chosen_kit, kit_modem
     from agent.config.load import load
     from agent.connect import connect
@@ -53,8 +54,12 @@ async def _locate(
         # A Wi-Fi position needs no modem, so none is asked for.
         needs_modem = way != "wifi"
         modem = await stack.enter_async_context(kit_modem()) if needs_modem else None
-        client = await stack.enter_async_context(connect(configuration))
         kit = chosen_kit() if needs_modem else profile.kit
+        # Only the legacy path takes a kit's own token; a key on this host goes before the modem.
+        ask = None
+        if modem and profile.location.legacy and not profile.credentials.device_key_file:
+            ask = ask_modem(modem, profile.provisioning.security_tag)
+        client = await stack.enter_async_context(connect(configuration, ask_modem=ask))
         locator = locator_for(profile, kit, client, modem, switches)
         fix = await locator.locate(Way(way) if way else None)
     for text in fix.notes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent.cli.bars import bar
 from agent.cli.frame import AgentCommand, emit, options, run, say
 from agent.cli.kit import kit_modem
 
@@ -107,19 +108,10 @@ def describe(reading: Reading) -> list[str]:
     )
     for name, level, unit, ends in levels:
         shown = "not known" if level is None else f"{level:g} {unit}"
-        lines.append(f"{name:<5} {shown:>10}  {bar(level, *ends)}")
+        lines.append(f"{name:<5} {shown:>10}  {bar(level, *ends, _BAR)}")
     if not _registered(reading):
         lines.append("Not registered: `cellagent modem check` says what is missing.")
     return lines
-
-
-def bar(level: float | None, low: float, high: float) -> str:
-    """Return a bar of fixed width, empty where the level is not known."""
-    if level is None:
-        return "·" * _BAR
-    share = min(1.0, max(0.0, (level - low) / (high - low)))
-    filled = round(share * _BAR)
-    return "█" * filled + "·" * (_BAR - filled)
 
 
 def _registered(reading: Reading) -> bool | None:

@@ -115,7 +115,10 @@ def _show_cells(scan: CellScan, at_s: float) -> list[Level]:
     from agent.cli.table import TableWriter
     from agent.location.plots import Level
 
-    entries = [(cell, "*" if not place else "") for place, cell in enumerate(scan.cells)]
+    # A dash would stand for "not known"; these are known not to be the serving cell.
+    entries = [
+        (cell, "*" if scan.on_cell and not place else " ") for place, cell in enumerate(scan.cells)
+    ]
     levels = [
         Level(_cell_name(cell), int(str(cell["rsrp"])), at_s)
         for cell in [*scan.cells, *_neighbors(scan)]
@@ -126,17 +129,18 @@ def _show_cells(scan: CellScan, at_s: float) -> list[Level]:
             {
                 "source": scan.source,
                 "radio": scan.radio,
+                "on_cell": scan.on_cell,
                 "cells": list(scan.cells),
                 "notes": list(scan.notes),
             }
         )
         return levels
     table = TableWriter("", "cell", "EARFCN", "PCI", "RSRP dBm", "level", "RSRQ dB")
-    for cell, mark in [*entries, *((cell, "") for cell in _neighbors(scan))]:
+    for cell, mark in [*entries, *((cell, " ") for cell in _neighbors(scan))]:
         level = cell.get("rsrp")
         table.add(
             mark, _cell_name(cell), cell.get("earfcn"), cell.get("pci"), level,
-            bar(level, -140, -44), cell.get("rsrq"),
+            bar(level, -140, -70), cell.get("rsrq"),
         )  # fmt: skip
     table.flush()
     for text in scan.notes:
@@ -177,7 +181,7 @@ def _show_wifi(scan: WifiScan, at_s: float) -> list[Level]:
         )
         return levels
     table = TableWriter("BSSID", "name", "channel", "dBm", "level", "not sent")
-    rows = [(point, "") for point in chosen.usable]
+    rows = [(point, " ") for point in chosen.usable]
     rows += [(point, reason.value) for point, reason in chosen.left_out]
     for point, why in rows:
         name = point.ssid.decode("utf-8", "backslashreplace")

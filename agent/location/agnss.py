@@ -17,7 +17,8 @@ RANGE_BYTES = 64 * 1024
 LARGEST_BYTES = 1024 * 1024
 """More than this is no assistance data."""
 
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
+_LENGTH = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,7 @@ class MeasureAgnss(Call[int | None]):
     def parse(self, response: Response) -> int | None:
         """Return Content-Length, bounded."""
         text = response.headers.get("content-length", "")
-        if not text.isdecimal():
-            return None
-        return _bounded(int(text))
+        return _bounded(int(text)) if _LENGTH.fullmatch(text) else None
 
     def advice(self, status: int, code: int | None) -> str:
         """Return what to check (D8.4)."""
@@ -160,7 +159,12 @@ class FetchAgnss(Call[Piece]):
         if match is None:
             raise BadAnswer("the service answered 206 without a legal Content-Range")
         first, last, total = (int(number) for number in match.groups())
-        if first != self.start or last - first + 1 != len(response.content) or last >= total:
+        if (
+            not response.content
+            or first != self.start
+            or last - first + 1 != len(response.content)
+            or last >= total
+        ):
             raise BadAnswer(
                 f"asked for bytes from {self.start}, was told bytes {first}-{last}/{total} "
                 f"and got {len(response.content)}"

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.call import Host
 from agent.errors import BadAnswer, DeadlineExceeded
+from agent.http.addresses import Target, checked_address, is_loopback_url, plain_target
+from agent.http.resolve import addresses_of
 from agent.location.agnss import FetchAgnss, MeasureAgnss, Wanted
-from agent.location.agnss_file import Block, parse_agnss
+from agent.location.agnss_file import Block, DamagedAssistance, parse_agnss
 from agent.location.calls import Project
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.location.pgps_file import LARGEST_BYTES, PredictionFile, parse_pgps
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from agent.http import HttpClient
 
+MOST_PIECES = 64
 Progress = Callable[[int, int | None], None]
 """Called with the bytes so far and, where known, of how many."""
 
@@ -43,9 +49,13 @@ async def fetch_agnss(
     """Fetch A-GNSS data piece by piece. Raises what a call raises, and DamagedAssistance."""
     total = await client.send(MeasureAgnss(project, wanted))
     content = bytearray()
+    pieces = 0
     while total is None or len(content) < total:
+        pieces += 1
+        if pieces > MOST_PIECES:
+            raise BadAnswer(f"the A-GNSS data is not whole after {MOST_PIECES} pieces")
         piece = await client.send(FetchAgnss(project, wanted, start=len(content)))
-        if content and total is not None and piece.total != total:
+        if content and piece.total != total:
             raise BadAnswer(
                 f"the A-GNSS data changed while it was fetched: {total} bytes, now {piece.total}",
                 hint="fetch it again",
@@ -53,34 +63,58 @@ async def fetch_agnss(
         if piece.start == 0:
             content.clear()  # the service knows no ranges and sent the whole
         content += piece.data
+        # What HEAD told is only a first guess: the data may be renewed in between.
         total = piece.total
         progress(len(content), total)
-        if not piece.data:
-            break
     return AgnssData(bytes(content), parse_agnss(bytes(content)))
 
 
 async def fetch_pgps(
-    client: HttpClient, project: Project | None, wanted: PredictionRequest, progress: Progress
+    client: HttpClient,
+    project: Project | None,
+    wanted: PredictionRequest,
+    progress: Progress,
+    *,
+    now: datetime,
+    resolve: Callable[[str, int], Awaitable[Sequence[str]]] = addresses_of,
 ) -> PgpsData:
-    """Ask where the predictions are, download them with no credential, check their header."""
+    """Ask where the predictions are, download them with no credential, check their header.
+
+    They must reach over the start that was asked for; over `now` where none was. The host is the
+    answer's word: it is connected to by https and at a public address, or, where the service is
+    the stand-in, on this machine. Raises what a call raises, SourceRefused, DamagedAssistance.
+    """
     link = await client.send(RequestPgps(project, wanted))
-    content = bytearray()
+    stand_in = is_loopback_url(client.base_url(Host.DEVICE_CLOUD))
+    target = plain_target(link.url, stand_in=stand_in)
     deadline_s = client.wire.deadlines.whole_s
     try:
-        async with asyncio.timeout(deadline_s), client.wire.open("GET", link.url) as stream:
-            if stream.status != 200:
-                raise BadAnswer(f"the P-GPS host answered {stream.status} for {link.path}")
-            length = stream.headers.get("content-length", "")
-            total = int(length) if length.isdecimal() else None
-            async for chunk in stream.chunks():
-                content += chunk
-                if len(content) > LARGEST_BYTES:
-                    raise BadAnswer(f"the P-GPS file is larger than {LARGEST_BYTES} bytes")
-                progress(len(content), total)
+        async with asyncio.timeout(deadline_s):
+            found = await resolve(target.host, target.port)
+            address = checked_address(target, found, stand_in=stand_in)
+            content = await _download(client, target, address, progress)
     except TimeoutError as error:
         raise DeadlineExceeded(f"no whole P-GPS file within {deadline_s:g} s") from error
-    file = parse_pgps(
-        bytes(content), asked_count=wanted.count, asked_period_min=wanted.interval_min
-    )
-    return PgpsData(bytes(content), file)
+    file = parse_pgps(content, asked_count=wanted.count, asked_period_min=wanted.interval_min)
+    due = wanted.start or now
+    if not file.start <= due < file.end:
+        raise DamagedAssistance(
+            f"the predictions reach from {file.start} to {file.end}, and {due} is outside",
+            hint="check this machine's clock" if wanted.start is None else "",
+        )
+    return PgpsData(content, file)
+
+
+async def _download(client: HttpClient, target: Target, address: str, progress: Progress) -> bytes:
+    content = bytearray()
+    async with client.wire.open("GET", target.url, address=address) as stream:
+        if stream.status != 200:
+            raise BadAnswer(f"{target.host} answered {stream.status} where the P-GPS file is due")
+        length = stream.headers.get("content-length", "")
+        total = int(length) if length.isdecimal() and len(length) < 19 else None
+        async for chunk in stream.chunks():
+            content += chunk
+            if len(content) > LARGEST_BYTES:
+                raise BadAnswer(f"the P-GPS file is larger than {LARGEST_BYTES} bytes")
+            progress(len(content), total)
+    return bytes(content)

@@ -6,10 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.errors import AgentError
+from agent.errors import AgentError, UsageError
 from agent.location.cells import RADIOS, monitored_to_json, to_json
 from at.commands.cells import (
-    Cell,
     CellMeasurement,
     CellMeasurementNotice,
     MeasureCells,
@@ -17,13 +16,22 @@ from at.commands.cells import (
 )
 from at.commands.identity import ReadRevision
 from at.commands.signal import Monitor, ReadMonitor
-from at.errors import AtError, CommandRejected, ParseError
-from at.firmware import read_firmware
+from at.errors import AtError, CommandRejected, CommandTimeout, ParseError
+from at.firmware import read_firmware, require
+from at.notices import Malformed
 
 if TYPE_CHECKING:
     from at.modem import Modem
+    from at.notices import Notice
+    from at.stream import Stream
 
-_GCI_SINCE = (1, 3, 4)
+_TYPES_SINCE = (1, 3, 4)
+_INTERRUPTED = 2
+_NOTHING = {
+    0: "the modem measured and heard no cell with an id",
+    1: "the measurement failed: the modem heard no cell",
+    _INTERRUPTED: "the measurement was interrupted before a cell was heard",
+}
 _STOP_S = 5.0
 """Time in which a measurement that was stopped must tell what it has."""
 
@@ -54,76 +62,103 @@ SEARCHES = {
 
 @dataclass(frozen=True, slots=True)
 class CellScan:
-    """What was heard: cells as the service takes them, and what a person should know of them."""
+    """What was heard: cells as the service takes them, and what a person should know of them.
+
+    `on_cell` tells whether the first of them is the one that the modem is on.
+    """
 
     source: str
     radio: str
     cells: tuple[dict[str, object], ...]
-    measured: tuple[Cell, ...] = ()
+    on_cell: bool = True
     notes: tuple[str, ...] = ()
+
+
+async def require_firmware(modem: Modem) -> None:
+    """Refuse a modem whose firmware may make no device calls. Raises FirmwareRefused (D1.3)."""
+    try:
+        text = (await modem.send(ReadRevision())).revision
+    except (CommandRejected, ParseError):
+        text = ""
+    require(text)
 
 
 async def scan_cells(
     modem: Modem, search: str = "default", *, count: int | None = None, deadline_s: float = 60.0
 ) -> CellScan:
-    """Measure cells. Raises NoCells, AtError.
+    """Measure cells. Raises NoCells, UsageError, AtError.
 
     `search` is a key of SEARCHES; `count`, 2-15, is for those that list global ids. Where the
-    modem refuses to measure, what it monitors is taken instead.
+    modem refuses to measure, or hears nothing, the cell that it monitors is taken instead.
     """
     wanted = SEARCHES[search]
+    if count is not None and not wanted.counts_cells:
+        raise UsageError(
+            f"the search {search} takes no count of cells", hint="--search gci-default takes one"
+        )
     notes: list[str] = []
-    if wanted.counts_cells and not await _lists_global_ids(modem):
-        notes.append("this firmware lists no global cell ids (1.3.4 does): a plain search instead")
-        wanted = SEARCHES["extended-complete"]
+    if wanted.number and not await _knows_search_types(modem):
+        notes.append(f"this firmware knows no search types (1.3.4 does): default, not {search}")
+        wanted = SEARCHES["default"]
     monitor = await _monitor(modem)
     radio = RADIOS.get(monitor.act or 0, "lte") if monitor is not None else "lte"
     try:
         measurement = await _measure(modem, wanted, count, deadline_s)
     except CommandRejected as refusal:
-        notes.append(f"the modem refused to measure ({refusal}): its serving cell instead")
-        cells = tuple(monitored_to_json(monitor)) if monitor is not None else ()
-        if not cells:
-            raise NoCells(
-                "the modem refuses to measure cells and is on none",
-                hint="let it register: cellagent modem at AT+CFUN=1, then wait for +CEREG: 1 or 5",
-            ) from refusal
-        return CellScan("%XMONITOR", radio, cells, notes=tuple(notes))
-    if measurement.status == 2:
-        notes.append("the measurement was interrupted: there may be more cells than these")
+        why = f"the modem refused to measure ({refusal})"
+        return _monitored(monitor, radio, [*notes, why], refusal)
     cells = tuple(to_json(measurement))
-    if measurement.status == 1 or not cells:
+    if not cells:
+        return _monitored(monitor, radio, [*notes, _NOTHING[measurement.status]], None)
+    if measurement.status == _INTERRUPTED:
+        notes.append("the measurement was interrupted: there may be more cells than these")
+    return CellScan("%NCELLMEAS", radio, cells, measurement.serving_cell is not None, tuple(notes))
+
+
+def _monitored(
+    monitor: Monitor | None, radio: str, notes: list[str], refusal: CommandRejected | None
+) -> CellScan:
+    """Return the serving cell where nothing else is told. Raises NoCells when there is none."""
+    cells = tuple(monitored_to_json(monitor)) if monitor is not None else ()
+    if not cells:
         raise NoCells(
-            "the modem measured and heard no cell",
-            hint="check the antenna and AT+CFUN? (1 is on), or search longer: "
-            "--search extended-complete",
-        )
-    return CellScan("%NCELLMEAS", radio, cells, measurement.cells, tuple(notes))
+            "; ".join([*notes, "and it is on no cell"]),
+            hint="check the antenna, and let it register: cellagent modem at AT+CFUN=1, then wait "
+            "for +CEREG: 1 or 5; --search extended-complete searches longest",
+        ) from refusal
+    return CellScan("%XMONITOR", radio, cells, notes=(*notes, "only the cell it is on is known"))
 
 
 async def _measure(
     modem: Modem, wanted: SearchType, count: int | None, deadline_s: float
 ) -> CellMeasurement:
     command = MeasureCells(wanted.number, (count or 5) if wanted.counts_cells else None)
-    with modem.notices(CellMeasurementNotice) as notices:
-        await modem.send(command)
+    with modem.notices("%NCELLMEAS") as notices:
         try:
-            async with asyncio.timeout(deadline_s):
-                return (await anext(notices)).value
+            await modem.send(command)
+            return await _result(notices, deadline_s)
         except TimeoutError:
             # The measurement goes on in the modem; told to stop, it says what it has.
             await modem.send(StopMeasuringCells())
-            try:
-                async with asyncio.timeout(_STOP_S):
-                    return (await anext(notices)).value
-            except TimeoutError as error:
-                raise NoCells(
-                    f"the modem told no result within {deadline_s:g} s, nor when stopped",
-                    hint="try again, or --search default",
-                ) from error
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, CommandTimeout):
             await asyncio.shield(_stop(modem))
             raise
+        try:
+            return await _result(notices, _STOP_S)
+        except TimeoutError as error:
+            raise NoCells(
+                f"the modem told no result within {deadline_s:g} s, nor when stopped",
+                hint="try again, or --search default",
+            ) from error
+
+
+async def _result(notices: Stream[Notice], deadline_s: float) -> CellMeasurement:
+    """Return the next result. Raises TimeoutError, and ParseError for one that breaks its form."""
+    async with asyncio.timeout(deadline_s):
+        notice = await anext(notices)
+    if isinstance(notice, CellMeasurementNotice):
+        return notice.value
+    raise ParseError(notice.error if isinstance(notice, Malformed) else notice.line)
 
 
 async def _stop(modem: Modem) -> None:
@@ -142,7 +177,7 @@ async def _monitor(modem: Modem) -> Monitor | None:
         return None
 
 
-async def _lists_global_ids(modem: Modem) -> bool:
+async def _knows_search_types(modem: Modem) -> bool:
     firmware = read_firmware((await modem.send(ReadRevision())).revision)
     # The later chips began with firmware that does.
-    return firmware.chip != "nrf9160" or firmware.at_least(_GCI_SINCE)
+    return firmware.chip != "nrf9160" or firmware.at_least(_TYPES_SINCE)

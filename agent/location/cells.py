@@ -12,6 +12,7 @@ _RSRP_DBM = range(-157, -43)
 _RSRQ_DB = (-34.5, 3.5)
 _NO_CELL = 0x0FFFFFFF
 _TIMING_ADVANCE = range(20513)
+_EARFCN = range(262144)
 RADIOS = {7: "ltecatm", 9: "nbiot"}
 """AcT of the serving cell -> the service's name for its kind; others count as "lte"."""
 
@@ -26,7 +27,9 @@ def to_json(measurement: CellMeasurement) -> list[dict[str, object]]:
     )
     entries = [_cell(cell) for cell in known]
     if entries and measurement.neighbors:
-        entries[0]["nmr"] = [_neighbor(neighbor) for neighbor in measurement.neighbors]
+        entries[0]["nmr"] = [
+            _neighbor(neighbor) for neighbor in measurement.neighbors if neighbor.earfcn in _EARFCN
+        ]
     return entries
 
 
@@ -38,7 +41,7 @@ def monitored_to_json(monitor: Monitor) -> list[dict[str, object]]:
         return []
     entry = _identity(monitor.plmn, monitor.cell_id, monitor.tac)
     _add_level(entry, monitor.rsrp_dbm, None)
-    if monitor.earfcn is not None:
+    if monitor.earfcn is not None and monitor.earfcn in _EARFCN:
         entry["earfcn"] = monitor.earfcn
     if monitor.phys_cell_id is not None:
         entry["pci"] = monitor.phys_cell_id
@@ -58,7 +61,9 @@ def serving_cell(cells: Sequence[dict[str, object]]) -> ServingCell | None:
 
 def _cell(cell: Cell) -> dict[str, object]:
     entry = _identity(cell.plmn, cell.cell_id, cell.tac)
-    entry |= {"earfcn": cell.earfcn, "pci": cell.phys_cell_id}
+    if cell.earfcn in _EARFCN:
+        entry["earfcn"] = cell.earfcn
+    entry["pci"] = cell.phys_cell_id
     _add_level(entry, cell.rsrp_dbm, cell.rsrq_db)
     if cell.timing_advance in _TIMING_ADVANCE:
         entry["adv"] = cell.timing_advance

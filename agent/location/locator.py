@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -52,6 +52,7 @@ class Fix:
     """A position with its time and its sources; `position` None when none was asked for.
 
     `notes` are what a person should know: sources that failed, coarse results that were kept.
+    `sources` are what heard: %NCELLMEAS or %XMONITOR for cells, else a source of Wi-Fi scans.
     """
 
     at: datetime
@@ -60,6 +61,7 @@ class Fix:
     cells: int
     access_points: int
     notes: tuple[str, ...]
+    sources: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return the object of `locate --json`."""
@@ -73,13 +75,17 @@ class Fix:
             "fulfilled_with": place.fulfilled_with if place is not None else None,
             "cells": self.cells,
             "access_points": self.access_points,
+            "sources": list(self.sources),
             "notes": list(self.notes),
         }
 
 
 @dataclass(slots=True)
 class Locator:
-    """Finds where a kit is. The scans are callables, so that any source fits; None has none."""
+    """Finds where a kit is. The scans are callables, so that any source fits; None has none.
+
+    `gate` refuses a kit in whose name nothing may be sent (clause D1.3); None where there is none.
+    """
 
     client: HttpClient
     project: Project | None
@@ -88,13 +94,17 @@ class Locator:
     good_enough_m: float
     switches: Switches = field(default_factory=Switches)
     device_id: str = ""
+    gate: Callable[[], Awaitable[None]] | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def locate(self, way: Way | None = None) -> Fix:
         """Return the position by one way, or by the cheapest that is good enough.
 
-        Raises NothingToSend when nothing can be heard, and what a call raises.
+        Raises NothingToSend when nothing can be heard, NotFound when nobody knows what was heard,
+        and what the gate and a call raise.
         """
+        if self.gate is not None:
+            await self.gate()
         if way is Way.GROUND_FIX:
             return await self._ground_fix()
         if way is Way.WIFI:
@@ -106,31 +116,32 @@ class Locator:
     async def _cheapest(self) -> Fix:
         """Ask by Wi-Fi, which costs the kit nothing; by its cells if that is not good enough."""
         notes: list[str] = []
-        fixes: list[Fix] = []
+        failures: list[AgentError] = []
+        best: Fix | None = None
         for attempt in (self._wifi, self._cell):
             try:
                 fix = await attempt()
-            except (NothingToSend, NotFound) as error:
+            except AgentError as error:
+                # What there is is kept; with nothing in hand only another source may help.
+                if best is None and not isinstance(error, NothingToSend | NotFound):
+                    raise
                 notes.append(str(error))
+                failures.append(error)
                 continue
             notes += fix.notes
-            fixes.append(fix)
+            best = fix if best is None else min(best, fix, key=_uncertainty)
             if self._good_enough(fix):
                 break
-        if not fixes:
-            raise NothingToSend(
-                "no position: " + "; ".join(notes),
-                hint="`cellagent scan cells` and `cellagent scan wifi` show what can be heard",
-            )
-        best = min(fixes, key=_uncertainty)
-        return Fix(best.at, best.way, best.position, best.cells, best.access_points, tuple(notes))
+        if best is None:
+            raise _nothing(failures)
+        return replace(best, notes=tuple(notes))
 
     def _good_enough(self, fix: Fix) -> bool:
         return fix.position is None or _uncertainty(fix) <= self.good_enough_m
 
     async def _wifi(self) -> Fix:
         notes: list[str] = []
-        heard = await self._heard_wifi(notes)
+        heard, source = await self._heard_wifi(notes)
         if len(heard.usable) < MINIMUM:
             raise NothingToSend(
                 "; ".join([*notes, _too_few(heard)]),
@@ -139,7 +150,7 @@ class Locator:
         call = LocateWifi(
             self.project, access_points=to_json(heard.usable, send_ssid=self.switches.send_ssid)
         )
-        return await self._ask(call, Way.WIFI, 0, len(heard.usable), notes)
+        return await self._ask(call, Way.WIFI, 0, len(heard.usable), (source,), notes)
 
     async def _cell(self) -> Fix:
         notes: list[str] = []
@@ -148,11 +159,11 @@ class Locator:
             raise NothingToSend("; ".join(notes), hint="locate with Wi-Fi: --with wifi")
         call = LocateCell(self.project, cells=scan.cells, radio=scan.radio)
         notes += scan.notes
-        return await self._ask(call, Way.CELL, len(scan.cells), 0, notes)
+        return await self._ask(call, Way.CELL, len(scan.cells), 0, (scan.source,), notes)
 
     async def _ground_fix(self) -> Fix:
         notes: list[str] = []
-        heard = await self._heard_wifi(notes)
+        heard, source = await self._heard_wifi(notes)
         if len(heard.usable) < MINIMUM:
             notes.append(_too_few(heard))
         points = heard.usable if len(heard.usable) >= MINIMUM else ()
@@ -169,17 +180,25 @@ class Locator:
             wifi_as_array=self.switches.wifi_as_array,
         )
         cells = len(scan.cells) if scan is not None else 0
-        return await self._ask(call, Way.GROUND_FIX, cells, len(points), notes)
+        sources = [scan.source] if scan is not None else []
+        sources += [source] if points else []
+        return await self._ask(call, Way.GROUND_FIX, cells, len(points), sources, notes)
 
-    async def _heard_wifi(self, notes: list[str]) -> Selection:
+    async def _heard_wifi(self, notes: list[str]) -> tuple[Selection, str]:
         scan = await _attempt(self.scan_wifi, "Wi-Fi", notes)
         if scan is None:
-            return Selection((), ())
+            return Selection((), ()), ""
         notes += scan.notes
-        return select(scan.points)
+        return select(scan.points), scan.source
 
     async def _ask(
-        self, call: LocationCall, way: Way, cells: int, points: int, notes: list[str]
+        self,
+        call: LocationCall,
+        way: Way,
+        cells: int,
+        points: int,
+        sources: Iterable[str],
+        notes: list[str],
     ) -> Fix:
         told = replace(
             call,
@@ -189,7 +208,7 @@ class Locator:
             device_id=self.device_id,
         )
         position = await self.client.send(told)
-        return Fix(self.now(), way, position, cells, points, tuple(notes))
+        return Fix(self.now(), way, position, cells, points, tuple(notes), tuple(sources))
 
 
 async def _attempt(
@@ -204,6 +223,17 @@ async def _attempt(
     except (AgentError, AtError) as error:
         notes.append(f"{what}: {error}")
         return None
+
+
+def _nothing(failures: list[AgentError]) -> AgentError:
+    """Return what to raise when no source led to a position: the service's own no goes first."""
+    text = "no position: " + "; ".join(str(error) for error in failures)
+    for error in failures:
+        if isinstance(error, NotFound):
+            return NotFound(text, hint=error.hint, status=error.status, code=error.code)
+    return NothingToSend(
+        text, hint="`cellagent scan cells` and `cellagent scan wifi` show what can be heard"
+    )
 
 
 def _too_few(heard: Selection) -> str:

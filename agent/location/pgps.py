@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from agent.call import Call, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
 from agent.location.calls import Project, location_advice, location_path, location_schemes
+from agent.location.gps_time import GPS_EPOCH, gps_day_and_second
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +19,16 @@ class PredictionRequest:
     """Which predictions: how many, how far apart, from when; None leaves it to the service.
 
     `count` is 1..168 (84 at 240 minutes), `interval_min` a multiple of 60 from 120 to 480,
-    `start_day` a GPS day, `start_second` a second of it.
+    `start` an aware moment, whole seconds.
     """
 
     count: int | None = None
     interval_min: int | None = None
-    start_day: int | None = None
-    start_second: int | None = None
+    start: datetime | None = None
 
     def __post_init__(self) -> None:
+        if self.start is not None and (self.start.tzinfo is None or self.start < GPS_EPOCH):
+            raise UsageError(f"predictions start at a moment with its offset, not {self.start}")
         if self.count is not None and not 1 <= self.count <= 168:
             raise UsageError(f"1 to 168 predictions can be asked for, not {self.count}")
         interval = self.interval_min
@@ -70,11 +73,12 @@ class RequestPgps(Call[PredictionLink]):
 
     def request(self) -> Request:
         """Return the GET with what was asked for as the query."""
+        day, second = gps_day_and_second(self.wanted.start) if self.wanted.start else (None, None)
         fields = {
             "predictionCount": self.wanted.count,
             "predictionIntervalMinutes": self.wanted.interval_min,
-            "startGpsDay": self.wanted.start_day,
-            "startGpsTimeOfDaySeconds": self.wanted.start_second,
+            "startGpsDay": day,
+            "startGpsTimeOfDaySeconds": second,
         }
         query = [(name, str(value)) for name, value in fields.items() if value is not None]
         return Request("GET", location_path(self.project, "pgps"), query=query)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agent.location.calls import Project
-from agent.location.cell_scan import scan_cells
+from agent.location.cell_scan import require_firmware, scan_cells
 from agent.location.locator import Locator, Switches
 from agent.location.wifi.choice import wifi_source
 
@@ -42,4 +42,5 @@ def locator_for(
         profile.location.good_enough_m,
         switches or Switches(send_ssid=profile.location.send_ssid),
         kit.device_id,
+        partial(require_firmware, modem) if modem is not None else None,
     )

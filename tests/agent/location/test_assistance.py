@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -166,7 +167,7 @@ def test_a_piece_must_be_the_one_that_was_asked_for() -> None:
 @pytest.mark.contract("D8.2")
 @pytest.mark.parametrize("host", ["pgps.example.org", "https://pgps.example.org"])
 def test_predictions_are_asked_for_and_linked_to_another_host(host: str) -> None:
-    call = RequestPgps(PROJECT, PredictionRequest(42, 240, 15187, 0))
+    call = RequestPgps(PROJECT, PredictionRequest(42, 240, utc_of(15187, 0)))
     assert call.request().query == [
         ("predictionCount", "42"), ("predictionIntervalMinutes", "240"), ("startGpsDay", "15187"),
         ("startGpsTimeOfDaySeconds", "0"),
@@ -184,8 +185,14 @@ def test_an_answer_without_a_link_is_refused(body: bytes) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"count": 0}, {"count": 169}, {"interval_min": 90}, {"count": 85, "interval_min": 240}],
+    [
+        {"start": datetime(2026, 1, 1)},  # noqa: DTZ001 - naive on purpose
+        {"count": 0},
+        {"count": 169},
+        {"interval_min": 90},
+        {"count": 85, "interval_min": 240},
+    ],
 )
-def test_impossible_predictions_are_not_asked_for(arguments: dict[str, int]) -> None:
+def test_impossible_predictions_are_not_asked_for(arguments: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         PredictionRequest(**arguments)

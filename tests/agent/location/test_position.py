@@ -32,6 +32,7 @@ def test_a_position_without_uncertainty_is_a_position() -> None:
         (b'{"lat":"63","lon":0}', "lat of the answer is missing or no number"),
         (b'{"lat":true,"lon":0}', "lat of the answer is missing or no number"),
         (b'{"lat":NaN,"lon":0}', "expected JSON"),
+        (b'{"lat":1' + b"0" * 400 + b',"lon":0}', "lat of the answer is outside"),
         (b'{"lat":1e999,"lon":0}', "another shape|outside"),
         (b'{"lat":1,"lon":0,"uncertainty":-1}', "uncertainty"),
         (b'{"lat":1,"lon":0,"fulfilledWith":7}', "fulfilledWith"),
