@@ -89,9 +89,11 @@ async def registered() -> object:
     transport = VirtualTransport(instant=True)
     modem = Modem(transport)
     await modem.open()
-    await modem.send(SetFunctionalMode(1))
-    while (await scan_cells(modem)).cells[0].get("adv") is None:
-        await asyncio.sleep(0)
+    await modem.subscribe("AT+CEREG=1")
+    with modem.notices("+CEREG") as heard:
+        await modem.send(SetFunctionalMode(1))
+        while not (await anext(heard)).line.startswith("+CEREG: 1"):
+            pass
     yield modem
     await modem.close()
 
@@ -132,7 +134,7 @@ def test_where_measuring_is_refused_the_monitored_cell_is_taken() -> None:
 
 
 def test_a_modem_that_refuses_and_is_on_no_cell_says_so() -> None:
-    with pytest.raises(NoCells, match="refused to measure .* on no cell") as told:
+    with pytest.raises(NoCells, match=r"refused to measure .* on no cell") as told:
         scanned(lambda: Kit(refuses=True))
     assert "CFUN=1" in told.value.hint
     assert isinstance(told.value.__cause__, CommandRejected)
