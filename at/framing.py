@@ -92,6 +92,7 @@ class Framer:
         self._after_cr = False  # an LF that follows belongs to that CR
         self._after_prompt = False  # a blank that follows belongs to the prompt
         self._held = b""  # whole lines of a text whose quote is open
+        self._held_cr = False  # that CR ended one of them, and no log line between
         self._head = b""  # of a line that a log line cut
         self._data_left = 0
 
@@ -184,7 +185,7 @@ class Framer:
                 return data[1:]
         elif self._after_cr and data[:1] == b"\n":
             self._after_cr = False
-            if self._held:
+            if self._held_cr:
                 self._held += b"\n"
             return data[1:]
         return data
@@ -219,7 +220,7 @@ class Framer:
                     yield from self._overlong(bytes(self._pending[:_HEAD_BYTES]))
                     self._skipping = True
             return
-        self._after_cr = last == 13
+        self._after_cr, self._held_cr = last == 13, False
         body = piece.rstrip(b"\r\n")
         if self._skipping:
             self._skipping = False
@@ -228,10 +229,12 @@ class Framer:
         if self._pending:
             body = bytes(self._pending) + body
             self._pending.clear()
+        held = self._held
         if len(body) > self.limit:
             yield from self._overlong(body[:_HEAD_BYTES])
         else:
             yield from self._line(body, end)
+        self._held_cr = bool(self._held) and self._held is not held
 
     def _overlong(self, head: bytes) -> Iterator[Event]:
         self._pending.clear()

@@ -137,6 +137,19 @@ def test_a_log_line_within_a_quoted_text_is_no_part_of_it() -> None:
     assert events([stream]) == [Log(LOG), Line('%CMNG: 1,0,"AB","-----BEGIN\nMII\n-----END\n"')]
 
 
+def test_the_line_end_of_a_log_line_within_a_quoted_text_is_no_part_of_it_however_it_is_cut() -> (
+    None
+):
+    stream = b'%CMNG: 1,0,"ab\r\n[00:00:01.000,000] <inf> a: b\r\ncd"\r\n'
+    framer = Framer()
+    framer.multiline = "%CMNG"
+    found = [event for at in range(len(stream)) for event in framer.feed(stream[at : at + 1])]
+    assert found == [
+        Log("[00:00:01.000,000] <inf> a: b"),
+        Line('%CMNG: 1,0,"ab\r\ncd"'),
+    ]
+
+
 def test_an_endless_line_is_one_event_and_the_next_line_is_whole() -> None:
     framer = Framer()
     found = [event for _ in range(1000) for event in framer.feed(b"x" * 1024)]
