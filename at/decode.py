@@ -9,23 +9,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from at import notices
-from at.command import read_command
+from at.command import Form, read_command
 from at.commands.catalog import command_of, readers_of
 from at.errors import AtError
 from at.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Unknown
 from at.framing import Data, Log, Overlong, Prompt
 from at.ownership import REGISTRATIONS, owner_of
 from at.records import as_json
-from at.values import line_name
+from at.values import after_name, line_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from at.command import Command
     from at.exchange import Item
 
 # A notice of theirs has another shape than the reply.
 _REPLY_SHAPED = REGISTRATIONS | {"+CSCON"}
 _FAILURES = {"ERROR", "+CME ERROR", "+CMS ERROR"}
+# A reply of theirs begins with a parenthesis, although it answers no test command.
+_IN_PARENTHESES = {"+CWLAP"}
 
 
 class Decoder:
@@ -154,7 +157,7 @@ def answer_value(answer: Answer, command: str | None) -> tuple[Any, str | None]:
     if typed is not None:
         readers = [typed]
     elif command is None and answer.lines:
-        readers = readers_of(line_name(answer.lines[0]))
+        readers = _unasked_readers(answer.lines[0])
     else:
         return None, None
     first_error: str | None = None
@@ -164,3 +167,15 @@ def answer_value(answer: Answer, command: str | None) -> tuple[Any, str | None]:
         except AtError as wrong:
             first_error = first_error or str(wrong)
     return None, first_error
+
+
+def _unasked_readers(line: str) -> list[Command[Any]]:
+    """Return what may read an answer to a command that nobody knows.
+
+    A line of lists answers a test command ("+CEREG: (0-5)"): what reads none of these has no say.
+    """
+    name = line_name(line)
+    readers = readers_of(name)
+    if name in _IN_PARENTHESES or not after_name(line, name).startswith("("):
+        return readers
+    return [reader for reader in readers if reader.form is Form.TEST]

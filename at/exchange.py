@@ -7,7 +7,7 @@ Live, `start()` says what was sent and `feed()` classifies what comes back. Offl
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from at.framing import Data, Framer, Line, Log, Overlong, Prompt
@@ -25,6 +25,11 @@ _NUMBERED = re.compile(r"(\+CM[ES] ERROR|MODEM ERROR):\s*(.*)", re.DOTALL)
 _FINAL_FIRST = frozenset("+MC")
 _CONNECT = re.compile(r"CONNECT(?: .*)?")
 _ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
+# Their answers are command lines, not echoes.
+_LISTS_COMMANDS = frozenset({"+CLAC", "#XCLAC"})
+# A message follows them on a line of its own, in hex: TS 27.005, clause 3.4.1.
+_ANNOUNCE_PDU = frozenset({"+CMT", "+CDS", "+CBM"})
+_PDU = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
 _RESTARTS = frozenset({"Ready", "ready", "INIT ERROR", "Bootloader mode ready"})
 # Serial Modem cuts an echo at this many bytes; what is shorter is cut by accident.
 _ECHO_LIMIT = 4096
@@ -119,6 +124,7 @@ class Exchange:
         self._echo: list[str] = []
         self._body: list[str] = []
         self._named = False  # the body in progress holds a line with a name
+        self._announced: NoticeLine | None = None  # a message in hex follows it
         # Offline, what came since a line that may turn out to be an answer's: True marks the line.
         self._held: list[tuple[bool, Item]] = []
         self._sorted: list[Item] = []
@@ -158,7 +164,8 @@ class Exchange:
 
     def disown(self) -> list[Item]:
         """Forget the command in flight; its lines so far belong to nobody."""
-        items: list[Item] = [Unknown(line) for line in self._body]
+        self._takes_pdu("")
+        items = self._take_sorted() + [Unknown(line) for line in self._body]
         self._idle()
         return items
 
@@ -183,6 +190,9 @@ class Exchange:
             self._sort(event)
             items = self._take_sorted()
             yield from self._hold(items) if self.offline else items
+        self._takes_pdu("")
+        items = self._take_sorted()
+        yield from self._hold(items) if self.offline else items
         if self.offline:
             yield from self._end_offline()
         self._idle()
@@ -237,6 +247,8 @@ class Exchange:
             self._restart(event.text)
 
     def _line(self, line: str) -> None:
+        if self._announced is not None and self._takes_pdu(line):
+            return
         if self._echo and self._is_echo(line):
             self._sorted.append(Echo(line))
         elif (self._command is not None or self.offline) and (final := final_result(line)):
@@ -245,6 +257,9 @@ class Exchange:
             self._named_line(name, line)
         elif line in _RESTARTS:
             self._restart(line)
+        elif self._command is not None and self._owner.name in _LISTS_COMMANDS and line[:2] == "AT":
+            self._echo = []
+            self._body.append(line)
         elif self.offline and _ECHO.fullmatch(line):
             self._offline_echo(line)
         elif self._takes_bare_lines():
@@ -263,9 +278,22 @@ class Exchange:
             self._body.append(line)
             self._named = True
             return
-        self._sorted.append(NoticeLine(name, line, self.contexts.get(name)))
+        notice = NoticeLine(name, line, self.contexts.get(name))
+        if name in _ANNOUNCE_PDU:
+            self._announced = notice
+            return
+        self._sorted.append(notice)
         if name == "#XMODEM" and "SHUTDOWN" not in line:
             self._restart(line)
+
+    def _takes_pdu(self, line: str) -> bool:
+        """Hand on the notice that announced a message, with `line` if that is the message."""
+        notice, self._announced = self._announced, None
+        if notice is None:
+            return False
+        is_pdu = _PDU.fullmatch(line) is not None
+        self._sorted.append(replace(notice, line=f"{notice.line}\r\n{line}") if is_pdu else notice)
+        return is_pdu
 
     def _takes_bare_lines(self) -> bool:
         return self.offline if self._command is None else self._owner.bare

@@ -91,10 +91,9 @@ def usual_timeout_s(line: str) -> float:
 
     if not command_name(line):
         return DEFAULT_TIMEOUT_S
-    from at.commands.catalog import command_of  # every family of commands: not for a bare AT
+    from at.commands.catalog import timeout_of  # every family of commands: not for a bare AT
 
-    command = command_of(line)
-    return command.timeout_s if command is not None else DEFAULT_TIMEOUT_S
+    return timeout_of(line) or DEFAULT_TIMEOUT_S
 
 
 def _lines(commands: Iterable[str]) -> Iterator[str]:

@@ -75,6 +75,25 @@ def _by_text(
 TYPES = _by_text(dict.fromkeys(_types()))
 
 
+def timeout_of(text: str) -> float | None:
+    """Return the seconds that a command line may take; None where no type knows it.
+
+    The longest of its types', such as for the four operations of %CMNG: a limit too long costs
+    less than one that breaks off.
+    """
+    parts = read_command(text)
+    if parts is None:
+        return None
+    return max(
+        (
+            found.timeout_s
+            for found in _types()
+            if (found.name, found.form) == (parts.name, parts.form)
+        ),
+        default=None,
+    )
+
+
 def command_of(text: str) -> Command[Any] | None:
     """Return the typed command that reads the answer to this command line, None if none does."""
     parts = read_command(text)

@@ -10,7 +10,7 @@ from at.command import Command, Form, Parameters
 from at.errors import ParseError
 from at.notices import Notice, register
 from at.records import Record
-from at.values import Fields, after_name, only_row, rows
+from at.values import Fields, after_name, line_name, only_row, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,7 +119,7 @@ class PacketEventNotice(Notice):
 
 @dataclass(frozen=True, slots=True)
 class SessionCause(Record):
-    """+CNEC_ESM: why the network refused or ended a context (TS 24.301)."""
+    """+CNEC_ESM, +CNEC_EMM: why the network refused a context or the device (TS 24.301)."""
 
     cause: int
     cid: int | None = None
@@ -127,7 +127,7 @@ class SessionCause(Record):
 
 @dataclass(frozen=True, slots=True)
 class SessionCauseNotice(Notice):
-    """+CNEC_ESM, unasked."""
+    """+CNEC_ESM or +CNEC_EMM, unasked."""
 
     value: SessionCause
 
@@ -346,13 +346,15 @@ def _event(line: str, _context: str | None) -> PacketEventNotice:
 
 
 def _session_cause(line: str, _context: str | None) -> SessionCauseNotice:
-    fields = Fields.of(line, "+CNEC_ESM")
+    name = line_name(line)
+    fields = Fields.of(line, name)
     value = SessionCause(
         fields.integer("cause", 0, 255), fields.optional_integer("cid", 0, _CID_HIGH)
     )
     fields.end()
-    return SessionCauseNotice("+CNEC_ESM", line, value)
+    return SessionCauseNotice(name, line, value)
 
 
 register("+CGEV", _event)
 register("+CNEC_ESM", _session_cause)
+register("+CNEC_EMM", _session_cause)

@@ -136,6 +136,14 @@ class ScanNetworks(Command[Networks]):
 
 
 @dataclass(frozen=True, slots=True)
+class ForceNetworkScan(ScanNetworks):
+    """AT%COPS=?: the same scan with priority; traffic and registration wait for it."""
+
+    name: ClassVar[str] = "%COPS"
+    prefix: ClassVar[str] = "%COPS"
+
+
+@dataclass(frozen=True, slots=True)
 class SelectOperator(Command[None]):
     """AT+COPS: mode 0 automatic; 1 by `numeric` MCC and MNC, at most with an access technology."""
 

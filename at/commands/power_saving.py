@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SLEEP_HIGH_MS = 2**63
 _T3412_HIGH_MS = 35_712_000_000
+_ACT_TYPES = frozenset({0, 4, 5})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,11 @@ class ReadEdrxInUse(Command[EdrxSetting]):
 
 
 def _edrx(fields: Fields) -> EdrxSetting:
+    act_type = fields.integer("act_type")
+    if act_type not in _ACT_TYPES:
+        raise fields.fail("act_type", f"is {act_type}, not 0, 4 or 5")
     answer = EdrxSetting(
-        fields.integer("act_type", 0, 7),
+        act_type,
         fields.bits("requested_edrx_value", 4),
         fields.bits("nw_provided_edrx_value", 4),
         fields.bits("paging_time_window", 4),

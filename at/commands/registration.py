@@ -270,7 +270,7 @@ def _eps(fields: Fields, n: int | None, stat: int) -> EpsRegistration:
 
 def _five_g(fields: Fields, n: int | None, stat: int) -> FiveGRegistration:
     tac = _area(fields, "tac", 6)
-    ci = _cell(fields, tac, 10)
+    ci = _cell(fields, tac, 16)  # some pad the five octets with zeros
     act = fields.optional_integer("act", 0, 99)
     length = fields.optional_integer("allowed_nssai_length", 0, 255)
     nssai = fields.optional_text("allowed_nssai")

@@ -94,6 +94,8 @@ class ReadSystemMode(Command[SystemMode]):
             fields.optional_integer("preference", 0, 4),
         )
         fields.end()
+        if not (answer.lte_m or answer.nb_iot or answer.gnss):
+            raise fields.fail("the line", "has no radio switched on")
         return answer
 
 

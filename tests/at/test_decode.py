@@ -166,3 +166,24 @@ def test_a_restart_is_told_once():
 def test_any_line_end_will_do(end):
     found = only(f"%XSYSTEMMODE: 1,0,1,0{end}OK{end}", "AT%XSYSTEMMODE?")
     assert found["value"] == {"lte_m": 1, "nb_iot": 0, "gnss": 1, "preference": 0}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "+CEREG: (0-5)",
+        "+CSCON: (0,1,2,3)",
+        '+CEDRXS: (0-3),(4-5),("0000"-"1111")',
+        "%XSYSTEMMODE: (0,1),(0,1),(0,1),(0-4)",
+        "+CMEE:(0,1)",
+    ],
+)
+def test_the_answer_to_an_unknown_test_command_is_no_malformed_one(line):
+    found = only(f"{line}\r\nOK\r\n")
+    assert (found["lines"], found["value"], found["error"]) == ([line], None, None)
+
+
+def test_lists_that_a_type_reads_are_read_without_a_command():
+    assert only("+CFUN: (0,1,4)\r\nOK\r\n")["value"]["funs"] == [0, 1, 4]
+    assert only('+COPS: (1,"A\r\nOK\r\n')["error"]
+    assert only('+CWLAP:(3,"x",-40,"02:00:00:00:00:01",6)\r\nOK\r\n')["value"]["networks"]

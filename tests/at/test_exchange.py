@@ -227,3 +227,39 @@ def test_items_do_not_depend_on_where_the_bytes_were_cut(cuts: set[int]) -> None
 
     edges = [0, *sorted(cuts), len(CORPUS)]
     assert items([CORPUS[start:end] for start, end in pairwise(edges)]) == items([CORPUS])
+
+
+@pytest.mark.parametrize("command", ["AT+CLAC", "AT#XCLAC"])
+def test_the_commands_of_a_list_are_no_echoes(command: str) -> None:
+    listed = "AT+CFUN\r\nAT#XCLAC\r\nAT+CLAC\r\nAT%XVBAT\r\n"
+    names = ("AT+CFUN", "AT#XCLAC", "AT+CLAC", "AT%XVBAT")
+    assert offline(f"{listed}OK\r\n", command) == [Answer(names, "OK")]
+    assert offline(f"{command}\r\r\n{listed}OK\r\nAT+CFUN?\r\r\n") == [
+        Echo(command),
+        Answer(names, "OK"),
+        Echo("AT+CFUN?"),
+        Answer((), None),
+    ]
+
+
+PDU = "0791448720003023240DD0E474D81C0EBB010000111011315214000BE474D81C0EBB5DE3771B"
+
+
+def test_a_short_message_is_part_of_its_notice_and_of_no_answer() -> None:
+    stream = f'+CMT: "+15550100",24\r\n{PDU}\r\nmfw_nrf91x1_2.0.2\r\nOK\r\n'
+    found = live("AT+CGMR", stream)
+    assert found == [
+        NoticeLine("+CMT", f'+CMT: "+15550100",24\r\n{PDU}'),
+        Answer(("mfw_nrf91x1_2.0.2",), "OK"),
+    ]
+    assert offline(stream, "AT+CGMR") == found
+    assert offline(f"+CDS: 24\r\n{PDU}") == [NoticeLine("+CDS", f"+CDS: 24\r\n{PDU}")]
+
+
+def test_a_message_whose_text_does_not_come_is_told_all_the_same() -> None:
+    assert offline("+CMT: 24\r\n") == [NoticeLine("+CMT", "+CMT: 24")]
+    assert live("AT", "+CMT: 24\r\nOK\r\n") == [NoticeLine("+CMT", "+CMT: 24"), Answer((), "OK")]
+    machine = Exchange()
+    machine.start("AT")
+    assert list(machine.feed(b"+CDS: 24\r\n")) == []
+    assert machine.abandon() == [NoticeLine("+CDS", "+CDS: 24")]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at import notices
-from at.commands.catalog import command_of
+from at.commands.catalog import command_of, timeout_of
 from at.commands.cells import MeasureCells, read_measurement
 from at.commands.clock import clock_text, read_clock
 from at.commands.credentials import (
@@ -52,6 +52,7 @@ def value_of(command, *lines):
         ("AT+COPS?", ["+COPS: 0"], {"mode": 0, "oper": None}),
         ("AT+COPS?", ['+COPS: 0,2,"00101",7'], {"oper": "00101", "act": 7}),
         ("AT+COPS=?", ["+COPS: "], {"networks": []}),
+        ("AT%COPS=?", ['%COPS: (1,"","","00101",9)'], {}),
         ("AT+CSCON?", ["+CSCON: 1,1,7,4"], {"n": 1, "mode": 1, "state": 7, "access": 4}),
         ("AT+CGACT?", ["+CGACT: 0,1", "+CGACT: 1,0"], {}),
         ("AT+CGDCONT?", ['+CGDCONT: 0,"","","",0,0'], {}),
@@ -101,6 +102,8 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT+CRSM=1", ["+CRSM: 144,0,0FF"]),
         ("AT+CCLK?", ['+CCLK: "XX/XX/XX,XX:XX:XX+XX"']),
         ("AT+CCLK?", ['+CCLK: "24/13/01,00:00:00+00"']),
+        ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 0,0,0,0"]),
+        ("AT+CEDRXRDP", ['+CEDRXRDP: 2,"0011","0010","1001"']),
         ("AT%CMNG=1", ['%CMNG: 1,0,"00"']),
         ("AT%CMNG=1", ["%CMNG: 4294967296,0"]),
         ("AT%CMNG=1", [f'%CMNG: 1,0,"{SHA}"', "%CMNG: 1"]),
@@ -258,6 +261,8 @@ def test_context_parameters_of_both_forms_are_read(line, mask, gateway):
         ("+CGEV: ME PDN ACT 0,1", {"event": "ME PDN ACT", "cid": 0}),
         ("+CGEV: EXCE STATUS 0", {"event": "EXCE STATUS", "cid": None, "parameters": ["0"]}),
         ("+CNEC_ESM: 50,0", {"cause": 50, "cid": 0}),
+        ("+CNEC_EMM: 15", {"cause": 15, "cid": None}),
+        ('+C5GREG: 1,"00AB12","00000001C0FFEE01",11', {"ci": "00000001C0FFEE01", "act": 11}),
         ("+CGEV: NW DETACH", {"event": "NW DETACH", "cid": None}),
         ("+CSCON: 1,7,4", {"mode": 1, "state": 7, "access": 4}),
         ("%XSIM: 1", {"state": 1}),
@@ -382,3 +387,18 @@ def test_any_line_is_read_or_refused(text, command):
     name = command[2:].partition("=")[0]
     with contextlib.suppress(ParseError):
         command_of(command).parse([f"{name}: {text}"])
+
+
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [
+        ("AT+CFUN=4", 60.0),
+        ("AT+COPS=?", 600.0),
+        ("AT+COPS=0", 180.0),
+        ("AT%CMNG=1", 30.0),  # of all four operations the longest
+        ("AT+FOO=1", None),
+        ("ATE0", None),
+    ],
+)
+def test_a_command_line_may_take_as_long_as_its_type_says(line, seconds):
+    assert timeout_of(line) == seconds
