@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,5 +81,5 @@ def test_the_plugin_costs_nothing_before_it_is_used(pytester: pytest.Pytester) -
         "print(sorted({n.split('.')[0] for n in set(sys.modules) - before}"
         " - set(sys.stdlib_module_names)))"
     )
-    done = pytester.run("python", "-c", script)
+    done = pytester.run(sys.executable, "-c", script)
     assert done.outlines == ["['at']"]
