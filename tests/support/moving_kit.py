@@ -1,0 +1,59 @@
+"""A virtual kit with its companion, both on real terminals of this loop; the test moves it.
+
+async with moving_kit(tmp_path) as kit:
+    kit.go_to(63.42, 10.39)
+    Companion(str(kit.companion)); open_modem(str(kit.port))
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from at.virtual.modem import Port, VirtualModem
+from at.virtual.options import Options
+from at.virtual.pty_server import PtyServer
+from at.virtual.serving import Runner, make_modem
+from at.virtual.world import Position, load_world
+
+
+@dataclass(frozen=True, slots=True)
+class MovingKit:
+    """`port` answers AT, `companion` ESP-AT; `modem.kit.position` is where it truly is."""
+
+    port: Path
+    companion: Path
+    modem: VirtualModem
+
+    def go_to(self, lat: float, lon: float) -> None:
+        """Put the kit there; it stays until it is put elsewhere."""
+        self.modem.kit.position_hook = Position(lat, lon)
+
+
+def path() -> list[tuple[float, float]]:
+    """Return the points of the path in the file of the radio world."""
+    world = load_world()
+    count = len(world._path)
+    return [(p.lat, p.lon) for p in (world.position(60.0 * step) for step in range(count))]
+
+
+@contextlib.asynccontextmanager
+async def moving_kit(folder: Path, **options: Any) -> AsyncIterator[MovingKit]:
+    """Serve the kit until the block ends; `options` as `at.virtual.options.Options` has them."""
+    modem = make_modem(Options(instant=True, **options))
+    runner = Runner(modem)
+    port, companion = folder / "at", folder / "companion"
+    with (
+        contextlib.closing(PtyServer(port, runner.receive)) as own,
+        contextlib.closing(PtyServer(companion, runner.receive_companion)) as other,
+    ):
+        runner.attach(Port.AT, own.send)
+        runner.companion_sends = other.send
+        runner.start()
+        try:
+            yield MovingKit(port, companion, modem)
+        finally:
+            runner.stop()
