@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from agent.errors import AgentError, exit_code_of
-from at.errors import AtError
+from at.errors import AtError, PortBusy
 
 
 def describe(error: Exception) -> tuple[int, str, str, str] | None:
     """Return exit code, kind, message and what to try; None for what is a defect of ours."""
     if isinstance(error, AgentError | AtError):
-        return exit_code_of(error), error.kind, str(error), error.hint
+        hint = _hold_hint() if isinstance(error, PortBusy) else ""
+        return exit_code_of(error), error.kind, str(error), hint or error.hint
     if isinstance(error, OSError) and error.filename is not None:
         return 1, "file", f"{error.filename}: {error.strerror}", ""
     return None
+
+
+def _hold_hint() -> str:
+    """Return the way to a port that the running agent may have, "" where none runs."""
+    from agent.config.load import state_dir
+    from agent.daemon.control_place import places
+
+    if not any(places(state_dir())):
+        return ""
+    return "if `cellagent run` has it: `cellagent hold -- COMMAND` lets COMMAND have it"

@@ -7,19 +7,30 @@ import click
 from agent.cli.frame import AgentCommand, emit, note, options, run
 
 
+class _WithCommand(AgentCommand):
+    """A command whose arguments behind `--` are another command's: click would mix them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put what is behind the first `--` aside."""
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta["cmd"] = tuple(args[place + 1 :])
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+
 @click.command(
-    cls=AgentCommand,
-    context_settings={"ignore_unknown_options": True},
+    cls=_WithCommand,
     epilog="Example: cellagent hold kit -- nrfutil device program --firmware app.hex",
 )
-@click.argument("kit", default="")
-@click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
-def command(kit: str, cmd: tuple[str, ...]) -> None:
+@click.argument("kit", default="", metavar="[KIT] [-- CMD...]")
+@click.pass_context
+def command(ctx: click.Context, kit: str) -> None:
     """Make the running agent let go of KIT (its name or port) while CMD runs.
 
     Ends with CMD's exit code. Without CMD it holds the kit until Ctrl-C.
     """
-    run(_hold(kit or options().port or "", cmd))
+    run(_hold(kit or options().port or "", ctx.meta.get("cmd", ())))
 
 
 async def _hold(kit: str, cmd: tuple[str, ...]) -> int:

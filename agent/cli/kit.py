@@ -77,14 +77,14 @@ async def _borrowed(port: str, dialect: str, terminator: str) -> Modem | None:
     folder = state_dir()
     if not any(places(folder)):
         return None
-    from agent.daemon.control_client import BorrowedTransport, find_kit
+    from agent.daemon.control_client import BorrowedTransport, find_kit, link_of
     from at.modem import Modem
 
     found = await find_kit(folder, port)
     if found is None:
         return None
     place, kit = found
-    link: dict[str, str] = next((e for e in kit["concerns"] if e["concern"] == "link"), {})
+    link = link_of(kit)
     return Modem(
         BorrowedTransport(place, kit),
         dialect=link.get("dialect", dialect) if dialect == "auto" else dialect,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.frame import AgentCommand, emit, note, options, run, say
+from agent.cli.frame import AgentCommand, emit, options, run, say
 
 if TYPE_CHECKING:
     from agent.config import Configuration
+
+_log = logging.getLogger(__name__)
 
 
 @click.command(
@@ -31,14 +34,15 @@ def command(*, print_unit: bool, print_udev: bool) -> None:
     if print_unit or print_udev:
         _print("cellagent.service" if print_unit else "60-cellagent.rules")
         return
+    from agent.cli.logs import log_of_the_agent
+
+    log_of_the_agent(options().verbosity)
     run(_agent())
 
 
 async def _agent() -> int:
-    from agent.cli.logs import log_of_the_agent
     from agent.daemon.agent import Agent
 
-    log_of_the_agent(options().verbosity)
     agent = Agent(_configure)
     told = _signals(agent)
     watching: asyncio.Task[None] | None = None
@@ -51,7 +55,8 @@ async def _agent() -> int:
             watching = asyncio.ensure_future(_tell_changes(agent))
         else:
             shown = ", ".join(f"{name} on {port}" for name, port in names.items())
-            note(f"profile {agent.configuration.name}: {shown}. `cellagent status` tells more.")
+            _log.info("profile %s: %s", agent.configuration.name, shown)
+            _log.info("it runs; elsewhere: `cellagent status --watch`. Ctrl-C ends it")
 
     try:
         await agent.run(ready)
@@ -102,9 +107,8 @@ def _signals(agent: object) -> dict[str, int]:
         try:
             await agent.reload()
         except AgentError as error:
-            note(f"the profile is not used, the agent goes on as before: {error}")
-            if error.hint:
-                note(f"  try: {error.hint}")
+            way_out = f"; try: {error.hint}" if error.hint else ""
+            _log.error("the profile is not used, the agent goes on as before: %s%s", error, way_out)
 
     def hang_up() -> None:
         task = asyncio.ensure_future(reload())

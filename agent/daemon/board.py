@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+# A port that was lost is not there any more: one trouble.
+_GONE = {"link-lost", "port-not-found"}
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -47,13 +49,19 @@ class Concern:
         self.wake = asyncio.Event()
         """Ends a wait before the next try."""
         self._board = board
+        self._kind = ""
 
     def failed(self, error: BaseException) -> None:
         """Note a failure; tell it if it is another than the one that is known."""
         text, hint = str(error) or repr(error), str(getattr(error, "hint", ""))
+        kind = str(getattr(error, "kind", ""))
         self.failures += 1
-        known = self.state is State.TROUBLE and _alike(text, self.trouble)
-        self._become(State.TROUBLE, self.trouble if known else text, hint)
+        known = self.state is State.TROUBLE and (
+            _alike(text, self.trouble) or {kind, self._kind} <= _GONE
+        )
+        self._kind = kind
+        if not known:
+            self._become(State.TROUBLE, text, hint)
         if not known:
             self.tell(logging.WARNING, f"{text}; try: {hint}" if hint else text)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from agent.console.chunk_lines import ChunkLine
@@ -154,8 +153,7 @@ class KitConsole:
                 logging.WARNING, f"the kit crashed: a core dump, {item.dump.status.value}"
             )
         elif isinstance(item, FaultText):
-            shown = ", ".join(str(value) for value in asdict(item).values() if value)
-            self.concern.tell(logging.INFO, f"the kit reports a fault: {shown}")
+            self.concern.tell(logging.INFO, f"the kit reports a fault: {item.what}")
 
 
 _COUNTED = {ChunkLine: "chunks", CapturedDump: "dumps", FaultText: "faults", Reboot: "reboots"}

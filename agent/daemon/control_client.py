@@ -95,7 +95,10 @@ async def ask(state_dir: Path, profile: str, **request: Any) -> dict[str, Any]:
 
 
 async def find_kit(state_dir: Path, port: str) -> tuple[Place, dict[str, Any]] | None:
-    """Return the agent that looks after the kit on `port`, and its entry; None if none does."""
+    """Return the agent that looks after the kit on `port`, and its entry.
+
+    None if none does, or if it let go of the ports for somebody.
+    """
     if port == "virtual:" or port.startswith("replay:"):
         return None  # everybody has one of their own
     for place in places(state_dir):
@@ -105,9 +108,14 @@ async def find_kit(state_dir: Path, port: str) -> tuple[Place, dict[str, Any]] |
         except AgentError:
             continue  # left by one that was killed
         for kit in status["kits"]:
-            if same_port(kit["port"], port) or kit["name"] == port:
-                return place, kit
+            if same_port(kit["port"], port):
+                return None if link_of(kit).get("held_by") else (place, kit)
     return None
+
+
+def link_of(kit: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of a kit's link."""
+    return next(each for each in kit["concerns"] if each["concern"] == "link")
 
 
 def same_port(one: str, other: str) -> bool:

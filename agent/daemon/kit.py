@@ -142,7 +142,11 @@ class KitAgent:
             works = [self._meet_and_mind(modem)]
             if self.kit.console_port != "none":
                 works.append(self._console.hear(lines))
-            await first_of(*works)
+            try:
+                await first_of(*works)
+            finally:
+                # What a kit lacks that is away is not to be put right now.
+                self.link.concern.learn(findings=None)
 
     async def _meet_and_mind(self, modem: Modem) -> None:
         with modem.notices("+CEREG") as registration:
@@ -150,7 +154,7 @@ class KitAgent:
             await watch_registration(modem)
             self.link.ready(modem)
             self._updates.link_is_up()
-            self._positions.concern.wake.set()
+            self._positions.link_is_up()
             moved = asyncio.Event()
 
             async def hear() -> None:

@@ -152,8 +152,10 @@ class KitLink:
             try:
                 if self._open_ports:
                     await self._closed.wait()
+                self.concern.learn(held_by=who)
                 yield
             finally:
+                self.concern.learn(held_by=None)
                 self._held.clear()
                 self._free.set()
                 self.concern.wake.set()

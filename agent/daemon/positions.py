@@ -8,6 +8,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from agent.cloud.messages import SendMessage
+from agent.daemon.board import State
 from agent.daemon.supervisor import wait_for
 from agent.errors import AgentError, NotFound
 from agent.location.settings import locator_for
@@ -59,6 +60,11 @@ class Positions:
                 self.concern.well()
             await wait_for(self.concern.wake, interval * (1 + _JITTER * random.random()))  # noqa: S311
             self.concern.wake.clear()
+
+    def link_is_up(self) -> None:
+        """Try again what could not be done without the kit."""
+        if self.concern.state is not State.WELL:
+            self.concern.wake.set()
 
     async def find(self, profile: Profile, client: HttpClient) -> None:
         """Find the position once; keep it; tell the cloud if the kit is elsewhere now."""

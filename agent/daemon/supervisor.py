@@ -62,6 +62,7 @@ async def supervise(
                 await work()
             except LinkLost as error:
                 # The link is a concern of its own, and tells it.
+                away = True
                 if concern.name == "link":
                     concern.failed(error)
                 else:

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.daemon.board import Board, State
+from agent.daemon.supervisor import back_off, supervise
+from agent.errors import AgentError, Unreachable
+from at.errors import LinkLost, PortNotFound
+
+if TYPE_CHECKING:
+    from agent.daemon.board import Concern
+
+
+class Waits:
+    """Takes note of the waits, and waits for none of them."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, event: asyncio.Event, seconds: float) -> None:
+        self.seconds.append(seconds)
+        await asyncio.sleep(0)
+
+
+def working(concern: Concern, *ends: Exception | None):
+    """Return work that ends as listed: None is being well and then failing with the next."""
+    left = list(ends)
+
+    async def work() -> None:
+        if not left:
+            concern.well()
+            return
+        error = left.pop(0)
+        if error is not None:
+            raise error
+        concern.well()
+
+    return work
+
+
+async def supervised(concern: Concern, *ends: Exception) -> Waits:
+    waits = Waits()
+    work = working(concern, *ends)
+    await supervise(concern, work, wait=waits, jitter=lambda: 0.0)
+    return waits
+
+
+async def test_a_failing_concern_is_tried_again_later_each_time():
+    concern = Board().concern("location", "left")
+    waits = await supervised(concern, *[Unreachable("no way")] * 8)
+    assert waits.seconds == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert concern.state is State.WELL
+
+
+async def test_the_same_trouble_is_told_once_and_its_end_once(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO)
+    concern = Board().concern("location", "left")
+    troubles = [Unreachable(f"no answer within {seconds} s") for seconds in (1, 2, 30)]
+    await supervised(concern, *troubles)
+    texts = [record.message for record in caplog.records]
+    assert texts == [
+        "no answer within 1 s",
+        "works again after 0 s, after 3 tries",
+    ]
+    assert {(r.kit, r.concern) for r in caplog.records} == {("left", "location")}  # type: ignore[attr-defined]
+
+
+async def test_another_trouble_is_told_with_its_way_out(caplog: pytest.LogCaptureFixture):
+    concern = Board().concern("fota", "left")
+    await supervised(concern, AgentError("one"), AgentError("two", hint="do this"))
+    assert [record.message for record in caplog.records] == ["one", "two; try: do this"]
+
+
+async def test_an_unplugged_kit_is_one_trouble(caplog: pytest.LogCaptureFixture):
+    concern = Board().concern("link", "left")
+    waits = await supervised(
+        concern, LinkLost("/dev/ttyACM0 was lost"), *[PortNotFound("no port")] * 9
+    )
+    assert [record.message for record in caplog.records] == ["/dev/ttyACM0 was lost"]
+    assert max(waits.seconds) == 1, "a kit that is plugged in again is found within a second"
+
+
+async def test_a_lost_link_is_told_by_the_link_alone(caplog: pytest.LogCaptureFixture):
+    concern = Board().concern("fota", "left")
+    await supervised(concern, LinkLost("/dev/ttyACM0 was lost"))
+    assert not caplog.records
+
+
+async def test_a_defect_ends_nothing_and_shows_no_traceback(caplog: pytest.LogCaptureFixture):
+    concern = Board().concern("console", "left")
+    await supervised(concern, ZeroDivisionError("oops"))
+    (record,) = caplog.records
+    assert "a defect of cellagent: ZeroDivisionError" in record.message
+    assert record.exc_info is None
+
+
+async def test_who_watches_is_woken_by_a_change():
+    board = Board()
+    concern = board.concern("link", "left")
+    waiting = asyncio.ensure_future(board.changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    concern.failed(AgentError("away"))
+    await waiting
+    assert concern.snapshot()["trouble"] == "away"
+
+
+def test_jitter_only_lengthens_a_wait():
+    assert [back_off(1, jitter) for jitter in (0.0, 1.0)] == [1.0, 1.25]
+    assert back_off(500, 1.0) == 75.0
