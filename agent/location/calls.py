@@ -11,7 +11,7 @@ from agent.call import Call, Request, Response, Scheme
 from agent.errors import UsageError
 from agent.location.position import Position, parse_position
 
-_NOTHING_FOUND, _NO_RESOURCE = 40499, 40420
+_NOTHING_FOUND = 40499
 LEGACY_WARNING = (
     "the location path without organization and project is deprecated: use "
     "/v1/organizations/<organization>/projects/<project>/location/ with an organization auth token"
@@ -59,12 +59,17 @@ def location_advice(project: Project | None, status: int, code: int | None) -> s
             f'slugs "{project.organization}" and "{project.project}"'
         )
     if status == 401:
-        return "check that the token is whole and not expired; its trial may have ended"
+        return (
+            "check that the token is whole and not expired; where its trial may have ended, sign "
+            "with a service key (credentials.service_key_files.location) or use an organization "
+            "auth token"
+        )
     if status == 403:
         return "switch location services on for this project, at the service"
     if status != 404:
         return ""
-    if code in (_NOTHING_FOUND, _NO_RESOURCE):
+    # Its other numbers of a 404 are of things that a path names: not of what was heard.
+    if code == _NOTHING_FOUND:
         return "no position is known for what was heard: scan again, or allow coarse results"
     if project is None:
         return f"no position was found, or the legacy path is gone: {LEGACY_WARNING}"

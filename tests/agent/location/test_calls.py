@@ -77,6 +77,7 @@ def test_a_missing_slug_is_told_before_anything_is_sent() -> None:
         (PROJECT, 404, 40499, "no position is known"),
         (PROJECT, 404, None, "no position was found, or the path is wrong"),
         (None, 404, None, "legacy path is gone"),
+        (None, 404, 40420, "legacy path is gone"),
         (None, 401, None, "trial may have ended"),
         (PROJECT, 500, None, ""),
     ],

@@ -1,0 +1,257 @@
+"""Location calls over a real socket: which credential opens what, and what a refusal says."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from moving_kit import path
+from odd_answers import odd_wire
+from standin import StandIn
+
+from agent.auth.credential import Credential, Keyring
+from agent.auth.evaluation_token import EvaluationToken
+from agent.auth.organization_token import OrganizationToken
+from agent.auth.service_key import ServiceKeys
+from agent.auth.service_token import ServiceToken
+from agent.call import Host, Scheme
+from agent.config.secret import Secret
+from agent.errors import (
+    BadAnswer,
+    CredentialMissing,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    Unauthorized,
+    WrongCredential,
+)
+from agent.http import HttpClient, Wire
+from agent.http.client import _warn_once
+from agent.location.agnss import MeasureAgnss, Wanted
+from agent.location.calls import GroundFix, LocateCell, LocateWifi, Project
+from agent.location.pgps import PredictionRequest, RequestPgps
+from agent.standin.faults import install
+from at.virtual.world import Position, load_world
+
+LAT, LON = path()[3]
+WORLD = load_world()
+POINTS = [
+    {"macAddress": heard.access_point.bssid, "signalStrength": heard.rssi_dbm}
+    for heard in WORLD.access_points(Position(LAT, LON))
+]
+CELLS = [
+    {"mcc": 1, "mnc": 1, "eci": heard.cell.eci, "tac": heard.cell.tac, "rsrp": heard.rsrp_dbm}
+    for heard in WORLD.cells(Position(LAT, LON))[:4]
+]
+
+
+def calls(project: Project | None, **switches: Any) -> list[Any]:
+    """Return one call of each of the five endpoints."""
+    return [
+        LocateWifi(project, access_points=POINTS, **switches),
+        LocateCell(project, cells=CELLS, **switches),
+        GroundFix(project, cells=CELLS, access_points=POINTS, **switches),
+        MeasureAgnss(project, Wanted()),
+        RequestPgps(project, PredictionRequest()),
+    ]
+
+
+def client_with(standin: StandIn, *credentials: Credential) -> HttpClient:
+    urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
+    return HttpClient(Wire(), urls, Keyring(credentials))
+
+
+def organization_token(standin: StandIn, cut: int | None = None) -> OrganizationToken:
+    return OrganizationToken(Secret(standin.credentials["organization_auth_token"][:cut]))
+
+
+@pytest.fixture
+def here(standin: StandIn) -> Project:
+    return Project(standin.organization, standin.project)
+
+
+@pytest.mark.contract("D8.1", "D8.2", "D8.5", "D10.7", "O4.6")
+async def test_one_organization_token_opens_all_five_in_any_project_of_it(
+    standin: StandIn, here: Project
+) -> None:
+    async with client_with(standin, organization_token(standin)) as client:
+        for call in calls(here):
+            answer = await client.send(call)
+            if isinstance(call, LocateWifi | LocateCell | GroundFix):
+                assert answer.distance_m(LAT, LON) <= answer.uncertainty_m
+
+
+@pytest.mark.contract("D8.3", "D8.5")
+async def test_a_service_token_opens_the_legacy_form_and_is_warned_about(
+    standin: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    _warn_once.cache_clear()
+    token = ServiceToken(Secret(standin.credentials["service_token"]))
+    with caplog.at_level(logging.WARNING):
+        async with client_with(standin, token) as client:
+            for call in calls(None):
+                await client.send(call)
+    told = [record.message for record in caplog.records]
+    assert len(told) == 1
+    assert "deprecated" in told[0]
+    assert "account.organization" in told[0]
+
+
+@pytest.mark.contract("D8.3", "D8.4")
+async def test_after_the_migration_a_404_names_the_new_form(standin: StandIn) -> None:
+    standin.cloud.settings.legacy_location = False
+    token = ServiceToken(Secret(standin.credentials["service_token"]))
+    async with client_with(standin, token) as client:
+        for call in calls(None):
+            with pytest.raises(NotFound) as told:
+                await client.send(call)
+            assert "legacy path is gone" in told.value.hint
+            assert "/v1/organizations/<organization>/projects/<project>" in told.value.hint
+
+
+@pytest.mark.contract("D8.4", "D10.7")
+@pytest.mark.parametrize("cause", ["truncated", "organization", "project", "other organization"])
+async def test_a_401_names_token_and_slugs(standin: StandIn, here: Project, cause: str) -> None:
+    project = {
+        "truncated": here,
+        "organization": Project("acmee", here.project),
+        "project": Project(here.organization, "kitz"),
+        "other organization": Project("umbrella", "kits"),
+    }[cause]
+    token = organization_token(standin, -3 if cause == "truncated" else None)
+    async with client_with(standin, token) as client:
+        for call in calls(project):
+            with pytest.raises(Unauthorized) as told:
+                await client.send(call)
+            assert f'"{project.organization}" and "{project.project}"' in told.value.hint
+            assert "whole" in told.value.hint
+
+
+@pytest.mark.contract("D8.4")
+async def test_a_403_says_where_location_is_switched_on(standin: StandIn) -> None:
+    project = Project(standin.organization, "no-location")
+    async with client_with(standin, organization_token(standin)) as client:
+        for call in calls(project):
+            with pytest.raises(Forbidden) as told:
+                await client.send(call)
+            assert "switch location services on for this project" in told.value.hint
+
+
+@pytest.mark.contract("D8.4")
+async def test_a_404_is_a_wrong_path_or_no_position_and_says_so(
+    standin: StandIn, here: Project
+) -> None:
+    unknown = [{"macAddress": f"40:01:7a:ff:ff:{n:02x}", "signalStrength": -50} for n in range(3)]
+    async with client_with(standin, organization_token(standin)) as client:
+        with pytest.raises(NotFound) as told:
+            await client.send(LocateWifi(here, access_points=unknown))
+        assert "no position" in str(told.value) + told.value.hint
+    urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"] + "/nowhere"}
+    async with HttpClient(Wire(), urls, Keyring([organization_token(standin)])) as client:
+        with pytest.raises(NotFound) as told:
+            await client.send(calls(here)[4])
+        assert "check hosts.device_cloud and the slugs" in told.value.hint
+
+
+@pytest.mark.contract("D10.6")
+async def test_an_evaluation_token_opens_location_until_its_trial_ends(
+    standin: StandIn, here: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    _warn_once.cache_clear()
+    token = EvaluationToken(Secret(standin.credentials["evaluation_token"]))
+    async with client_with(standin, token) as client:
+        with caplog.at_level(logging.WARNING):
+            position = await client.send(calls(None)[0])
+        assert position.fulfilled_with.endswith("_EVAL")
+        assert "30 days" in caplog.text
+        with pytest.raises(CredentialMissing):
+            await client.send(calls(here)[0])
+        standin.clock.advance(31 * 86400)
+        with pytest.raises(Unauthorized) as told:
+            await client.send(calls(None)[0])
+        assert "trial" in told.value.hint
+        assert "service key" in told.value.hint
+
+
+@pytest.mark.contract("D10.4")
+async def test_a_service_key_names_the_device_served_and_opens_no_other_service(
+    standin: StandIn,
+) -> None:
+    folder = Path(standin.credentials["service_key_file"]).parent
+    keys = {"location": str(folder / "service-key-location.pem")}
+    async with client_with(standin, ServiceKeys(keys, standin.team_id)) as client:
+        for call in calls(None, device_id="bench-kit-1")[:3] + calls(None)[3:]:
+            await client.send(call)
+        await client.send(calls(None)[0])
+    history = await standin.client.get(
+        "/v1/location/history?deviceId=bench-kit-1", headers=standin.bearer("api_key")
+    )
+    assert {one["serviceType"] for one in history.json()["items"]} == {"WIFI", "CELL", "GROUND_FIX"}
+    wrong = {"location": str(folder / "service-key-fota.pem")}
+    async with client_with(standin, ServiceKeys(wrong, standin.team_id)) as client:
+        with pytest.raises(Unauthorized):
+            await client.send(calls(None)[0])
+
+
+@pytest.mark.contract("D8.5", "D10.7", "D1.5")
+async def test_each_credential_goes_to_its_own_form_and_nothing_is_sent_with_another() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise AssertionError(f"sent: {request.url}")
+
+    tokens = {
+        Scheme.ORGANIZATION_TOKEN: OrganizationToken(Secret("oat_test")),
+        Scheme.SERVICE_TOKEN: ServiceToken(Secret("test")),
+        Scheme.EVALUATION_TOKEN: EvaluationToken(Secret("test")),
+    }
+    urls = {Host.DEVICE_CLOUD: "https://cloud.invalid"}
+    for scheme, token in tokens.items():
+        project = None if scheme is Scheme.ORGANIZATION_TOKEN else Project("acme", "kits")
+        client = HttpClient(odd_wire(answer), urls, Keyring([token]))
+        for call in calls(project):
+            with pytest.raises(CredentialMissing):
+                await client.send(call)
+            with pytest.raises(WrongCredential):
+                await client.send(call, scheme=scheme)
+
+
+@pytest.mark.contract("D8.5")
+async def test_both_forms_work_side_by_side(standin: StandIn, here: Project) -> None:
+    service = ServiceToken(Secret(standin.credentials["service_token"]))
+    async with client_with(standin, organization_token(standin), service) as client:
+        current = await client.send(calls(here)[0])
+        assert await client.send(calls(None)[0]) == current
+
+
+@pytest.mark.contract("D8.1")
+async def test_the_switches_change_the_answer(standin: StandIn, here: Project) -> None:
+    async with client_with(standin, organization_token(standin)) as client:
+        plain = await client.send(calls(here)[0])
+        sure = await client.send(calls(here, high_confidence=True)[0])
+        assert sure.uncertainty_m > plain.uncertainty_m
+        assert await client.send(calls(here, do_reply=False)[0]) is None
+        array = GroundFix(here, access_points=POINTS, wifi_as_array=True)
+        assert (await client.send(array)).lat == plain.lat
+        lost = [{**CELLS[0], "eci": 1}]
+        assert await client.send(LocateCell(here, cells=lost))
+        with pytest.raises(NotFound):
+            await client.send(LocateCell(here, cells=lost, fallback=False))
+        with pytest.raises(InvalidRequest):
+            await client.send(LocateWifi(here, access_points=POINTS[:1]))
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("huge-json=100", "larger than|at most"), ("deep-json", "expected JSON"),
+     ("wrong-length=-9", "expected JSON")],
+)  # fmt: skip
+async def test_a_spoiled_answer_is_refused_by_name(
+    standin: StandIn, here: Project, fault: str, words: str
+) -> None:
+    install(standin.cloud, [f"{fault}@/v1/organizations/*"])
+    async with client_with(standin, organization_token(standin)) as client:
+        for call in calls(here)[:3]:
+            with pytest.raises(BadAnswer, match=words):
+                await client.send(call)
