@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, exit_code_of
-from agent.provisioning.board_steps import BoardSteps, BoardSwapped, registration_of
+from agent.provisioning.board_steps import BoardSteps, BoardSwapped, registration_of, uncut
 from agent.provisioning.certificates import algorithm_of, key_fingerprint
 from agent.provisioning.goal import CLIENT_CERTIFICATE, Goal
 from agent.provisioning.ledger import BoardBusy, BoardRecord
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.workbench import Bench
 
-_RESTORE_S = 10.0
+_RESTORE_S = 20.0
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ class BoardRun:
     async def _provision(self) -> Outcome:
         try:
             self._enter(Step.IDENTITY)
-            board = await self.port.read()
+            board = await uncut(self.port.read())
             # What the gate refuses has told nothing but its IMEI: there is no record to claim.
             if not board.refusal:
                 await self._claim(board)
@@ -68,24 +70,30 @@ class BoardRun:
                 return self._outcome("refused", made.refusal, made.hint)
             for one in made.steps:
                 self._enter(one.step)
-                await self._steps.do(one.step)
+                await self._do(one.step)
         except (AgentError, AtError) as error:
             return self._failed(error)
         changed = self._steps.writes > 0 or made.has(Step.REGISTER)
         return self._outcome("done" if changed else "unchanged")
 
+    async def _do(self, step: Step) -> None:
+        doing = self._steps.do(step)
+        # What waits for a service is stopped at once, see BoardSteps; the rest takes seconds.
+        await (doing if step in {Step.REGISTER, Step.PROOF} else uncut(doing))
+
     async def _claim(self, board: Board) -> None:
-        line = self.bench.ledger
-        self._steps.record = await line(
-            line.ledger.claim,
-            board.uuid,
-            imei=board.imei,
-            firmware=board.firmware,
-            device_id=self.bench.goal.device_id(board.uuid, board.imei),
-            serial=self.place.serial,
-            usb_place=self.place.usb_place,
-            slot=self.place.slot,
-        )
+        line, place = self.bench.ledger, self.place
+        identity = {
+            "imei": board.imei,
+            "firmware": board.firmware,
+            "device_id": self.bench.goal.device_id(board.uuid, board.imei),
+            "serial": place.serial,
+            "usb_place": place.usb_place,
+            "slot": place.slot,
+        }
+        # Known already, so that a board which another station has is named as well.
+        self._steps.record = BoardRecord(board.uuid, **identity)
+        self._steps.record = await line(line.ledger.claim, board.uuid, **identity)
         self._claimed = True
 
     async def _known(self) -> Known:
@@ -98,7 +106,9 @@ class BoardRun:
             async with asyncio.timeout(_RESTORE_S):
                 await self._steps.restore()
         except (AtError, AgentError, TimeoutError) as error:
-            return f"the modem's mode could not be put back: {str(error) or 'it does not answer'}"
+            left = f"the modem's mode could not be put back: {str(error) or 'it does not answer'}"
+            _log.warning("%s: %s", self.place.port, left)
+            return left
         return ""
 
     async def _conclude(self, outcome: Outcome) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -40,6 +40,7 @@ from at.errors import CommandRejected
 
 T = TypeVar("T")
 OFFLINE_MODE = 4
+_LONGEST_STEP_S = 60.0
 
 
 class BoardSwapped(AgentError):
@@ -204,7 +205,7 @@ class BoardSteps:
             onboards = registrar.way is Registration.ONBOARD
             pem = self.record.certificate if onboards else ""
             if registrar.way is Registration.CLAIM:
-                await self._learn(attestation=await self.port.attestation())
+                await self._learn(attestation=await uncut(self.port.attestation()))
             request_id = await registrar.submit(
                 self.record.device_id, pem or self.record.public_key, self.record.attestation
             )
@@ -239,7 +240,7 @@ class BoardSteps:
             return
 
         async def ask(subject: str, life_s: int) -> str:
-            return await self.port.token(subject, life_s, self.bench.goal.security_tag)
+            return await uncut(self.port.token(subject, life_s, self.bench.goal.security_tag))
 
         said = await registrar.prove(self.record.device_id, ask)
         await self._finish(Step.PROOF, said)
@@ -291,6 +292,18 @@ class BoardSteps:
 
     def _remember(self, learned: dict[str, str]) -> None:
         self.record = BoardRecord(**{**asdict(self.record), **learned})
+
+
+async def uncut(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`; when cancelled meanwhile, let it end first: a modem hates half a command."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task}, timeout=_LONGEST_STEP_S)
+        if task.done() and not task.cancelled():
+            task.exception()  # looked at: nobody is left to be told
+        raise
 
 
 def registration_of(way: Registration, device_id: str) -> str:

@@ -1,0 +1,396 @@
+"""`cellagent provision` as an operator runs it: kits on terminals, processes, both ledgers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import csv
+import io
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import Done, cellagent
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from operator_ca import make_ca
+from postgres import postgres_cluster
+from standin import StandIn
+from tray import TAG, credentials, flash_writes, key_in, ports, registered_keys, tray, tray_profile
+
+from at.commands.credentials import WriteCredential
+from at.modem import open_modem
+
+PASSPHRASE = "canary-passphrase-of-the-ca"
+LEDGER_PASSWORD = "canary-ledger-password"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    with postgres_cluster() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the address of an empty ledger, "" for the usual file."""
+    return new_database(request.getfixturevalue("cluster"), tmp_path) if (
+        request.param == "postgresql") else ""  # fmt: skip
+
+
+def new_database(url: str, folder: Path) -> str:
+    import psycopg
+
+    name = f"tray_{os.getpid()}_{abs(hash(str(folder))) % 10**8}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return url.replace("/postgres?", f"/{name}?")
+
+
+async def provision(*arguments: str, **environment: str) -> Done:
+    return await cellagent("provision", *arguments, environment=environment)
+
+
+def boards_of(done: Done) -> list[dict[str, object]]:
+    assert "summary" in done.lines[-1], done.out + done.err
+    return done.lines[:-1]
+
+
+@pytest.mark.contract("C10", "D9.3", "D10.8")
+async def test_a_tray_from_plan_to_export(standin: StandIn, tmp_path: Path, ledger: str) -> None:
+    tray_profile(standin, tmp_path, **({"ledger": ledger} if ledger else {}))
+    with tray(tmp_path, 3) as kits:
+        named = ports(kits)
+        planned = await provision("plan", *named, "--set-clock", "--json")
+        assert planned.code == 0, planned.err
+        assert [line["writes"] for line in planned.lines] == [3, 3, 3]
+        assert planned.lines[0]["steps"][0]["step"] == "gate"
+        assert [flash_writes(kit) for kit in kits] == [0, 0, 0]
+
+        miscounted = await provision("run", *named, "--expect", "4", "--set-clock", "--json")
+        assert miscounted.code == 4
+        assert miscounted.lines[-1]["error"]["exit"] == 4
+        assert [flash_writes(kit) for kit in kits] == [0, 0, 0]
+
+        ran = await provision("run", *named, "--expect", "3", "--set-clock", "--json")
+        assert ran.code == 0, ran.out + ran.err
+        assert ran.lines[-1] == {"summary": {"boards": 3, "done": 3, "ok": True}}
+        for line in boards_of(ran):
+            assert list(line["board"]) == ["serial", "usb_place", "slot", "port"]
+            assert {*line} == {
+                *("board", "device_id", "uuid", "outcome", "step", "exit", "reason", "writes"),
+                *("seconds", "try"),
+            }  # fmt: skip
+            assert (line["outcome"], line["exit"], line["writes"]) == ("done", 0, 3)
+            assert line["step"] == "proof"
+        by_port = {line["board"]["port"]: line["device_id"] for line in boards_of(ran)}
+        for kit in kits:
+            assert key_in(kit) == registered_keys(standin)[by_port[str(kit.port)]] != ""
+
+        again = await provision("run", *named, "--json")
+        assert [(line["outcome"], line["writes"]) for line in boards_of(again)] == [
+            ("unchanged", 0)
+        ] * 3
+        assert [flash_writes(kit) for kit in kits] == [3, 3, 3]
+        assert (await provision("plan", *named, "--json")).lines[0]["writes"] == 0
+
+    status = await provision("status", "--json")
+    assert {line["outcome"] for line in status.lines} == {"unchanged"}
+    steps = await provision("status", status.lines[0]["uuid"], "--json")
+    assert ("key", "done") in [(line["step"], line["state"]) for line in steps.lines]
+    assert "register" in (await provision("status", status.lines[0]["uuid"])).out
+
+    bulk = await provision("export", "--as", "bulk")
+    rows = list(csv.reader(io.StringIO(bulk.out)))
+    assert [len(row) for row in rows] == [5, 5, 5]
+    for row in rows:
+        certificate = x509.load_pem_x509_certificate(row[4].encode())
+        assert isinstance(certificate.public_key(), ec.EllipticCurvePublicKey)
+    onboarding = "text/csv"
+    answer = await standin.client.post(
+        "/v1/devices",
+        content=bulk.out,
+        headers={**standin.bearer("api_key"), "Content-Type": onboarding},
+    )
+    assert answer.status_code == 202, answer.text
+    nordic = (await provision("export", "--as", "nordic")).out.splitlines()
+    assert [line.count(",") for line in nordic] == [2, 2, 2]
+    sheet = (await provision("export")).out.splitlines()
+    assert sheet[0].startswith("device_id,uuid,imei,")
+    assert len((await provision("export", "--as", "json", "--outcome", "unchanged")).lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "step"),
+    [
+        ("keygen-failed=523", "failed", "key"),
+        ("cmng-refused=514", "failed", "ca-chain"),
+        ("memory-full", "failed", "ca-chain"),
+        ("power-warning", "failed", "ca-chain"),
+        ("jwt-failed=525", "failed", "proof"),
+        ("reset-mid-command=9", "failed", ""),
+        ("old-firmware=mfw_nrf9160_1.2.8", "refused", "gate"),
+    ],
+)
+async def test_a_rerun_makes_a_failure_good(
+    standin: StandIn, tmp_path: Path, fault: str, outcome: str, step: str
+) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1, "--fault", fault) as kits:
+        failed = await provision("run", *ports(kits), "--set-clock", "--json")
+    [line] = boards_of(failed)
+    assert (line["outcome"], failed.code) == (outcome, line["exit"])
+    assert failed.code in {1, 3, 4}, failed.out
+    assert line["reason"]
+    assert step in {"", line["step"]}
+    with tray(tmp_path, 1) as kits:
+        mended = await provision("run", *ports(kits), "--set-clock", "--json")
+        [line] = boards_of(mended)
+        # Unchanged: all that was missing was the proof.
+        assert line["outcome"] == ("unchanged" if step == "proof" else "done"), mended.out
+        assert mended.code == 0
+        assert sorted(credentials(kits[0])) == [0, 1, 2]
+        assert registered_keys(standin)[str(line["device_id"])] == key_in(kits[0])
+
+
+async def test_a_service_that_is_away_is_exit_6_and_the_rerun_registers_the_same_key(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1) as kits:
+        from agent.config.write import set_value
+
+        set_value("hosts.device_cloud", "http://127.0.0.1:9", profile="tray")
+        failed = await provision("run", *ports(kits), "--set-clock", "--json")
+        [line] = boards_of(failed)
+        assert (line["outcome"], line["step"], failed.code) == ("failed", "register", 6)
+        made, writes = key_in(kits[0]), flash_writes(kits[0])
+        set_value("hosts.device_cloud", standin.urls["device_cloud"], profile="tray")
+        done = await provision("run", *ports(kits), "--set-clock", "--json")
+        [line] = boards_of(done)
+        assert (line["outcome"], line["writes"], done.code) == ("done", 0, 0)
+        assert registered_keys(standin) == {line["device_id"]: made}
+        assert flash_writes(kits[0]) == writes
+
+
+async def test_a_board_in_use_is_busy_and_the_others_go_on(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """In use by another process, and again under a second name of its own port."""
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 2) as kits:
+        async with open_modem(str(kits[0].port)):
+            ran = await provision("run", *ports(kits), "--set-clock", "--json")
+        by_port = {line["board"]["port"]: line for line in boards_of(ran)}
+        busy, done = (by_port[str(kit.port)] for kit in kits)
+        assert (busy["outcome"], busy["exit"], busy["writes"]) == ("busy", 3, 0)
+        assert str(os.getpid()) in busy["reason"]
+        assert done["outcome"] == "done"
+        assert ran.code == 3
+
+        alias = tmp_path / "alias"
+        alias.symlink_to(kits[0].port)
+        twice = await provision("run", str(kits[0].port), str(alias), "--set-clock", "--json")
+        assert sorted(str(line["outcome"]) for line in boards_of(twice)) == ["busy", "done"]
+        assert flash_writes(kits[0]) == 3
+
+
+async def test_two_stations_never_work_on_one_board(
+    standin: StandIn, tmp_path: Path, cluster: str
+) -> None:
+    """Two processes, one PostgreSQL ledger, and a board that both see."""
+    tray_profile(standin, tmp_path, ledger=new_database(cluster, tmp_path))
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    with tray(tmp_path / "one", 2) as here, tray(tmp_path / "two", 2) as there:
+        stations = [
+            provision("run", *ports(kits), "--set-clock", "--json", "--no-proof")
+            for kits in (here, there)
+        ]
+        found = await asyncio.gather(*stations)
+        outcomes = [line for done in found for line in boards_of(done)]
+        for device in {line["device_id"] for line in outcomes}:
+            ended = [line["outcome"] for line in outcomes if line["device_id"] == device]
+            # Busy while the other has it. Later: a twin without the key that the ledger knows.
+            assert ended.count("done") >= 1
+            assert set(ended) <= {"done", "busy"}
+        # Whoever came last: one registered key a device, and a board that holds it.
+        held = {key_in(kit) for kit in (*here, *there)}
+        assert set(registered_keys(standin).values()) <= held
+        assert len(registered_keys(standin)) == 2
+
+
+async def test_ctrl_c_puts_the_mode_back(standin: StandIn, tmp_path: Path) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1, "--fault", "slow=0.3") as kits:
+        port = str(kits[0].port)
+        assert (await cellagent("modem", "at", "AT+CFUN=1", "--port", port)).code == 0
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent", "provision", "run", port, "--json"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        ledger = Path(os.environ["CELLAGENT_STATE_DIR"]) / "ledger.sqlite"
+        assert await asyncio.to_thread(noted, ledger, "ca-chain")
+        process.send_signal(signal.SIGINT)
+        out, _err = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode == 130
+        assert json.loads(out.splitlines()[-1])["error"]["exit"] == 130
+        mode = await cellagent("modem", "at", "AT+CFUN?", "--port", port)
+        assert "+CFUN: 1" in mode.out
+        done = await provision("run", port, "--set-clock", "--json")
+        assert done.code == 0, done.out
+
+
+def noted(ledger: Path, step: str) -> bool:
+    """Wait until a step stands in a ledger that another process writes."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with (
+            contextlib.suppress(sqlite3.Error),
+            contextlib.closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection,
+        ):
+            query = "SELECT count(*) FROM steps WHERE step = ?"
+            if connection.execute(query, (step,)).fetchone()[0]:
+                return True
+        time.sleep(0.02)
+    return False
+
+
+async def test_a_tray_is_swapped_while_the_bench_watches(standin: StandIn, tmp_path: Path) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1) as kits:
+        port = str(kits[0].port)
+        watching = ("provision", "run", port, "--set-clock", "--watch", "--json")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent", *watching),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        line = json.loads(await asyncio.wait_for(process.stdout.readline(), 60))
+        assert line["outcome"] == "done"
+        process.send_signal(signal.SIGINT)
+        out, _err = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode == 130, out
+
+
+async def test_labels_are_written_once_a_board(standin: StandIn, tmp_path: Path) -> None:
+    pytest.importorskip("segno", reason="needs the labels extra: pip install 'cellagent[labels]'")
+    tray_profile(standin, tmp_path)
+    folder = tmp_path / "labels"
+    with tray(tmp_path, 2) as kits:
+        for _run in range(2):
+            done = await provision(
+                "run", *ports(kits), "--set-clock", "--labels", str(folder), "--json"
+            )
+            assert done.code == 0, done.err
+    lines = (folder / "labels.csv").read_text().splitlines()
+    assert len(lines) == 2
+    assert len(list(folder.glob("*.png"))) == 2
+
+
+@pytest.mark.contract("D10.2")
+async def test_an_rsa_kit_is_named_and_provisioned_anew_only_when_told(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1) as kits:
+        port = str(kits[0].port)
+        old = rsa_certificate()
+        async with open_modem(port) as modem:
+            await modem.send(WriteCredential(TAG, 1, old))
+            await modem.send(WriteCredential(TAG, 2, "TEST ONLY, stands for an RSA key"))
+        refused = await provision("run", port, "--set-clock", "--json")
+        [line] = boards_of(refused)
+        assert (line["outcome"], refused.code, line["writes"]) == ("refused", 4, 0)
+        assert "RSA" in str(line["reason"])
+        assert f"--replace {TAG}:2 --replace {TAG}:1" in str(line["try"])
+        told = ("--replace", f"{TAG}:1", "--replace", f"{TAG}:2")
+        done = await provision("run", port, "--set-clock", *told, "--json")
+        assert done.code == 0, done.out
+        assert registered_keys(standin)[str(line["device_id"])] == key_in(kits[0]) != ""
+
+
+def rsa_certificate() -> str:
+    """Return an RSA certificate that OpenSSL made, for a test."""
+    made = subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "/dev/null"),
+            *("-subj", "/CN=test only", "-days", "1"),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return made.stdout
+
+
+@pytest.mark.parametrize("verbosity", ["", "-v", "-vvv"])
+async def test_no_secret_is_shown_at_any_verbosity(
+    standin: StandIn, tmp_path: Path, verbosity: str
+) -> None:
+    tray_profile(standin, tmp_path)
+    make_ca(tmp_path, password=PASSPHRASE.encode())
+    secrets = {
+        "CELLAGENT_DEVICE_CA_PASSPHRASE": PASSPHRASE,
+        "CELLAGENT_LEDGER_PASSWORD": LEDGER_PASSWORD,
+    }
+    said = ""
+    loud = [verbosity] if verbosity else []
+    with tray(tmp_path, 1) as kits:
+        for command in (
+            ("plan", *ports(kits), "--set-clock"),
+            ("run", *ports(kits), "--set-clock", "--host-key"),
+            ("run", *ports(kits), "--set-clock", "--host-key", "--json"),
+            ("status", "--json"),
+            ("export",),
+            ("export", "--as", "bulk"),
+        ):
+            done = await provision(*command, *loud, **secrets)
+            assert done.code == 0, done.err
+            said += done.out + done.err
+    assert "can be copied" in said
+    state = Path(os.environ["CELLAGENT_STATE_DIR"])
+    ledger = (state / "ledger.sqlite").read_bytes().decode("latin-1")
+    [key_file] = (state / "keys").iterdir()
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(key_file.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE((state / "ledger.sqlite").stat().st_mode) == 0o600
+    key_lines = [line for line in key_file.read_text().splitlines() if "-----" not in line]
+    canaries = [PASSPHRASE, LEDGER_PASSWORD, standin.credentials["api_key"], *key_lines]
+    assert [canary for canary in canaries if canary in said + ledger] == []
+    assert "PRIVATE KEY" not in said + ledger
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "name the boards, or say --all"),
+        (("--all", "/dev/ttyACM0"), "name the boards, or say --all"),
+        (("/dev/ttyACM0", "--replace", "2"), "TAG:TYPE"),
+        (("/dev/ttyACM0", "--certificate", "self-signed"), "operator-ca or none"),
+        (("/dev/ttyACM0", "--certificate", "operator-ca"), "no CA is named"),
+    ],
+)
+async def test_a_wrong_call_is_exit_2_and_touches_nothing(
+    arguments: tuple[str, ...], says: str
+) -> None:
+    done = await provision("run", *arguments)
+    assert done.code == 2
+    assert says in done.err
+
+
+async def test_no_kit_at_all_is_exit_3(tmp_path: Path) -> None:
+    done = await provision("run", str(tmp_path / "nowhere"), "--registration", "none",
+                           "--no-proof", "--json")  # fmt: skip
+    [line] = boards_of(done)
+    assert (line["outcome"], line["step"], line["exit"], done.code) == ("failed", "find", 3, 3)
