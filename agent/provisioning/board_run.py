@@ -83,17 +83,19 @@ class BoardRun:
 
     async def _claim(self, board: Board) -> None:
         line, place = self.bench.ledger, self.place
-        identity = {
-            "imei": board.imei,
-            "firmware": board.firmware,
-            "device_id": self.bench.goal.device_id(board.uuid, board.imei),
-            "serial": place.serial,
-            "usb_place": place.usb_place,
-            "slot": place.slot,
-        }
+        device_id = self.bench.goal.device_id(board.uuid, board.imei)
         # Known already, so that a board which another station has is named as well.
-        self._steps.record = BoardRecord(board.uuid, **identity)
-        self._steps.record = await line(line.ledger.claim, board.uuid, **identity)
+        self._steps.record = BoardRecord(board.uuid, device_id=device_id)
+        self._steps.record = await line(
+            line.ledger.claim,
+            board.uuid,
+            imei=board.imei,
+            firmware=board.firmware,
+            device_id=device_id,
+            serial=place.serial,
+            usb_place=place.usb_place,
+            slot=place.slot,
+        )
         self._claimed = True
 
     async def _known(self) -> Known:
