@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from agent.cli.frame import AgentCommand, emit, options, run, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_WIDTH = 80
 
 
 @click.command(cls=AgentCommand, epilog="Example: cellagent status --watch")
@@ -82,13 +85,16 @@ def lines_of(status: dict[str, Any], now: float) -> Iterator[str]:
     yield from _concern(outbox, shown, now, indent="")
     for kit in status["kits"]:
         yield ""
-        yield f"{kit['name']}  {kit['port']}"
+        link: dict[str, Any] = next(
+            (each for each in kit["concerns"] if each["concern"] == "link"), {}
+        )
+        yield "  ".join(filter(None, (kit["name"], kit["port"], link.get("device_id"))))
         for each in kit["concerns"]:
             yield from _concern(each, _FACTS.get(each["concern"], _nothing)(each, now), now)
             for finding in each.get("findings", []):
-                yield f"    !  {finding['what']}"
+                yield from _wrapped("  !   ", finding["what"])
                 if finding["try"]:
-                    yield f"       try: {finding['try']}"
+                    yield from _wrapped("      ", f"try: {finding['try']}")
 
 
 def _concern(each: dict[str, Any], facts: str, now: float, indent: str = "  ") -> Iterator[str]:
@@ -99,13 +105,25 @@ def _concern(each: dict[str, Any], facts: str, now: float, indent: str = "  ") -
     told = ", ".join(part for part in (word, facts) if part)
     yield f"{indent}{mark}  {each['concern']:12} {told}".rstrip()
     if each["trouble"]:
-        yield f"{indent}      {each['trouble']}"
+        yield from _wrapped(f"{indent}    ", each["trouble"])
         if each["try"]:
-            yield f"{indent}      try: {each['try']}"
+            yield from _wrapped(f"{indent}    ", f"try: {each['try']}")
+
+
+def _wrapped(indent: str, text: str) -> list[str]:
+    """Return a sentence as lines that fit a terminal; a path or a command is never broken."""
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=" " * len(indent),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _link(each: dict[str, Any], _now: float) -> str:
-    parts = [each.get("firmware"), each.get("dialect"), each.get("device_id")]
+    parts = [each.get("firmware"), each.get("dialect")]
     if each.get("held_by"):
         parts.append(f"held by {each['held_by']}")
     if each.get("busy_with"):

@@ -94,7 +94,8 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
             contact.verdict.hint,
         )
     mode, stat = contact.told("functional_mode"), contact.told("registration")
-    if mode is not None and mode not in _ON:
+    is_off = mode is not None and mode not in _ON
+    if is_off:
         yield Finding(
             f"the modem is off (functional mode {mode}): it hears no network",
             "`cellagent modem at AT+CFUN=1` turns it on",
@@ -113,7 +114,8 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
         )
     if not contact.verdict.allowed:
         return
-    if contact.told("time") is None and Scheme.DEVICE_JWT in keyring:
+    # A modem that is off gets the time when it is on.
+    if contact.told("time") is None and Scheme.DEVICE_JWT in keyring and not is_off:
         yield Finding(
             "the modem does not know the time, so it makes no token that ends",
             "the network gives it after registration; or set it: "
