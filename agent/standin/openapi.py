@@ -82,8 +82,9 @@ def document(
     server: str,
     schemes: Mapping[str, Any],
     error: Schema,
+    parameters: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return an OpenAPI document of these operations."""
+    """Return an OpenAPI document of these operations; `parameters` are those that texts name."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         described = _operation(operation, schemes)
@@ -96,6 +97,7 @@ def document(
         "components": {
             "securitySchemes": dict(schemes),
             "schemas": {"Error": error},
+            **({"parameters": dict(parameters)} if parameters else {}),
         },
     }
 

@@ -98,7 +98,7 @@ def accepted_without_content() -> Answer:
 def _gateway(cloud: Cloud, team: str, gateway_id: str) -> Record:
     gateway = registry(cloud).get(team, gateway_id)
     if gateway["fields"]["type"] != "Gateway":
-        raise DeviceCloudRefused(400, f"device {gateway_id[:128]!r} is no gateway")
+        raise not_found(f"device {gateway_id[:128]!r} is no gateway")
     return gateway
 
 

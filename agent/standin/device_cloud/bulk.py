@@ -13,7 +13,7 @@ from agent.standin.device_cloud import access, paging
 from agent.standin.device_cloud.credentials_csv import BadKey, is_device_id, parse_rows
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.registry import registry
-from agent.standin.device_cloud.resource import with_meta
+from agent.standin.device_cloud.resource import answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
@@ -76,10 +76,12 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user(request, cloud)
         key, row = find(request, who.team)
         shown = _show(cloud, key, row)
-        # No `$meta` in the body: a released onboarding tool writes each value of this object as
-        # text and fails on anything else. The version is in the header.
-        version = with_meta(shown, iso(row["requested_at"]))["$meta"]["version"]
-        return JSON(shown, headers={"ETag": version})
+        if row["done"]:
+            # A released onboarding tool writes each value of a request that has ended as text, and
+            # fails on anything else. Nothing changes it any more: its version is in the header.
+            version = shown.pop("$meta")["version"]
+            return JSON(shown, headers={"ETag": version})
+        return answer_one(shown)
 
     async def listed(request: Request) -> Response:
         who = access.user(request, cloud)
@@ -108,7 +110,7 @@ def routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def _show(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, str]:
+def _show(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
     base = f"{cloud.urls['device_cloud']}/v1/bulk-ops-files/{key}"
     shown = {
         "bulkOpsRequestId": key,
@@ -121,7 +123,8 @@ def _show(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, str]:
         shown["completedAt"] = iso(row["due"])
     if row["errors"]:
         shown["errorSummaryUrl"] = f"{base}/errors"
-    return shown
+    updated = shown.get("completedAt", "")
+    return with_meta(shown, shown["requestedAt"], updated)
 
 
 def _status(cloud: Cloud, row: dict[str, Any]) -> str:

@@ -20,6 +20,16 @@ _SCHEMES = {
     EVALUATION_TOKEN: "Deprecated: a JWT for location, for 30 days.",
     ORGANIZATION_TOKEN: "An organization auth token, for the projects of one organization.",
 }
+# Not among an operation's parameters: which value fits is known to no schema, so that a tool that
+# makes up values by the document would make up refusals.
+_IF_MATCH = {
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The version that a change is meant for: `$meta.version`, which is the `ETag`"
+    " of a single read, or `*`. Every operation that changes an existing resource takes it.",
+}
 _ERROR = {
     "type": "object",
     "required": ["code", "message"],
@@ -40,4 +50,5 @@ def document(base_url: str) -> dict[str, Any]:
             for name, text in _SCHEMES.items()
         },
         error=_ERROR,
+        parameters={"If-Match": _IF_MATCH},
     )

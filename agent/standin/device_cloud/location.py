@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
+from agent.standin.clock import iso
 from agent.standin.device_cloud import access, assistance, location_input, paging
 from agent.standin.device_cloud.credentials_csv import is_device_id
 from agent.standin.device_cloud.refusals import invalid, not_found
@@ -45,10 +46,15 @@ async def cell(request: Request, cloud: Cloud, who: Principal) -> Response:
     if sum(name in body for name in location_input.CELL_LISTS) != 1:
         raise invalid("the body holds one of lte, ltecatm and nbiot")
     found = location_input.cells(body)
-    if not found:
-        raise invalid("at least one cell is needed")
     fallback = paging.boolean(request, "fallback", default=True)
     fix = radio_world().by_cells(found, fallback=fallback)
+    return _answer(request, cloud, who, fix, service="CELL")
+
+
+async def single_cell(request: Request, cloud: Cloud, who: Principal) -> Response:
+    """Answer with the position of one cell, which stands in the query (deprecated)."""
+    found = location_input.cell_of_query(request.query_params)
+    fix = radio_world().by_cells([found], fallback=True)
     return _answer(request, cloud, who, fix, service="CELL")
 
 
@@ -60,9 +66,10 @@ async def ground_fix(request: Request, cloud: Cloud, who: Principal) -> Response
     if not found and not heard:
         raise invalid("at least one of lte, ltecatm, nbiot and wifi is needed")
     fallback = paging.boolean(request, "fallback", default=True)
+    both = paging.boolean(request, "alt", default=False)
     by_wifi = radio_world().by_wifi(heard)
     by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
-    alternative = by_cells if by_wifi and paging.boolean(request, "alt", default=False) else None
+    alternative = by_cells if by_wifi and both else None
     return _answer(
         request, cloud, who, by_wifi or by_cells, service="GROUND_FIX", alternative=alternative
     )
@@ -72,6 +79,7 @@ OPERATIONS: tuple[tuple[str, str, Operation], ...] = (
     ("wifi", "POST", wifi),
     ("cell", "POST", cell),
     ("ground-fix", "POST", ground_fix),
+    ("single-cell", "GET", single_cell),
     ("agnss", "POST", assistance.agnss),
     ("agnss", "HEAD", assistance.agnss_size),
     ("pgps", "GET", assistance.pgps),
@@ -103,10 +111,14 @@ def routes(cloud: Cloud) -> list[Route]:
     async def history(request: Request) -> Response:
         who = access.user(request, cloud)
         device = request.query_params.get("deviceId")
+        since = paging.moment(request, "start", default=0.0)
+        until = paging.moment(request, "end", default=float("inf"))
         rows = [
             row["fix"]
             for row in cloud.table("fixes").values()
-            if row["team"] == who.team and device in {None, row["fix"]["deviceId"]}
+            if row["team"] == who.team
+            and device in {None, row["fix"]["deviceId"]}
+            and since <= row["at"] < until
         ]
         items, rest = paging.page(request, descending=True).cut(rows)
         return JSON({"items": items, **rest})
@@ -166,7 +178,7 @@ def _answer(
         raise not_found("no position found for what was heard")
     _remember(request, cloud, who, fix, service)
     if not reply:
-        return Response(status_code=200)
+        return PlainTextResponse("")
     shown = _show(fix, who, sure=sure)
     if alternative is not None:
         shown["alt"] = {
@@ -195,7 +207,8 @@ def _remember(request: Request, cloud: Cloud, who: Principal, fix: Fix, service:
         raise invalid("x-custom-device-id is no device id")
     table = cloud.table("fixes")
     number = cloud.rooms["fixes"] = cloud.rooms.get("fixes", len(table)) + 1
-    now = cloud.clock.iso()
+    at = cloud.clock.time()
+    now = iso(at)
     shown = {
         "id": f"{number:012d}",
         "deviceId": device,
@@ -206,7 +219,7 @@ def _remember(request: Request, cloud: Cloud, who: Principal, fix: Fix, service:
         "uncertainty": str(fix.uncertainty_m),
     }
     team = who.team or cloud.team_id
-    table.put(shown["id"], {"team": team, "fix": with_meta(shown, now)})
+    table.put(shown["id"], {"team": team, "at": at, "fix": with_meta(shown, now)})
     if len(table) > _MOST_FIXES:
         table.delete(next(iter(table)))
 

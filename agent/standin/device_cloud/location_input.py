@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from agent.standin.device_cloud.refusals import bad_request, invalid
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}")
+_NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?")
 _DIGITS = re.compile(r"[0-9]{1,3}")
 CELL_LISTS = ("lte", "ltecatm", "nbiot")
 _MOST = 1000
@@ -53,11 +57,25 @@ def cells(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the cell objects of a body, whichever lists they stand in."""
     found: list[dict[str, Any]] = []
     for name in CELL_LISTS:
-        entries = body.get(name, [])
-        if not isinstance(entries, list) or len(entries) > _MOST:
-            raise invalid(f"{name} is a list of at most {_MOST} cells")
+        if name not in body:
+            continue
+        entries = body[name]
+        if not isinstance(entries, list) or not 1 <= len(entries) <= _MOST:
+            raise invalid(f"{name} is a list of 1 to {_MOST} cells")
         found += [_cell(entry, name) for entry in entries]
     return found
+
+
+def cell_of_query(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the cell whose fields stand in a query."""
+    found: dict[str, Any] = {}
+    for name in ("mcc", "mnc", *_CELL_REQUIRED, *_CELL_OPTIONAL):
+        if name in query:
+            if not _NUMBER.fullmatch(query[name]):
+                raise invalid(f"{name} is a number")
+            number = float(query[name])
+            found[name] = int(number) if number.is_integer() else number
+    return _cell(found, "query")
 
 
 def network(entry: dict[str, Any], where: str) -> None:
@@ -66,7 +84,7 @@ def network(entry: dict[str, Any], where: str) -> None:
         value = entry.get(name)
         if isinstance(value, str) and _DIGITS.fullmatch(value):
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 999:
+        if not _is_whole(value) or not least <= value <= 999:
             raise invalid(f"{where}.{name} is a number from {least} to 999")
 
 
@@ -75,6 +93,15 @@ def an_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise bad_request("the body is an object")
     return value
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> TypeGuard[float]:
+    # In JSON 7.0 is 7 (RFC 8259, 6).
+    return _is_number(value) and (isinstance(value, int) or value.is_integer())
 
 
 def _access_point(entry: Any) -> tuple[str, float | None]:
@@ -118,6 +145,6 @@ def _numbers(
         if name not in entry and name not in required:
             continue
         value = entry.get(name)
-        kinds = int if name in required else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
+        fits = _is_whole(value) if name in required else _is_number(value)
+        if not fits or not least <= value <= most:
             raise invalid(f"{where}.{name} is a number from {least:g} to {most:g}")

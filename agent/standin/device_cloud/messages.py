@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.clock import iso
@@ -49,10 +48,8 @@ def routes(cloud: Cloud) -> list[Route]:
     async def listed(request: Request) -> Response:
         who = access.user(request, cloud)
         query = request.query_params
-        if "appId" in query and "topic" in query:
-            raise invalid("either appId or topic")
-        since = _time(query.get("inclusiveStart", query.get("start")), 0.0)
-        until = _time(query.get("exclusiveEnd", query.get("end")), float("inf"))
+        since = paging.moment(request, "inclusiveStart", "start", default=0.0)
+        until = paging.moment(request, "exclusiveEnd", "end", default=float("inf"))
         oldest = cloud.clock.time() - KEPT_S
         found = (
             row["message"]
@@ -124,15 +121,3 @@ def _store(cloud: Cloud, team: str, device_id: str, topic: str, message: Any) ->
 
 def _app_id(message: Any) -> Any:
     return message.get("appId") if isinstance(message, dict) else None
-
-
-def _time(text: str | None, otherwise: float) -> float:
-    if text is None:
-        return otherwise
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise invalid(f"{text[:40]!r} is no ISO 8601 time") from error
-    if moment.tzinfo is None:
-        raise invalid("a time has an offset, or Z")
-    return moment.timestamp()

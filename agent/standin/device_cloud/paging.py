@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent.standin.device_cloud.refusals import bad_request, invalid
+from agent.standin.schema import parse_datetime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,6 +79,18 @@ def boolean(request: Request, name: str, *, default: bool) -> bool:
     if text.lower() in {"false", "0"}:
         return False
     raise invalid(f"{name} is true or false")
+
+
+def moment(request: Request, *names: str, default: float) -> float:
+    """Read a time of the query, ISO 8601 with an offset or `Z`, as Unix seconds."""
+    query = request.query_params
+    text = next((query[name] for name in names if name in query), None)
+    if text is None:
+        return default
+    found = parse_datetime(text)
+    if found is None:
+        raise invalid(f"{text[:40]!r} is no ISO 8601 time with an offset")
+    return found
 
 
 def listed(request: Request, *names: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.standin.device_cloud.declared.shapes import BOTH, LIST, OBJECT, PAGES, TEXT, one
+from agent.standin.device_cloud.declared.shapes import BOTH, LIST, MOMENT, PAGES, TEXT, one
 from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
@@ -18,7 +18,12 @@ VALUE: Schema = {
     "maxItems": 512,
     "items": {"type": "integer", "minimum": 0, "maximum": 255},
 }
-_TRANSFORM = Parameter(name="transform", schema=TEXT, description="A JSONata expression.")
+_PART: Schema = {"type": ["object", "null"]}
+_TRANSFORM = Parameter(
+    name="transform",
+    schema={"type": "string", "minLength": 1, "maxLength": 4096, "examples": ["id"]},
+    description="A JSONata expression.",
+)
 
 
 def devices() -> Iterator[Operation]:
@@ -81,7 +86,7 @@ def devices() -> Iterator[Operation]:
             "type": "object",
             "minProperties": 1,
             "additionalProperties": False,
-            "properties": {"reported": OBJECT, "desired": OBJECT},
+            "properties": {"reported": _PART, "desired": _PART},
         },
         answers={202: None},
     )
@@ -138,15 +143,18 @@ def devices() -> Iterator[Operation]:
         "Send a message in a device's name.",
         tag="Messages",
         security=BOTH,
-        body={"type": "object", "required": ["message"], "properties": {"message": OBJECT}},
+        body={
+            "type": "object",
+            "required": ["message"],
+            "properties": {"message": {"type": ["object", "array", "string"]}},
+        },
         answers={202: None},
     )
-    moment: Schema = {"type": "string", "format": "date-time"}
     yield one(
         "GET /v1/messages", "ListMessages", "What devices sent.", tag="Messages",
         parameters=(
-            Parameter(name="inclusiveStart", schema=moment),
-            Parameter(name="exclusiveEnd", schema=moment),
+            Parameter(name="inclusiveStart", schema=MOMENT),
+            Parameter(name="exclusiveEnd", schema=MOMENT),
             Parameter(name="deviceId", schema=TEXT),
             Parameter(name="appId", schema=TEXT),
             Parameter(name="topic", schema=TEXT),

@@ -14,6 +14,7 @@ from agent.standin.device_cloud.declared.shapes import (
     WHOLE,
     one,
 )
+from agent.standin.device_cloud.executions import TRANSITIONS
 from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
@@ -24,9 +25,15 @@ if TYPE_CHECKING:
 
 
 def fota() -> Iterator[Operation]:
-    """Yield the operations of fOTA."""
+    """Yield the operations of FOTA."""
     tag = "FOTA"
-    zipped = {"application/zip": TEXT, BYTES: TEXT, "text/plain": TEXT}
+    binary: Schema = {"type": "string", "format": "binary"}
+    base64: Schema = {
+        "type": "string",
+        "contentEncoding": "base64",
+        "pattern": "^([A-Za-z0-9+/]{4})+([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+    }
+    zipped = {"application/zip": binary, BYTES: binary, "text/plain": base64}
     yield one(
         "GET /v1/firmwares",
         "ListFirmware",
@@ -48,7 +55,12 @@ def fota() -> Iterator[Operation]:
     yield one(
         f"DELETE {bundle}", "DeleteFirmware", "Delete a bundle.", tag=tag, answers={202: None}
     )
-    ids: Schema = {"type": "array", "minItems": 1, "maxItems": 100, "items": TEXT}
+    ids: Schema = {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 100,
+        "items": {"type": "string", "minLength": 1},
+    }
     yield one(
         "POST /v1/fota-jobs",
         "CreateFOTAJob",
@@ -56,8 +68,15 @@ def fota() -> Iterator[Operation]:
         tag=tag,
         body={
             "type": "object",
-            "required": ["bundleId", "deviceIds"],
-            "properties": {"bundleId": TEXT, "deviceIds": ids},
+            "required": ["bundleId"],
+            "oneOf": [{"required": ["deviceIds"]}, {"required": ["tags"]}],
+            "properties": {
+                "bundleId": TEXT,
+                "deviceIds": ids,
+                "tags": ids,
+                "name": {"type": "string", "maxLength": 64},
+                "description": {"type": "string", "maxLength": 1024},
+            },
         },
         answers={201: OBJECT},
     )
@@ -119,7 +138,14 @@ def fota() -> Iterator[Operation]:
         "Report how it goes.",
         tag=tag,
         security=BOTH,
-        body={"type": "object", "required": ["status"], "properties": {"status": TEXT}},
+        body={
+            "type": "object",
+            "required": ["status"],
+            "properties": {
+                "status": {"type": "string", "enum": sorted(TRANSITIONS)},
+                "details": TEXT,
+            },
+        },
         answers={202: None},
     )
     yield one(

@@ -9,6 +9,7 @@ from agent.standin.device_cloud.declared.shapes import (
     EVALUATION_TOKEN,
     JSON_WEB_TOKEN,
     LIST,
+    MOMENT,
     OBJECT,
     ORGANIZATION_TOKEN,
     PAGES,
@@ -43,8 +44,19 @@ CELL: Schema = {
         "tac": {"type": "integer", "minimum": 0, "maximum": 65535},
     },
 }
+_NO_REPLY: Schema = {"type": "string", "maxLength": 0}
+"""What `doReply=false` leaves of an answer."""
+# Of the made-up radio world: these are found, where others may be answered with 404.
+_HEARD_CELL = {"mcc": 1, "mnc": 1, "eci": 33703681, "tac": 2305, "rsrp": -97}
+_HEARD_POINTS = {
+    "accessPoints": [
+        {"macAddress": "40:01:7a:00:00:e3", "signalStrength": -61},
+        {"macAddress": "40:01:7a:00:01:67", "signalStrength": -70},
+    ]
+}
 CELLS: Schema = {"type": "array", "items": CELL, "minItems": 1, "maxItems": 1000}
 SCAN: Schema = {
+    "examples": [_HEARD_POINTS],
     "type": "object",
     "required": ["accessPoints"],
     "properties": {
@@ -82,17 +94,23 @@ def location() -> Iterator[Operation]:
         "LocationHistory",
         "Positions that were found.",
         tag="Location",
-        parameters=(Parameter(name="deviceId", schema=TEXT), *PAGES),
+        parameters=(
+            Parameter(name="deviceId", schema=TEXT),
+            Parameter(name="start", schema=MOMENT),
+            Parameter(name="end", schema=MOMENT),
+            *PAGES,
+        ),
         answers={200: LIST},
     )
-    degrees: Schema = {"type": "number", "minimum": -90, "maximum": 90}
+    lat: Schema = {"type": "number", "minimum": -90, "maximum": 90}
+    lon: Schema = {"type": "number", "minimum": -180, "maximum": 180}
     yield one(
         "POST /v1/location/gnss", "StoreGNSSFix", "Store a position of the device's own.",
         tag="Location", security=(JSON_WEB_TOKEN, EVALUATION_TOKEN),
         body={
             "type": "object",
             "required": ["lat", "lon"],
-            "properties": {"lat": degrees, "lon": degrees},
+            "properties": {"lat": lat, "lon": lon},
         },
         answers={202: None},
     )  # fmt: skip
@@ -102,16 +120,42 @@ def _positions(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
     flag: Schema = {"type": "boolean"}
     common = tuple(Parameter(name=name, schema=flag) for name in ("doReply", "hiConf"))
     rough = (*common, Parameter(name="fallback", schema=flag))
-    either: Schema = {"type": "object", "required": ["lte"], "properties": {"lte": CELLS}}
+    kinds = dict.fromkeys(("lte", "ltecatm", "nbiot"), CELLS)
+    one_kind: Schema = {
+        "type": "object",
+        "oneOf": [{"required": [name]} for name in kinds],
+        "properties": kinds,
+        "examples": [{"lte": [_HEARD_CELL]}],
+    }
+    any_kind: Schema = {
+        "type": "object",
+        "anyOf": [{"required": [name]} for name in (*kinds, "wifi")],
+        "properties": {**kinds, "wifi": SCAN},
+        "examples": [{"lte": [_HEARD_CELL], "wifi": _HEARD_POINTS}],
+    }
     for suffix, name, body, parameters in (
         ("wifi", "WiFi", SCAN, common),
-        ("cell", "Cell", either, rough),
-        ("ground-fix", "GroundFix", either, (*rough, Parameter(name="alt", schema=flag))),
+        ("cell", "Cell", one_kind, rough),
+        ("ground-fix", "GroundFix", any_kind, (*rough, Parameter(name="alt", schema=flag))),
     ):
         yield one(
             f"POST {prefix}{suffix}", f"{kind}Locate{name}", f"Position by {suffix}.",
-            tag="Location", body=body, parameters=parameters, answers={200: FIX}, **more,
+            tag="Location", body=body, parameters=parameters, answers={200: FIX},
+            also={"text/plain": _NO_REPLY}, **more,
         )  # fmt: skip
+    number: Schema = {"type": "number", "minimum": -157, "maximum": -44}
+    yield one(
+        f"GET {prefix}single-cell", f"{kind}LocateSingleCell", "Position by one cell.",
+        tag="Location", answers={200: FIX}, also={"text/plain": _NO_REPLY},
+        parameters=(
+            *(
+                Parameter(name=name, schema=schema, required=True)
+                for name, schema in CELL["properties"].items()
+            ),
+            Parameter(name="rsrp", schema=number),
+        ),
+        **{**more, "deprecated": True},
+    )  # fmt: skip
 
 
 def _assistance(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
@@ -148,7 +192,7 @@ def _assistance(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
             parameters=(
                 Parameter(
                     name="predictionCount",
-                    schema={"type": "integer", "minimum": 1, "maximum": 42},
+                    schema={"type": "integer", "minimum": 1, "maximum": 168},
                 ),
                 Parameter(
                     name="predictionIntervalMinutes",

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from agent.standin.operation import Operation
     from agent.standin.schema import Schema
 
+_FIELD = r'("([^"\x00]|"")*"|[^",\r\n\x00]+)'
+_ROW = f"{_FIELD}(,{_FIELD}){{0,4}}"
+ROWS: Schema = {"type": "string", "pattern": f"^{_ROW}(\\r?\\n{_ROW}){{0,999}}(\\r?\\n)?$"}
+"""CSV without a header: 1 to 1000 rows, none blank."""
 OPERATION_ID: Schema = {
     "type": "object",
     "required": ["bulkOpsRequestId"],
@@ -32,7 +36,7 @@ OPERATION_ID: Schema = {
 def onboarding() -> Iterator[Operation]:
     """Yield the operations of onboarding and provisioning."""
     tag = "Onboarding"
-    csv = {"text/csv": TEXT, "text/plain": TEXT, BYTES: TEXT}
+    csv = dict.fromkeys(("text/csv", "text/plain", BYTES), ROWS)
     for call, name, summary in (
         ("POST /v1/devices/public-keys", "RegisterPublicKeys", "Upload public keys."),
         ("POST /v1/devices/certificates", "RegisterCertificates", "Upload certificates."),
@@ -48,7 +52,12 @@ def onboarding() -> Iterator[Operation]:
         body={
             "type": "object",
             "required": ["certificate"],
-            "properties": {"certificate": TEXT},
+            "properties": {
+                "certificate": TEXT,
+                "subType": TEXT,
+                "tags": {"type": "array", "items": TEXT},
+                "supportedFirmwareTypes": {"type": "array", "items": TEXT},
+            },
         },
         answers={202: None},
     )
@@ -100,7 +109,7 @@ def provisioning() -> Iterator[Operation]:
         "Claim by attestation token.",
         tag=tag,
         parameters=(Parameter(name="dryrun", schema={"type": "boolean"}),),
-        bodies={JSON: {"type": "object", "required": ["claimToken"]}, "text/csv": TEXT},
+        bodies={JSON: {"type": "object", "required": ["claimToken"]}, "text/csv": ROWS},
         answers={201: OBJECT, 202: None},
     )
     yield one(

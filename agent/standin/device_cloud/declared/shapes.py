@@ -20,6 +20,7 @@ JSON = "application/json"
 BYTES = "application/octet-stream"
 TEXT: Schema = {"type": "string"}
 OBJECT: Schema = {"type": "object"}
+MOMENT: Schema = {"type": "string", "format": "date-time"}
 WHOLE: Schema = {
     "type": "object",
     "required": ["$meta"],
@@ -29,8 +30,8 @@ WHOLE: Schema = {
             "required": ["version", "createdAt", "updatedAt"],
             "properties": {
                 "version": TEXT,
-                "createdAt": {"type": "string", "format": "date-time"},
-                "updatedAt": {"type": "string", "format": "date-time"},
+                "createdAt": MOMENT,
+                "updatedAt": MOMENT,
             },
         }
     },
@@ -49,19 +50,17 @@ PAGES = (
     Parameter(name="pageNextToken", schema={"type": "string", "pattern": f"^{TOKEN}$"}),
     Parameter(name="pageSort", schema={"type": "string", "enum": ["asc", "desc"]}),
 )
-_IF_MATCH = Parameter(
-    name="If-Match",
-    schema=TEXT,
-    where="header",
-    description="The version that the change is meant for: `$meta.version`, or the `ETag`.",
-)
+_IF_MATCH = "Takes an optional `If-Match`; another version than the latest is refused with 412."
 _REFUSALS = (400, 401, 403, 404, 412, 413, 415, 422)
 
 
 def one(
     call: str, name: str, summary: str, *, answers: dict[int, Schema | None], **more: Any
 ) -> Operation:
-    """Return an operation; `call` is "METHOD /path", an answer None has no body."""
+    """Return an operation; `call` is "METHOD /path", an answer None has no body.
+
+    `also` are media types, with their schemas, that an answer with a body may have as well.
+    """
     method, _, path = call.partition(" ")
     own = {p.name for p in more.get("parameters", ())}
     parameters = [*more.pop("parameters", ())]
@@ -71,9 +70,9 @@ def one(
             parameters.append(
                 Parameter(name=part[1:-1], schema=schema, where="path", required=True)
             )
-    if method in {"PUT", "PATCH", "DELETE"} or more.pop("changes", False):
-        parameters.append(_IF_MATCH)
+    changes = method in {"PUT", "PATCH", "DELETE"} or more.pop("changes", False)
     body = more.pop("body", None)
+    also = more.get("also", {})
     bodies = more.pop("bodies", {JSON: body} if body is not None else {})
     return Operation(
         method=method,
@@ -81,11 +80,12 @@ def one(
         name=name,
         summary=summary,
         tag=more.pop("tag"),
+        description=_IF_MATCH if changes else "",
         security=more.pop("security", KEY),
         parameters=tuple(parameters),
         bodies=bodies,
         answers={
-            status: {} if schema is None else {more.get("kind", JSON): schema}
+            status: {} if schema is None else {more.get("kind", JSON): schema, **also}
             for status, schema in answers.items()
         },
         refusals=_REFUSALS,

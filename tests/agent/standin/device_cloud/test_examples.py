@@ -1,0 +1,30 @@
+"""The examples of the device cloud's document are answered as they stand (clauses D1.2, D8.1)."""
+
+from __future__ import annotations
+
+import pytest
+from standin import StandIn
+
+
+@pytest.mark.contract("D8.1", "D8.2")
+@pytest.mark.parametrize("suffix", ["wifi", "cell", "ground-fix"])
+async def test_an_example_of_a_scan_has_a_position(standin: StandIn, suffix: str) -> None:
+    document = (await standin.client.get("/v1/openapi.json")).json()
+    path = f"/v1/organizations/{{organization}}/projects/{{project}}/location/{suffix}"
+    body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+    (example,) = body["schema"]["examples"]
+    answer = await standin.client.post(
+        path.format(organization=standin.organization, project=standin.project),
+        headers=standin.bearer("organization_auth_token"),
+        json=example,
+    )
+    assert answer.status_code == 200, answer.text
+    assert {"lat", "lon", "uncertainty"} <= answer.json().keys()
+
+
+async def test_one_cell_of_the_query_has_a_position(standin: StandIn) -> None:
+    answer = await standin.client.get(
+        "/v1/location/single-cell?mcc=1&mnc=1&eci=33703681&tac=2305&rsrp=-97",
+        headers=standin.bearer("service_token"),
+    )
+    assert answer.json()["fulfilledWith"] == "SCELL", answer.text
