@@ -8,6 +8,8 @@ state that `GET /control` shows:
 - `faults`: a list of fault specifications as `--fault` takes them; [] clears them
 - `plan`: a plan's name, of the team; `role`: the owner's role in it
 - `location`: {"organization/project": bool}
+- `single_sign_on`: {organization: bool}; user API keys do not open one that requires it
+- `members`: {organization: role of the owner in it, or null: removed}
 - `rotate_api_key`: true; the new key stands in the answer, this once
 - `trial_started`: Unix seconds, when the evaluation token was made
 """
@@ -24,6 +26,7 @@ from starlette.requests import Request
 from agent.standin.device_cloud.refusals import bad_request, unauthorized
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
+from agent.standin.observability.access import ROLES
 from agent.standin.state import EMAIL, Settings, issue_api_key
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
     from agent.standin.state import Cloud
+    from agent.standin.store import Table
 
 CONTROL_PATH = "/control"
 
@@ -130,6 +134,30 @@ def _location(cloud: Cloud, wish: dict[str, bool]) -> None:
         projects.put(name, {**projects.get(name), "location": bool(enabled)})
 
 
+def _single_sign_on(cloud: Cloud, wish: dict[str, bool]) -> None:
+    table = cloud.table("organizations")
+    for slug, required in wish.items():
+        table.put(slug, {**_known(table, slug), "single_sign_on": bool(required)})
+
+
+def _members(cloud: Cloud, wish: dict[str, str | None]) -> None:
+    organizations, users = cloud.table("organizations"), cloud.table("users")
+    for slug, role in wish.items():
+        _known(organizations, slug)
+        if role not in (None, *ROLES):
+            raise ValueError(f"no role {role!r}; there are {', '.join(ROLES)}")
+        owner = users.get(EMAIL)
+        roles = {name: has for name, has in owner["roles"].items() if name != slug}
+        users.put(EMAIL, {**owner, "roles": {**roles, slug: role} if role else roles})
+
+
+def _known(organizations: Table, slug: str) -> dict[str, Any]:
+    if slug not in organizations:
+        raise ValueError(f"no organization {slug!r}")
+    found: dict[str, Any] = organizations.get(slug)
+    return found
+
+
 def _rotate(cloud: Cloud, wish: bool) -> dict[str, Any] | None:
     if not wish:
         return None
@@ -153,6 +181,8 @@ _CHANGES: dict[str, Callable[[Cloud, Any], dict[str, Any] | None]] = {
     "plan": _plan,
     "role": _role,
     "location": _location,
+    "single_sign_on": _single_sign_on,
+    "members": _members,
     "rotate_api_key": _rotate,
     "trial_started": _trial,
 }

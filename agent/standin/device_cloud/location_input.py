@@ -145,6 +145,7 @@ def _numbers(
         if name not in entry and name not in required:
             continue
         value = entry.get(name)
-        fits = _is_whole(value) if name in required else _is_number(value)
-        if not fits or not least <= value <= most:
+        if name in required and not _is_whole(value):
+            raise invalid(f"{where}.{name} is a whole number")
+        if not _is_number(value) or not least <= value <= most:
             raise invalid(f"{where}.{name} is a number from {least:g} to {most:g}")

@@ -34,7 +34,7 @@ class Role(Enum):
     ADMIN = 3
 
 
-_ROLES = {
+ROLES = {
     "member": Role.MEMBER,
     "project_manager": Role.PROJECT_MANAGER,
     "admin": Role.ADMIN,
@@ -81,7 +81,7 @@ def role_in(who: Principal, cloud: Cloud, organization: str) -> Role:
         raise forbidden("the user is not, or no longer, a member of this organization")
     if record.get("single_sign_on") and not who.with_password:
         raise forbidden("this organization requires single sign-on: a user API key is refused")
-    return _ROLES.get(name, Role.MEMBER)
+    return ROLES.get(name, Role.MEMBER)
 
 
 def reachable(who: Principal, cloud: Cloud) -> list[str]:

@@ -125,6 +125,22 @@ def find_upload(cloud: Cloud, secret: str) -> dict[str, Any]:
     return found
 
 
+def forget_expired(cloud: Cloud) -> None:
+    """Forget the uploads whose time is over, and what came of their bytes."""
+    uploads, blobs = cloud.table("observability/uploads"), cloud.table("observability/blobs")
+    parts, tokens = cloud.table("observability/parts"), cloud.table("observability/tokens")
+    for secret, upload in uploads.items():
+        if cloud.clock.time() <= upload["created"] + UPLOAD_LIFE_S:
+            continue
+        uploads.delete(secret)
+        tokens.delete(upload["token"])
+        if upload["blob"] is not None:
+            blobs.delete(upload["blob"])
+        for number in range(1, upload["parts"] + 1):
+            if f"{secret}/{number}" in parts:
+                parts.delete(f"{secret}/{number}")
+
+
 async def _put(exchange: Exchange) -> Response:
     secret = exchange.path["secret"]
     upload = find_upload(exchange.cloud, secret)
@@ -200,6 +216,8 @@ async def _content(exchange: Exchange, upload: dict[str, Any]) -> bytes:
 
 def _stored(cloud: Cloud, secret: str, upload: dict[str, Any], data: bytes) -> None:
     uploads = cloud.table("observability/uploads")
+    if upload["blob"] is not None:  # sent once more
+        cloud.table("observability/blobs").delete(upload["blob"])
     uploads.put(secret, {**upload, "blob": put_blob(cloud, data)})
 
 

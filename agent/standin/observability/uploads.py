@@ -183,6 +183,7 @@ def _new_upload(exchange: Exchange, *, parts: int) -> tuple[str, str]:
     if body["size"] > limit:
         # The words that released tools look for.
         raise invalid(f"Uploaded file is too big: {limit} bytes at most")
+    files.forget_expired(exchange.cloud)
     secret, token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     exchange.cloud.table("observability/uploads").put(
         secret,
@@ -193,6 +194,7 @@ def _new_upload(exchange: Exchange, *, parts: int) -> tuple[str, str]:
             "content_encoding": body.get("content_encoding"),
             "created": project.now,
             "parts": parts,
+            "token": token,
             "blob": None,
         },
     )

@@ -183,6 +183,22 @@ async def test_an_upload_expires_and_is_bounded(standin: StandIn) -> None:
 
 
 @pytest.mark.contract("O5.3")
+async def test_what_an_expired_upload_left_is_forgotten(standin: StandIn) -> None:
+    caller = with_project_key(standin)
+    prepare = {"kind": "MAR", "size": 1}
+    prepared = (await caller("POST", "/api/v0/upload", json=prepare)).json()["data"]
+    for content in (b"x", b"y"):
+        sent = await standin.client.put(prepared["upload_url"], content=content)
+        assert sent.status_code == 200
+    names = ("uploads", "tokens", "blobs")
+    tables = [standin.cloud.table(f"observability/{name}") for name in names]
+    assert [len(table) for table in tables] == [1, 1, 1]
+    standin.clock.advance(3700)
+    await caller("POST", "/api/v0/upload", json=prepare)
+    assert [len(table) for table in tables] == [1, 1, 0]
+
+
+@pytest.mark.contract("O5.3")
 async def test_a_compressed_file_is_stored_as_it_was(standin: StandIn) -> None:
     caller = with_project_key(standin)
     packed = gzip.compress(b"plain")

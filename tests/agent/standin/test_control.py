@@ -1,0 +1,71 @@
+"""The control endpoint: what a test switches while the stand-in runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from standin import StandIn
+
+
+async def control(standin: StandIn, wish: dict[str, Any], status: int = 200) -> dict[str, Any]:
+    answer = await standin.client.post(
+        "/control", json=wish, headers=standin.bearer("control_token")
+    )
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def organizations(standin: StandIn, secret: str) -> list[str]:
+    answer = await standin.client.get(
+        "/api/v0/organizations",
+        auth=(standin.credentials["user_email"], standin.credentials[secret]),
+    )
+    return [one["slug"] for one in answer.json()["data"]]
+
+
+@pytest.mark.contract("O4.5")
+async def test_single_sign_on_and_removal_close_an_organization_to_a_user_key(
+    standin: StandIn,
+) -> None:
+    slug = standin.organization
+    assert slug in await organizations(standin, "user_api_key")
+    await control(standin, {"single_sign_on": {slug: True}})
+    assert slug not in await organizations(standin, "user_api_key")
+    assert slug in await organizations(standin, "user_password")
+    await control(standin, {"single_sign_on": {slug: False}, "members": {slug: None}})
+    assert slug not in await organizations(standin, "user_password")
+    await control(standin, {"members": {slug: "member"}})
+    assert slug in await organizations(standin, "user_api_key")
+
+
+@pytest.mark.contract("D10.1")
+async def test_a_rotated_key_lives_on_for_sixty_minutes(standin: StandIn) -> None:
+    new = (await control(standin, {"rotate_api_key": True}))["api_key"]
+
+    async def status(key: str) -> int:
+        headers = {"Authorization": f"Bearer {key}"}
+        return (await standin.client.get("/v1/account", headers=headers)).status_code
+
+    old = standin.credentials["api_key"]
+    await control(standin, {"clock": {"advance_s": 59 * 60}})
+    assert [await status(old), await status(new)] == [200, 200]
+    await control(standin, {"clock": {"advance_s": 2 * 60}})
+    assert [await status(old), await status(new)] == [401, 200]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"members": {"acme": "emperor"}},
+        {"members": {"nobody": "member"}},
+        {"single_sign_on": {"nobody": True}},
+        {"single_sign_on": [1]},
+        {"clock": {"set": "noon"}},
+        {"settings": {"devices": "many"}},
+        {"no-such": 1},
+    ],
+    ids=str,
+)
+async def test_a_wish_that_cannot_be_is_refused(standin: StandIn, wish: dict[str, Any]) -> None:
+    assert (await control(standin, wish, 400))["code"] == 40000
