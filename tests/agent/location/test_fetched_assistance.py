@@ -1,0 +1,293 @@
+"""Assistance data over a real socket: ranges, another host, and a service that lies."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from odd_answers import odd_wire
+from standin import StandIn
+
+from agent.auth.credential import Keyring
+from agent.auth.organization_token import OrganizationToken
+from agent.call import Host
+from agent.config.secret import Secret
+from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound
+from agent.http import HttpClient, Wire
+from agent.http.addresses import SourceRefused
+from agent.location import agnss
+from agent.location.agnss import ServingCell, Wanted
+from agent.location.agnss_file import DamagedAssistance, parse_agnss
+from agent.location.assistance import MOST_PIECES, fetch_agnss, fetch_pgps
+from agent.location.calls import Project
+from agent.location.pgps import PredictionRequest
+from agent.location.pgps_file import parse_pgps
+from agent.standin.faults import install
+
+CELL = ServingCell(1, 1, 2305, 33703793, -90)
+HERE = Project("acme", "kits")
+CLOUD = "https://cloud.invalid"
+
+
+def nothing(_done: int, _total: int | None) -> None:
+    pass
+
+
+@pytest.fixture
+async def client(standin: StandIn) -> AsyncIterator[HttpClient]:
+    token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
+    urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
+    async with HttpClient(Wire(), urls, Keyring([token])) as made:
+        yield made
+
+
+def lying(answer: Callable[[httpx.Request], httpx.Response]) -> HttpClient:
+    keyring = Keyring([OrganizationToken(Secret("oat_test"))])
+    return HttpClient(odd_wire(answer), {Host.DEVICE_CLOUD: CLOUD}, keyring)
+
+
+# --- A-GNSS
+
+
+@pytest.mark.contract("D8.2")
+async def test_every_type_is_fetched_in_ranges_and_is_whole(
+    client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    types = [number for number in range(1, 18) if number != 10]
+    wanted = Wanted(types, CELL)
+    whole = await fetch_agnss(client, HERE, wanted, nothing)
+    assert [one.element.number for one in whole.blocks] == types
+    monkeypatch.setattr(agnss.FetchAgnss, "request", _in_pieces_of(700))
+    seen: list[tuple[int, int | None]] = []
+    pieces = await fetch_agnss(client, HERE, wanted, lambda *told: seen.append(told))
+    assert len(seen) == -(-len(whole.content) // 700) > 5
+    assert seen[-1] == (len(whole.content), len(whole.content))
+    assert len(pieces.content) == len(whole.content)
+
+
+def _in_pieces_of(size: int) -> Callable[[agnss.FetchAgnss], object]:
+    asked = agnss.FetchAgnss.request
+
+    def request(call: agnss.FetchAgnss) -> object:
+        return asked(agnss.FetchAgnss(call.project, call.wanted, call.start, size))
+
+    return request
+
+
+@pytest.mark.contract("D8.2")
+async def test_a_filtered_set_holds_what_can_be_seen_from_the_cell(client: HttpClient) -> None:
+    every = await fetch_agnss(client, HERE, Wanted((2,), CELL), nothing)
+    seen = await fetch_agnss(client, HERE, Wanted((2,), CELL, True, 10), nothing)
+    assert 0 < len(seen.blocks[0].values) <= 16 < len(every.blocks[0].values)
+
+
+FILE = b"\x01" + b"\x09\x01\x00" + bytes(4) + b"\x04\x01\x00" + bytes(8)  # 19 bytes, by hand
+
+
+def agnss_server(
+    pieces: Callable[[int], httpx.Response], size: int | None = len(FILE)
+) -> Callable[[httpx.Request], httpx.Response]:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "HEAD":
+            return httpx.Response(
+                200, headers={} if size is None else {"content-length": str(size)}
+            )
+        return pieces(int(request.headers["range"].split("=")[1].split("-")[0]))
+
+    return answer
+
+
+def part(start: int, end: int, total: int = len(FILE)) -> httpx.Response:
+    told = {"Content-Range": f"bytes {start}-{end - 1}/{total}"}
+    return httpx.Response(206, headers=told, content=FILE[start:end])
+
+
+@pytest.mark.parametrize("size", [None, len(FILE), 5, 500])
+async def test_a_service_with_and_without_ranges_and_sizes_gives_the_same(size: int | None) -> None:
+    whole = agnss_server(lambda _start: httpx.Response(200, content=FILE), size)
+    by_five = agnss_server(lambda start: part(start, min(start + 5, len(FILE))), size)
+    for server in (whole, by_five):
+        assert (await fetch_agnss(lying(server), HERE, Wanted(), nothing)).content == FILE
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        (lambda start: part(start, start + 5, 19 + start), "changed while it was fetched"),
+        (lambda start: part(start, start + 5, 2**40), "bytes are announced"),
+        (lambda start: part(start + 1, start + 5), "was told bytes"),
+        (lambda start: part(start, start), "was told bytes|legal"),
+        (lambda _start: httpx.Response(206, content=b"x"), "without a legal Content-Range"),
+        (lambda _start: httpx.Response(206, headers={"content-range": "bytes 0-0/" + "9" * 5000},
+                                       content=b"x"), "without a legal Content-Range"),
+        (lambda _start: httpx.Response(200, json={"code": 40400}), "JSON"),
+        (lambda _start: httpx.Response(200, content=bytes(2 * 1024 * 1024)), "at most"),
+    ],
+)  # fmt: skip
+async def test_ranges_that_do_not_add_up_are_refused_by_name(
+    pieces: Callable[[int], httpx.Response], words: str
+) -> None:
+    with pytest.raises(BadAnswer, match=words):
+        await fetch_agnss(lying(agnss_server(pieces)), HERE, Wanted(), nothing)
+
+
+async def test_a_service_that_drips_is_given_up() -> None:
+    asked = []
+
+    def drip(start: int) -> httpx.Response:
+        asked.append(start)
+        told = {"Content-Range": f"bytes {start}-{start}/1000"}
+        return httpx.Response(206, headers=told, content=b"\x01")
+
+    with pytest.raises(BadAnswer, match="not whole"):
+        await fetch_agnss(lying(agnss_server(drip, 1000)), HERE, Wanted(), nothing)
+    assert len(asked) == MOST_PIECES
+
+
+async def test_an_error_of_the_service_is_one(standin: StandIn, client: HttpClient) -> None:
+    with pytest.raises(InvalidRequest):
+        await fetch_agnss(client, HERE, Wanted((1, 8), ServingCell(0, 1, 1, 1)), nothing)
+    install(standin.cloud, ["html-error=404@POST /v1/*agnss"])
+    with pytest.raises(NotFound):
+        await fetch_agnss(client, HERE, Wanted(), nothing)
+
+
+# --- P-GPS
+
+
+@pytest.mark.contract("D8.2")
+async def test_predictions_come_from_the_other_host_with_no_credential(
+    standin: StandIn, client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    real = client.wire.open
+
+    def watched(method: str, url: str, **more: object) -> object:
+        opened.append((url, more))
+        return real(method, url, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(client.wire, "open", watched)
+    now = datetime.now(UTC)
+    data = await fetch_pgps(client, HERE, PredictionRequest(42, 240), nothing, now=now)
+    assert len(data.content) == 16 + 42 * 2006
+    assert data.file.start <= now < data.file.end
+    url, more = opened[-1]
+    assert url.startswith(standin.urls["downloads"])
+    assert more.get("headers") is None
+    assert more["address"] == "127.0.0.1"
+
+
+@pytest.mark.contract("D8.2")
+async def test_the_start_that_was_asked_for_is_the_one_that_comes(client: HttpClient) -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    start = now + timedelta(days=3, hours=1)
+    wanted = PredictionRequest(4, 120, start)
+    data = await fetch_pgps(client, HERE, wanted, nothing, now=now)
+    assert data.file.start == start
+    assert [p.valid_from - start for p in data.file.predictions] == [
+        timedelta(hours=2 * step) for step in range(4)
+    ]
+
+
+async def test_predictions_of_another_time_are_refused(
+    standin: StandIn, client: HttpClient
+) -> None:
+    later = datetime.now(UTC) + timedelta(days=30)
+    with pytest.raises(DamagedAssistance, match="is outside") as told:
+        await fetch_pgps(client, HERE, PredictionRequest(2), nothing, now=later)
+    assert "clock" in told.value.hint
+
+
+@pytest.mark.parametrize(
+    ("host", "addresses", "words"),
+    [
+        ("http://pgps.example.com", ["93.184.215.14"], "https only"),
+        ("https://user@pgps.example.com", ["93.184.215.14"], "user name"),
+        ("https://169.254.169.254", ["169.254.169.254"], "link-local"),
+        ("pgps.example.com", ["10.0.0.1"], "private address"),
+        ("pgps.example.com", ["93.184.215.14", "127.0.0.1"], "this machine"),
+        ("pgps.example.com", ["::ffff:192.168.1.1"], "private address"),
+        ("pgps.example.com", [], "no address"),
+        ("0x7f.1", ["127.0.0.1"], "not a host name"),
+    ],
+)
+async def test_predictions_are_not_fetched_from_inside(
+    host: str, addresses: list[str], words: str
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.url.host == "cloud.invalid", "connected to where it may not"
+        return httpx.Response(200, json={"host": host, "path": "public/a.bin"})
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return addresses
+
+    with pytest.raises(SourceRefused, match=words):
+        await fetch_pgps(
+            lying(answer), HERE, PredictionRequest(), nothing,
+            now=datetime.now(UTC), resolve=resolve,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("served", "words"),
+    [
+        (httpx.Response(404), "answered 404"),
+        (httpx.Response(302, headers={"location": "http://10.0.0.1/"}), "answered 302"),
+        (httpx.Response(200, content=bytes(400_000)), "larger than"),
+        (httpx.Response(200, content=b"<html>"), "no P-GPS file"),
+    ],
+)
+async def test_a_download_that_is_none_is_refused_by_name(
+    served: httpx.Response, words: str
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "cloud.invalid":
+            return httpx.Response(200, json={"host": "pgps.example.com", "path": "public/a.bin"})
+        assert request.url.host == "93.184.215.14"
+        assert request.headers["host"] == "pgps.example.com"
+        assert "authorization" not in request.headers
+        return served
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return ["93.184.215.14"]
+
+    with pytest.raises(AgentError, match=words):
+        await fetch_pgps(
+            lying(answer), HERE, PredictionRequest(), nothing,
+            now=datetime.now(UTC), resolve=resolve,
+        )  # fmt: skip
+
+
+# --- damage
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_one_changed_byte_is_read_or_refused_with_its_place(data: st.DataObject) -> None:
+    whole = bytearray(FILE)
+    place = data.draw(st.integers(0, len(FILE) - 1))
+    whole[place] = data.draw(st.integers(0, 255))
+    try:
+        blocks = parse_agnss(bytes(whole))
+    except DamagedAssistance as damage:
+        assert "offset" in str(damage)  # noqa: PT017 - what is read is as good
+        return
+    assert sum(3 + len(b.values) * b.element.layout.size for b in blocks) == len(FILE) - 1
+
+
+async def test_every_damage_to_the_frame_of_a_real_file_is_found(client: HttpClient) -> None:
+    now = datetime.now(UTC)
+    good = (await fetch_pgps(client, HERE, PredictionRequest(2, 240), nothing, now=now)).content
+    # Each byte of the header, of a clock's head and time, and of the head of its table.
+    for place in (*range(16), *range(16, 16 + 3 + 6), *range(35, 38), *range(16 + 2006, 16 + 2009)):
+        damaged = bytearray(good)
+        damaged[place] ^= 0xFF
+        with pytest.raises(DamagedAssistance):
+            parse_pgps(bytes(damaged), asked_count=2, asked_period_min=240)
+    for size in (0, 15, 16, 17, 2022, len(good) - 1, len(good) + 1):
+        with pytest.raises(DamagedAssistance):
+            parse_pgps((good + b"\0")[:size], asked_count=2, asked_period_min=240)
