@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from at.framing import Data, Framer, Line, Log, Overlong, Prompt
-from at.ownership import Owner, command_name, line_name, looks_like_notice, owner_of
+from at.ownership import NOTICES_ONLY, Owner, command_name, line_name, looks_like_notice, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +29,8 @@ _ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
 _LISTS_COMMANDS = frozenset({"+CLAC", "#XCLAC"})
 # A message follows them on a line of its own, in hex: TS 27.005, clause 3.4.1.
 _ANNOUNCE_PDU = frozenset({"+CMT", "+CDS", "+CBM"})
+# Notices that stand for themselves and change nothing.
+_AT_A_GLANCE = NOTICES_ONLY - _ANNOUNCE_PDU - {"#XMODEM"}
 _PDU = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
 _RESTARTS = frozenset({"Ready", "ready", "INIT ERROR", "Bootloader mode ready"})
 # Serial Modem cuts an echo at this many bytes; what is shorter is cut by accident.
@@ -169,16 +171,44 @@ class Exchange:
         self._idle()
         return items
 
-    def feed(self, data: bytes) -> Iterator[Item]:
-        """Yield what `data` completes, in order. Consume all of it before the next call."""
-        found = self._sorted
+    def feed(self, data: bytes) -> Iterable[Item]:
+        """Return what `data` completes, in order. Consume all of it before the next call."""
         if not self.offline and (lines := self.framer.plain_lines(data)) is not None:
-            for line in lines:
-                if line:
-                    self._line(line)
-                    if found:
-                        yield from self._take_sorted()
-            return
+            return self._only_notices(lines) or self._plain(lines)
+        return self._any(data)
+
+    def _only_notices(self, lines: list[str]) -> list[Item]:
+        """Return what `lines` are where all of them are notices at a glance, else nothing.
+
+        A flood of notices goes this way: little code, so that little of it has to be fetched anew
+        each time a few lines wake the process up.
+        """
+        contexts = self.contexts
+        found: list[Item] = []
+        if self._announced is not None:
+            return found
+        asked = self._owner.name if self._command is not None else ""
+        echo_length = len(self._echo[0]) if self._echo else 0
+        for line in lines:
+            name, colon, _ = line.partition(":")
+            if name in _AT_A_GLANCE and colon and name != asked and len(line) > echo_length:
+                found.append(NoticeLine(name, line, contexts.get(name)))
+            elif line:
+                return []
+        return found
+
+    def _plain(self, lines: list[str]) -> Iterator[Item]:
+        found = self._sorted
+        for line in lines:
+            if line:
+                self._line(line)
+                # Who takes an answer, or a restart, may change what the next line is.
+                if found and type(found[-1]) is not NoticeLine:
+                    yield from self._take_sorted()
+        if found:
+            yield from self._take_sorted()
+
+    def _any(self, data: bytes) -> Iterator[Item]:
         for event in self.framer.feed(data):
             self._sort(event)
             items = self._take_sorted()
@@ -198,7 +228,7 @@ class Exchange:
         self._idle()
 
     def _take_sorted(self) -> list[Item]:
-        items = self._sorted[:]
+        items = self._sorted.copy()
         self._sorted.clear()
         return items
 
@@ -249,7 +279,7 @@ class Exchange:
     def _line(self, line: str) -> None:
         if self._announced is not None and self._takes_pdu(line):
             return
-        if self._echo and self._is_echo(line):
+        if self._echo and len(line) <= len(self._echo[0]) and self._is_echo(line):
             self._sorted.append(Echo(line))
         elif (self._command is not None or self.offline) and (final := final_result(line)):
             self._sorted.append(self._answer(*final))

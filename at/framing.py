@@ -32,6 +32,8 @@ _QUOTING = re.compile(rb"(?:[Aa][Tt])?[+%#*^$&!][A-Za-z0-9_]+[:=]")
 _FRESH = re.compile(rb"[+%#][A-Z][A-Z0-9_]*: ?")
 _FINAL = re.compile(rb"(?:OK|ERROR|\+CM[ES] ERROR:.*)")
 _EDGES = b"\x00\x0b\x0c "
+# Printable ASCII but for the signs of prompts.
+_PLAIN_BYTES = bytes(byte for byte in range(32, 127) if byte not in b">$")
 # What a log line may begin with, or what is stripped from a line's start.
 _NOT_PLAIN = frozenset("[<*IWED-#MBA ")
 
@@ -109,25 +111,24 @@ class Framer:
         end = data.rfind(b"\n") + 1
         if not end or self._expecting() or len(data) > self.limit:
             return None
-        whole = data[:end]
+        whole, rest = (data, b"") if end == len(data) else (data[:end], data[end:])
         if self._pending:
             whole = bytes(self._pending) + whole
-        text = whole.decode("utf-8", "backslashreplace")
-        lines = text.split("\r\n")
+        ends = whole.translate(None, _PLAIN_BYTES)
+        lines = whole.decode("ascii", "replace").split("\r\n")
         if (
-            ">" in text
-            or "$" in text
-            or " \r" in text
+            # No byte of another kind, no CR or LF alone, no blank before a line end.
+            len(ends) != 2 * (len(lines) - 1)
+            or b"\r" in rest
+            or b" \r" in whole
             or len(whole) > self.limit
-            or b"\r" in data[end:]
-            or not "".join(lines).isprintable()
         ):
             return None
-        quotes = '"' in text
+        quotes = b'"' in whole
         for line in lines:
             if line and (line[0] in _NOT_PLAIN or (quotes and line.count('"') & 1)):
                 return None
-        self._pending[:] = data[end:]
+        self._pending[:] = rest
         self._after_cr = False
         return lines
 

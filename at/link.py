@@ -256,6 +256,12 @@ class Link:
             )
 
     def _take(self, item: Item) -> None:
+        if type(item) is NoticeLine:
+            if self._suspect and self._debts.owes(item.name) and not looks_like_notice(item.line):
+                self._on_item(Unknown(item.line))  # a late answer's line
+            else:
+                self._on_item(item)
+            return
         waiter = self._waiter
         if type(item) is Answer:
             if self._accept is not None and not self._accept(item):
@@ -268,13 +274,6 @@ class Link:
             self.transport.write(payload + _CTRL_Z)
         elif isinstance(item, Restart):
             self._restart(item)
-        elif (
-            self._suspect
-            and isinstance(item, NoticeLine)
-            and self._debts.owes(item.name)
-            and not looks_like_notice(item.line)
-        ):
-            item = Unknown(item.line)  # a late answer's line
         self._on_item(item)
 
     def _restart(self, item: Restart) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 NAME = re.compile(r"[+%#*^$&!][A-Za-z0-9_]+")
 _SIGILS = frozenset("+%#*^$&!")
@@ -33,7 +34,12 @@ def line_name(line: str) -> str:
     if line[:1] not in _SIGILS:
         return ""
     name, colon, _ = line.partition(":")
-    return name if colon and name[1:].replace("_", "").isalnum() else ""
+    return name if colon and _is_name(name) else ""
+
+
+@lru_cache(256)
+def _is_name(name: str) -> bool:
+    return name[1:].replace("_", "").isalnum()
 
 
 def command_name(command: str) -> str:

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 _CLOSE_S = 0.5
 _READ_BYTES = 4096  # what a terminal holds; more would be allocated for nothing
+# A flood: this many reads in a row, each within _RAPID_S of the one before, and nothing written
+# for _REPLY_S. Each wake-up costs more than the few bytes it brings: then bytes are fetched every
+# _REST_S, 1 kB at 1 Mbaud, until there are none. A write ends it at once: no reply is kept waiting.
+_RAPID_READS = 4
+_RAPID_S = 0.004
+_REPLY_S = 0.1
+_REST_S = 0.008
 
 
 def termios_error() -> type[Exception]:
@@ -115,6 +122,7 @@ class SerialTransport:
         if handle is None or protocol is None or protocol.closed.is_set():
             raise LinkLost(f"{self._name} is closed")
         assert handle.fd is not None
+        self._port.hurry()
         if not self._port.get_write_buffer_size():
             # pyserial-asyncio would wait a turn of the loop before its first try.
             try:
@@ -161,20 +169,61 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
     """
 
     _serial: Any
+    _loop: asyncio.AbstractEventLoop
     _over = False
+    _read_at = _written_at = 0.0  # on the loop's clock
+    _rapid = 0  # reads in a row
+    _resting: asyncio.TimerHandle | None = None
+
+    def hurry(self) -> None:
+        """Fetch bytes as soon as they come: something is being written, a reply will follow."""
+        self._written_at = self._loop.time()
+        if self._resting is not None:
+            self._end_rest()
 
     def _read_ready(self) -> None:
+        data = self._fetch()
+        if data is None:
+            return
+        if not data:
+            self._abort(OSError("the far end hung up"))
+            return
+        now = self._loop.time()
+        self._rapid = self._rapid + 1 if now - self._read_at < _RAPID_S else 0
+        self._read_at = now
+        if self._rapid >= _RAPID_READS and now - self._written_at > _REPLY_S and not self._over:
+            self._remove_reader()
+            self._resting = self._loop.call_later(_REST_S, self._rested)
+
+    def _rested(self) -> None:
+        if self._over or self._serial is None:
+            return
+        if self._fetch():
+            if self._resting is not None and not self._over:  # nothing was written meanwhile
+                self._resting = self._loop.call_later(_REST_S, self._rested)
+        elif self._resting is not None:
+            self._end_rest()  # the reader tells nothing at hand from a far end that is gone
+
+    def _end_rest(self) -> None:
+        timer, self._resting = self._resting, None
+        self._rapid = 0
+        if timer is not None:
+            timer.cancel()
+        if not self._over and self._serial is not None:
+            self._ensure_reader()
+
+    def _fetch(self) -> bytes | None:
+        """Hand on what is there and return it: b"" for nothing, None where reading failed."""
         try:
             data = os.read(self._serial.fd, _READ_BYTES)
         except (BlockingIOError, InterruptedError):
-            return
+            return None
         except OSError as error:
             self._abort(error)
-            return
+            return None
         if data:
             self._protocol.data_received(data)
-        else:
-            self._abort(OSError("the far end hung up"))
+        return data
 
     def _write_ready(self) -> None:
         try:

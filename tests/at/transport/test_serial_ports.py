@@ -204,3 +204,30 @@ async def test_an_ordinary_user_cannot_open_a_port_that_is_held() -> None:
         again = await asyncio.create_subprocess_exec(*command, stderr=-1, **ordinary)
         _, said = await again.communicate()
         assert again.returncode == 0, said
+
+
+async def test_in_a_flood_bytes_are_fetched_in_larger_pieces_and_a_write_ends_that() -> None:
+    line = b"%CESQ: 54,2,20,3\r\n"
+    with PtyFarEnd(lambda got: b"answer to " + got + b"\r\n") as far:
+        heard = Heard()
+        transport = SerialTransport(far.path)
+        await transport.open(heard)
+        port = transport._port
+        sent = 0
+        async with asyncio.timeout(10):
+            while port._resting is None:  # a machine under load may need more than a few
+                far.say(line)
+                sent += 1
+                await heard.until(line * sent)
+        far.say(line)
+        transport.write(b"AT\r")
+        assert port._resting is None
+        await heard.until(line * (sent + 1) + b"answer to AT\r\n")
+        port._written_at = 0.0
+        async with asyncio.timeout(10):
+            while port._resting is None:
+                far.say(line)
+                await asyncio.sleep(0)
+        far.unplug()
+        await heard.until(lost=True)
+        await transport.close()
