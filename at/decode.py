@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from at import notices
 from at.command import Form, read_command
 from at.commands.catalog import command_of, readers_of
+from at.commands.identity import Revision, ShortVersion
 from at.errors import AtError
 from at.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Unknown
+from at.firmware import read_firmware
 from at.framing import Data, Log, Overlong, Prompt
 from at.ownership import REGISTRATIONS, owner_of
 from at.records import as_json
@@ -163,7 +165,9 @@ def answer_value(answer: Answer, command: str | None) -> tuple[Any, str | None]:
     first_error: str | None = None
     for reader in readers:
         try:
-            return as_json(reader.parse(answer.lines)), None
+            value = reader.parse(answer.lines)
+            _check_revision(value)
+            return as_json(value), None
         except AtError as wrong:
             first_error = first_error or str(wrong)
     return None, first_error
@@ -179,3 +183,18 @@ def _unasked_readers(line: str) -> list[Command[Any]]:
     if name in _IN_PARENTHESES or not after_name(line, name).startswith("("):
         return readers
     return [reader for reader in readers if reader.form is Form.TEST]
+
+
+def _check_revision(value: object) -> None:
+    """Raise ParseError for a firmware's name that begins as the maker's do, and then breaks off.
+
+    The command itself gives any text on: other makers' revisions have no grammar, and what a
+    damaged one means for the kit is the firmware gate's to say.
+    """
+    match value:
+        case Revision(revision=text) if text.lower().startswith("mfw"):
+            read_firmware(text)
+        case ShortVersion(version=text) if text.lower().startswith(("mfw", "nrf91")):
+            read_firmware(text)
+        case _:
+            pass

@@ -67,9 +67,13 @@ def read_firmware(text: str) -> Firmware:
     place = places[0]
     if place.start() < match.end():
         raise ParseError("the modem's answer to AT+CGMR names no version behind the chip")
+    numbers = place.group().split(".")
+    if any(number[0] == "0" and number != "0" for number in numbers):
+        # No release is written so: a digit was lost or doubled on the line.
+        raise ParseError("a number of the firmware version begins with a zero")
     between = text[match.end() : place.start()].strip("-_")
     variants = [word for word in (match["family"], between) if word]
-    x, y, z = (int(number) for number in place.group().split("."))
+    x, y, z = map(int, numbers)
     return Firmware(
         text=text,
         chip=match["chip"],

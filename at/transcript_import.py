@@ -1,7 +1,8 @@
 """A transcript out of a terminal's log: time stamps, prefixes, both directions mixed. Pure.
 
 Known: the marks of desktop tools (`modem >> AT`, `modem << OK`), of loggers (`TX:`/`RX:`,
-`->`/`<-`, `Sent:`/`Received:`), and bare text, where a line that begins like a command is taken
+`->`/`<-` either way round, `Sent:`/`Received:`), of ModemManager (`--> 'AT<CR>'`), and bare
+text, where a line that begins like a command is taken
 as sent. What carries no mark in a log that has marks is counted, not guessed at.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from at.errors import TranscriptError
 from at.redaction import Redactor
@@ -41,6 +42,10 @@ _MARKS = tuple(
         (r"<\s", Direction.RECEIVED),
     )
 )
+# ModemManager: its own prefix, then what went over the port in quotes, with <CR> and <LF>.
+_QUOTED_PORT = re.compile(r"(?:.*\s)?(-->|<--) '(.*)'\s*")
+_QUOTED_TIME = re.compile(r"\[(\d{9,10}\.\d{1,9})\]")
+_QUOTED_END = re.compile(r"(?:<CR>|<LF>)+")
 _COMMAND = re.compile(r"AT(?:$|[+%#&*^][A-Z0-9]|E[01]|I\d?$|Z\d?$)", re.IGNORECASE)
 _HALF_A_DAY_S = 43200
 
@@ -63,7 +68,14 @@ class _Line:
 
 def import_log(text: str, *, redact_identity: bool = False) -> Imported:
     """Read a log. Raises TranscriptError where it holds no command and no answer."""
-    lines = [_line(line) for line in re.split(r"\r\n|\n|\r", text) if line.strip()]
+    lines = _turned(
+        [
+            taken
+            for line in re.split(r"\r\n|\n|\r", text)
+            if line.strip()
+            for taken in _quoted_port(line) or [_line(line)]
+        ]
+    )
     marked = Counter(line.direction is not None for line in lines)[True] > 0
     redactor = Redactor(identity=redact_identity)
     steps: list[Step] = []
@@ -73,6 +85,8 @@ def import_log(text: str, *, redact_identity: bool = False) -> Imported:
         if direction is None:
             skipped += 1
             continue
+        if direction is Direction.RECEIVED and not content:
+            continue  # the empty line before an answer
         if at_s is not None:
             began = at_s if began is None else began
             at_s -= began  # noqa: PLW2901 - times in a transcript begin with its first step
@@ -98,6 +112,33 @@ def _header(steps: list[Step]) -> dict[str, str]:
         if found:
             header[name] = found.group().decode("ascii")
     return header
+
+
+def _quoted_port(line: str) -> list[_Line]:
+    """Return what a line of ModemManager's log says went over the port; [] for any other."""
+    found = _QUOTED_PORT.fullmatch(line)
+    if found is None:
+        return []
+    direction = Direction.SENT if found[1] == "-->" else Direction.RECEIVED
+    time = _QUOTED_TIME.search(line[: found.start(1)])
+    at_s = None if time is None else float(time[1])
+    texts = [text for text in _QUOTED_END.split(found[2]) if text]
+    return [_Line(direction, text, at_s) for text in texts]
+
+
+def _turned(lines: list[_Line]) -> list[_Line]:
+    """Return the lines with both directions turned where only the "received" ones are commands.
+
+    Some tools point the arrow at the modem's side, others at the host's.
+    """
+    commands = Counter(line.direction for line in lines if _COMMAND.match(line.text))
+    if commands[Direction.SENT] or not commands[Direction.RECEIVED]:
+        return lines
+    other = {Direction.SENT: Direction.RECEIVED, Direction.RECEIVED: Direction.SENT}
+    return [
+        replace(line, direction=other.get(line.direction) if line.direction else None)
+        for line in lines
+    ]
 
 
 def _line(line: str) -> _Line:

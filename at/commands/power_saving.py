@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form
+from at.command import Command, Form, Parameters
+from at.errors import UnsafeArgument
 from at.notices import Notice, register
 from at.records import Record
 from at.timers import active_time_seconds, periodic_tau_ext_seconds
@@ -117,6 +118,51 @@ class ReadPowerSavingMode(Command[PowerSavingMode]):
 
 
 @dataclass(frozen=True, slots=True)
+class SetPowerSavingMode(Command[None]):
+    """AT+CPSMS=<mode>[,,,<Requested_Periodic-TAU>[,<Requested_Active-Time>]]: 0 off, 1 on.
+
+    The timers are eight bits each; without them the modem's own count.
+    """
+
+    mode: int = 1
+    requested_periodic_tau: str | None = None
+    requested_active_time: str | None = None
+
+    name: ClassVar[str] = "+CPSMS"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return mode and timers; the two of GPRS stay empty."""
+        timers = (self.requested_periodic_tau, self.requested_active_time)
+        for timer in timers:
+            _check_bits(timer, 8)
+        return (self.mode, None, None, *timers)
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetEdrx(Command[None]):
+    """AT+CEDRXS=<mode>[,<act_type>[,<value>]]: 0 off, 1 on, 2 on with notices, 3 off and reset."""
+
+    mode: int = 2
+    act_type: int | None = 4
+    requested_edrx_value: str | None = None
+
+    name: ClassVar[str] = "+CEDRXS"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return mode, technology and value."""
+        _check_bits(self.requested_edrx_value, 4)
+        return self.mode, self.act_type, self.requested_edrx_value
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadEdrx(Command[EdrxSettings]):
     """AT+CEDRXS?."""
 
@@ -139,6 +185,11 @@ class ReadEdrxInUse(Command[EdrxSetting]):
     def parse(self, lines: Sequence[str]) -> EdrxSetting:
         """Return the setting."""
         return _edrx(only_row(lines, self.name))
+
+
+def _check_bits(text: str | None, count: int) -> None:
+    if text is not None and (len(text) != count or set(text) - {"0", "1"}):
+        raise UnsafeArgument(f"{text!r} is not {count} bits")
 
 
 def _edrx(fields: Fields) -> EdrxSetting:

@@ -230,8 +230,9 @@ def _area(fields: Fields, name: str, digits: int = 4) -> str | None:
 
 
 def _cell(fields: Fields, area: str | None, digits: int = 8) -> str | None:
-    if area is not None and fields.left < 1:
-        raise fields.fail("ci", "is missing")  # the line was cut
+    # With an area, a line that ends before the cell or behind the comma after it was cut.
+    if area is not None and fields.left <= 1 and fields.peek().absent:
+        raise fields.fail("ci", "is missing")
     return fields.optional_hexadecimal("ci", digits)
 
 
@@ -281,7 +282,10 @@ def _cause(fields: Fields) -> tuple[int | None, int | None]:
     if fields.left == 1 and not fields.peek().absent:
         raise fields.fail("reject_cause", "is missing")  # the line was cut
     cause_type = fields.optional_integer("cause_type", 0, 255)
-    return cause_type, fields.optional_integer("reject_cause", 0, 255)
+    reject_cause = fields.optional_integer("reject_cause", 0, 255)
+    if cause_type is not None and reject_cause is None and not fields.left:
+        raise fields.fail("reject_cause", "is missing")
+    return cause_type, reject_cause
 
 
 _TAILS = {"+CREG": _circuit, "+CGREG": _packet, "+CEREG": _eps, "+C5GREG": _five_g}

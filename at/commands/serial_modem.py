@@ -383,7 +383,10 @@ def _wired(fields: Fields) -> WiredUpdate:
 
 def _position(fields: Fields) -> CloudPosition:
     if fields.left == 1:
-        return CloudPosition(fields.integer("status"))
+        status = fields.integer("status")
+        if status == 0:
+            raise fields.fail("type", "is missing")
+        return CloudPosition(status)
     # Older builds print a position without a status in front.
     status = fields.integer("status") if fields.left == 5 else 0
     kind = fields.integer("type", 0, 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from at.command import Command, Form, Parameters
 from at.records import Record
@@ -21,6 +21,14 @@ class SystemMode(Record):
     nb_iot: int
     gnss: int
     preference: int | None = None
+    ntn_nb_iot: int | None = None
+    """NB-IoT by satellite: only firmware that has it tells it, and only then it is shown."""
+
+    hidden: ClassVar[frozenset[str]] = frozenset({"ntn_nb_iot"})
+
+    def beside(self) -> dict[str, Any]:
+        """Return the satellite's flag where there is one."""
+        return {} if self.ntn_nb_iot is None else {"ntn_nb_iot": self.ntn_nb_iot}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +100,10 @@ class ReadSystemMode(Command[SystemMode]):
             fields.integer("nb_iot", 0, 1),
             fields.integer("gnss", 0, 1),
             fields.optional_integer("preference", 0, 4),
+            fields.optional_integer("ntn_nb_iot", 0, 1),
         )
         fields.end()
-        if not (answer.lte_m or answer.nb_iot or answer.gnss):
+        if not (answer.lte_m or answer.nb_iot or answer.gnss or answer.ntn_nb_iot):
             raise fields.fail("the line", "has no radio switched on")
         return answer
 

@@ -187,3 +187,20 @@ def test_lists_that_a_type_reads_are_read_without_a_command():
     assert only("+CFUN: (0,1,4)\r\nOK\r\n")["value"]["funs"] == [0, 1, 4]
     assert only('+COPS: (1,"A\r\nOK\r\n')["error"]
     assert only('+CWLAP:(3,"x",-40,"02:00:00:00:00:01",6)\r\nOK\r\n')["value"]["networks"]
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "whole"),
+    [
+        ("AT+CGMR", "mfw_nrf9151-ntn_1.0.0-1.alpha", True),
+        ("AT+CGMR", "mfw_nrf91x1_2.0.", False),
+        ("AT+CGMR", "mfw_nrf91x1_2.00.4", False),
+        ("AT+CGMR", "EG915UEUABR03A01M08", True),  # other makers have no grammar
+        ("AT%SHORTSWVER", "%SHORTSWVER: nrf91x1_2.0.2", True),
+        ("AT%SHORTSWVER", "%SHORTSWVER: nrf91x1_2", False),
+    ],
+)
+def test_a_firmware_name_that_breaks_off_is_refused(command, text, whole):
+    found = only(f"{text}\r\nOK\r\n", command)
+    assert (found["error"] is None) is whole
+    assert (found["value"] is not None) is whole

@@ -37,6 +37,8 @@ pytestmark = [pytest.mark.contract("D1.3"), pytest.mark.contract("C4")]
         ("mfw_nrf9160_1.3", False),
         ("mfw_nrf9160_1.3.0_1.2.0", False),
         ("mfw_nrf9160_1234.3.0", False),
+        ("mfw_nrf91x1_2.00.4", False),
+        ("mfw_nrf9160_01.3.7", False),
         ("SARA-R510M8S-00B", False),
     ],
 )

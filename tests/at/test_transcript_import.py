@@ -87,3 +87,29 @@ def test_no_log_upsets_the_import(text: str) -> None:
     except TranscriptError:
         return
     assert parse_transcript(format_transcript(made)).steps == made.steps
+
+
+def test_the_log_of_modem_manager_is_read_off_its_quotes() -> None:
+    text = (
+        "<debug> [1700000000.500000] [modem0/ttyACM0/at] device open count is 2 (open)\n"
+        "<debug> [1700000000.750000] [modem0/ttyACM0/at] --> 'AT+CIMI<CR>'\n"
+        "<debug> [1700000001.000000] [modem0/ttyACM0/at] <-- "
+        "'<CR><LF>001010123456789<CR><LF><CR><LF>OK<CR><LF>'\n"
+    )
+    made = import_log(text)
+    assert [step.data for step in made.transcript.steps] == [
+        b"AT+CIMI\r",
+        b"001010123456789\r\n",
+        b"OK\r\n",
+    ]
+    assert [step.at_s for step in made.transcript.steps] == [0.0, 0.25, 0.25]
+    assert made.skipped == 1
+
+
+def test_arrows_that_point_the_other_way_are_turned() -> None:
+    made = import_log("<- AT+CEREG?\n-> \n-> +CEREG: 0,2\n-> \n-> OK\n")
+    assert [step.direction for step in made.transcript.steps] == [
+        Direction.SENT,
+        Direction.RECEIVED,
+        Direction.RECEIVED,
+    ]

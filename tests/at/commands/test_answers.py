@@ -21,6 +21,7 @@ from at.commands.credentials import (
 )
 from at.commands.guarded import Authenticated, FactoryReset
 from at.commands.network import ReadConnection
+from at.commands.power_saving import SetEdrx, SetPowerSavingMode
 from at.commands.serial_modem import LocateByCloud
 from at.commands.wifi import read_access_point
 from at.errors import ParseError, UnsafeArgument
@@ -52,6 +53,7 @@ def value_of(command, *lines):
         ("AT+COPS?", ["+COPS: 0"], {"mode": 0, "oper": None}),
         ("AT+COPS?", ['+COPS: 0,2,"00101",7'], {"oper": "00101", "act": 7}),
         ("AT+COPS=?", ["+COPS: "], {"networks": []}),
+        ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 0,0,0,0,1"], {"ntn_nb_iot": 1}),
         ("AT%COPS=?", ['%COPS: (1,"","","00101",9)'], {}),
         ("AT+CSCON?", ["+CSCON: 1,1,7,4"], {"n": 1, "mode": 1, "state": 7, "access": 4}),
         ("AT+CGACT?", ["+CGACT: 0,1", "+CGACT: 1,0"], {}),
@@ -103,6 +105,7 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT+CCLK?", ['+CCLK: "XX/XX/XX,XX:XX:XX+XX"']),
         ("AT+CCLK?", ['+CCLK: "24/13/01,00:00:00+00"']),
         ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 0,0,0,0"]),
+        ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 1,0,1,0,2"]),
         ("AT+CEDRXRDP", ['+CEDRXRDP: 2,"0011","0010","1001"']),
         ("AT%CMNG=1", ['%CMNG: 1,0,"00"']),
         ("AT%CMNG=1", ["%CMNG: 4294967296,0"]),
@@ -290,6 +293,7 @@ def test_a_notice_becomes_its_fields(line, part):
         '%XTIME: "08","622001413521","01"',
         "#XFOTA: 9,0",
         "#XMODEM: HICCUP,1",
+        "#XNRFCLOUDPOS: 0",
         "%XSIM: x",
         "%MDMEV:",
     ],
@@ -402,3 +406,25 @@ def test_any_line_is_read_or_refused(text, command):
 )
 def test_a_command_line_may_take_as_long_as_its_type_says(line, seconds):
     assert timeout_of(line) == seconds
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (SetPowerSavingMode(0), "AT+CPSMS=0"),
+        (
+            SetPowerSavingMode(1, "00101000", "00000101"),
+            'AT+CPSMS=1,,,"00101000","00000101"',
+        ),
+        (SetEdrx(2, 5, "0011"), 'AT+CEDRXS=2,5,"0011"'),
+        (SetEdrx(3, None), "AT+CEDRXS=3"),
+    ],
+)
+def test_sleep_is_asked_for_in_bits(command, line):
+    assert command.encode() == line
+
+
+@pytest.mark.parametrize("command", [SetPowerSavingMode(1, "0010"), SetEdrx(2, 4, "00a1")])
+def test_what_is_no_bits_is_not_sent(command):
+    with pytest.raises(UnsafeArgument):
+        command.encode()

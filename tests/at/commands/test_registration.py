@@ -67,6 +67,8 @@ def test_a_line_is_read_whoever_wrote_it(line, fields):
         '+CEREG: 2,1,"002F1","0012BEEF",7',
         '+CEREG: 2,1,"002F","0012BEEF0",7',
         '+CEREG: 2,1,"002F","0012BEEF",7,0',
+        '+CEREG: 2,1,"002F",',
+        '+CEREG: 3,3,"002F","0012BEEF",7,0,',
         '+CEREG: 5,1,"00B7","00011B07",7,,,"0000001","00101000"',
         '+CEREG: 5,1,"00B7","00011B07",7,,,"00000010"',
         '+CEREG: 5,1,"00B7","00011B07',
