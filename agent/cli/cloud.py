@@ -122,7 +122,10 @@ async def _serve(wish: _Wish) -> int:
     from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
 
     stop = asyncio.Event()
-    cloud = open_cloud(wish.state, devices=wish.devices)
+    try:
+        cloud = open_cloud(wish.state, devices=wish.devices)
+    except ValueError as error:
+        raise UsageError(str(error), hint="name another file for --state") from error
     try:
         install(cloud, wish.faults)
     except ValueError as error:
@@ -180,6 +183,8 @@ async def _entered(
     try:
         return await opened.enter_async_context(serving)
     except OSError as error:
+        if error.filename is not None:
+            raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
         raise UsageError(
             f"cannot listen on {where}: {error.strerror}",
             hint="choose another port, or 0 for a free one",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_APPLICATION_ID = 0x63656C6C  # "cell"
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS rows (name TEXT, key TEXT, value BLOB, PRIMARY KEY (name, key))"
 )
@@ -77,7 +78,10 @@ class Table:
 
 
 class Store:
-    """Named tables. `path` None keeps them in memory alone."""
+    """Named tables. `path` None keeps them in memory alone.
+
+    Raises ValueError where the file is another program's or in use, OSError where it cannot be.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self._tables: dict[str, Table] = {}
@@ -119,16 +123,32 @@ class Store:
 
     def _open(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Looked at before anything is done to it: --state may name any file by mistake.
+        if path.exists() and not _is_ours(path):
+            raise ValueError(f"{path} is no state file of the stand-in")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         os.fchmod(descriptor, 0o600)
         os.close(descriptor)
         connection = sqlite3.connect(path)
-        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute(_SCHEMA)
-        for name, key, value in connection.execute(
-            "SELECT name, key, value FROM rows ORDER BY rowid"
-        ):
-            self.table(name).load(key, msgspec.msgpack.decode(value))
+        try:
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute(_SCHEMA)
+            for name, key, value in connection.execute(
+                "SELECT name, key, value FROM rows ORDER BY rowid"
+            ):
+                self.table(name).load(key, msgspec.msgpack.decode(value))
+        except (sqlite3.Error, msgspec.DecodeError) as error:
+            connection.close()
+            raise ValueError(f"{path} cannot be used: {error}") from error
         self._connection = connection
+
+
+def _is_ours(path: Path) -> bool:
+    """Say whether a file is empty or bears our number (SQLite file format, 1.3)."""
+    with path.open("rb") as file:
+        head = file.read(72)
+    number = _APPLICATION_ID.to_bytes(4, "big")
+    return not head or (head.startswith(b"SQLite format 3\0") and head[68:] == number)

@@ -52,6 +52,34 @@ def test_an_address_that_is_taken_is_an_error_and_no_traceback() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("content", [b"root:x:0:0\n" * 20, b"SQLite format 3\0" + bytes(84)])
+def test_a_state_file_of_another_program_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(content)
+    other.chmod(0o644)
+    done = serve("--state", str(other), "--", "true")
+    assert done.returncode == 2
+    assert "no state file" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert other.read_bytes() == content
+    assert stat.S_IMODE(other.stat().st_mode) == 0o644
+
+
+def test_two_stand_ins_do_not_share_a_state_file(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    again = [sys.executable, "-m", "agent", "cloud", "serve", "--state", str(state), "--", "true"]
+    done = serve("--state", str(state), "--", *again)
+    assert done.returncode == 2
+    assert "cannot be used" in done.stderr
+    assert serve("--state", str(state), "--", "true").returncode == 0
+
+
+def test_a_certificate_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    done = serve("--connect-proxy", "0", "--ca-file", str(tmp_path / "none" / "ca.pem"))
+    assert done.returncode == 2
+    assert "ca.pem" in done.stderr
+
+
 @pytest.mark.contract("D1.1")
 async def test_it_answers_json_over_http_on_loopback(standin: StandIn) -> None:
     answer = await standin.client.get("/v1/account", headers=standin.bearer("api_key"))
