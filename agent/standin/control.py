@@ -54,11 +54,11 @@ def routes(cloud: Cloud) -> list[Route]:
             wishes = msgspec.json.decode(await request.body(), type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError) as error:
             raise bad_request(f"the body is no JSON object: {error}") from error
-        unknown = wishes.keys() - _CHANGES.keys()
+        unknown = wishes.keys() - CHANGES.keys()
         if unknown:
             raise bad_request(f"unknown: {', '.join(sorted(unknown))}")
         shown: dict[str, Any] = {}
-        for name, apply in _CHANGES.items():
+        for name, apply in CHANGES.items():
             if name in wishes:
                 try:
                     shown |= apply(cloud, wishes[name]) or {}
@@ -174,7 +174,7 @@ def _trial(cloud: Cloud, wish: float) -> None:
     table.put(cloud.team_id, {**table.get(cloud.team_id), "created_at": float(wish)})
 
 
-_CHANGES: dict[str, Callable[[Cloud, Any], dict[str, Any] | None]] = {
+CHANGES: dict[str, Callable[[Cloud, Any], dict[str, Any] | None]] = {
     "clock": _clock,
     "settings": _settings,
     "faults": _faults,
