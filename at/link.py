@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,7 +11,7 @@ from at import dialect as dialects
 from at import resync
 from at.dialect import Dialect, Terminator
 from at.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
-from at.exchange import Answer, Exchange, Item, NoticeLine, Restart, Unknown
+from at.exchange import Answer, Exchange, Item, NoticeLine, Restart, Unknown, final_result
 from at.framing import Prompt
 from at.ownership import Owner, command_name, looks_like_notice
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CTRL_Z = b"\x1a"
+_READ = re.compile(r"[^=]*[^=]\?")
 _RESTARTS_IN_A_ROW = 5
 
 
@@ -267,6 +269,8 @@ class Link:
             if self._accept is not None and not self._accept(item):
                 self._machine.start(*self._listening)
             elif waiter is not None and not waiter.done():
+                if item.final == "OK" and not item.lines and _READ.fullmatch(item.command or ""):
+                    self._suspect = True  # it may be another command's OK, come twice
                 waiter.set_result(item)
             return
         if isinstance(item, Prompt) and self._payload is not None:
@@ -274,6 +278,8 @@ class Link:
             self.transport.write(payload + _CTRL_Z)
         elif isinstance(item, Restart):
             self._restart(item)
+        elif type(item) is Unknown and not self._machine.in_flight and final_result(item.text):
+            self._suspect = True  # a final result too many: is there another on its way?
         self._on_item(item)
 
     def _restart(self, item: Restart) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from at import encoding
 from at.dialect import LONGEST_COMMAND, Dialect, Terminator
 from at.error_codes import describe
-from at.errors import AtError, CommandRejected, LinkLost
+from at.errors import AtError, CommandRejected, LinkLost, ParseError
 from at.exchange import Answer, Item, NoticeLine
 from at.link import Link
 from at.notices import Dispatcher, Notice
@@ -120,7 +120,12 @@ class Modem:
         )
         if answer.final != "OK":
             raise rejection(line, answer)
-        return command.parse(answer.lines)
+        try:
+            return command.parse(answer.lines)
+        except ParseError:
+            if not answer.lines:
+                self._link.distrust()  # it may be another command's OK, come twice
+            raise
 
     async def execute(
         self,
