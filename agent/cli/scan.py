@@ -41,6 +41,7 @@ def cells(
     search: str, count: int | None, deadline_s: float, repeat: int, target: str | None
 ) -> None:
     """Measure the cells around the kit."""
+    _check_plot(target)
     run(_cells(search, count, deadline_s, repeat, target))
 
 
@@ -49,7 +50,16 @@ def cells(
 @click.option("--plot", "target", metavar="FILE", help="A .png or .svg file; - for the terminal.")
 def wifi(repeat: int, target: str | None) -> None:
     """Scan for Wi-Fi access points; says which of them a location call may use."""
+    _check_plot(target)
     run(_wifi(repeat, target))
+
+
+def _check_plot(target: str | None) -> None:
+    """Refuse what cannot be drawn before anything is opened."""
+    if target and target != "-":
+        from agent.location.plots import check_target
+
+        check_target(Path(target))
 
 
 async def _cells(
@@ -95,10 +105,8 @@ async def _repeated(
     """Scan, show each, draw all."""
     import time
 
-    from agent.location.plots import check_target, terminal_plot, write_plot
+    from agent.location.plots import terminal_plot, write_plot
 
-    if target and target != "-":
-        check_target(Path(target))
     started = time.monotonic()
     levels: list[Level] = []
     for _ in range(repeat):
