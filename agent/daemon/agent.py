@@ -88,6 +88,7 @@ class Agent:
             control = ControlServer(self, place_of(configuration.state_dir, configuration.name))
             await control.start()
             stack.push_async_callback(control.stop)
+            self._client = connect(configuration, unattended=True)
             stack.push_async_callback(self._end)
             await self._begin()
             self._tasks.append(
@@ -187,7 +188,6 @@ class Agent:
     # --- parts
 
     async def _begin(self) -> None:
-        self._client = connect(self._configuration, unattended=True)
         await self._deliver_with(self._client)
         for name, kit in self._kits_of(self._configuration.profile).items():
             self._add(name, msgspec.structs.replace(self._configuration.profile, kit=kit))

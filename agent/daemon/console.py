@@ -11,6 +11,7 @@ from agent.console.dump_lines import CapturedDump
 from agent.console.faults import FaultText, Reboot
 from agent.console.reader import ConsoleReader, LineClassifier
 from agent.console_port import Bytes, console_transport, ports_of, speaks
+from agent.daemon.supervisor import wait_for
 from agent.daemon.together import first_of
 from agent.errors import AgentError
 from agent.forwarding import Forwarder, utc_now
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     from agent.console.reader import ConsoleItem
     from agent.daemon.board import Concern
     from agent.daemon.kit_link import KitLink
+    from agent.daemon.supervisor import Wait
     from agent.observability.device_identity import DeviceIdentity
     from agent.observability.outbox import Outbox
     from at.exchange import Item
     from at.stream import Stream
 
-_AGAIN_S = 5.0  # between two tries to keep what the disk did not take
+AGAIN_S = 5.0  # between two tries to keep what the disk did not take
 _MOST_PENDING = 1000  # chunks and dumps that wait in memory for room on the disk
 
 
@@ -44,12 +46,15 @@ class KitConsole:
         outbox: Outbox,
         identity: Callable[[], DeviceIdentity],
         wake: Callable[[], None],
+        *,
+        wait: Wait = wait_for,
     ) -> None:
         """`identity` tells who the kit is, as far as that is known; `wake` starts the delivery."""
         self.concern = concern
         self._outbox = outbox
         self._identity = identity
         self._wake = wake
+        self._wait = wait
         self._pending: list[ConsoleItem] = []
         self._keeping = asyncio.Lock()
         self._stuck = asyncio.Event()
@@ -60,15 +65,13 @@ class KitConsole:
     async def hear(self, lines: Stream[Item]) -> None:
         """Take the console lines of the AT port until the link is lost; raises LinkLost."""
         classifier = LineClassifier()
-        async for first in lines:
-            items = [first]
-            while lines.queue:
-                items.append(lines.queue.take())
-            heard: list[ConsoleItem] = []
-            for item in items:
-                if isinstance(item, Log | Unknown | Restart):
-                    heard += classifier.take(item.text.encode())
-            await self.take(heard)
+        try:
+            async for first in lines:
+                await self.take(_read(classifier, [first, *_at_hand(lines)]))
+        finally:
+            # What was heard before the end is kept, too: the kit does not say it again.
+            rest = _read(classifier, _at_hand(lines))
+            await self.take([*rest, *classifier.finish()])
 
     # --- a port of its own
 
@@ -110,7 +113,8 @@ class KitConsole:
         worth = [item for item in items if isinstance(item, ChunkLine | CapturedDump)]
         if worth:
             self._pending += worth
-            await self._keep()
+            # Whoever is cancelled meanwhile must not leave it half done, or it is kept twice.
+            await asyncio.shield(self._keep())
 
     async def _keep(self) -> None:
         async with self._keeping:
@@ -139,7 +143,7 @@ class KitConsole:
     async def _try_again(self) -> None:
         while True:
             await self._stuck.wait()
-            await asyncio.sleep(_AGAIN_S)
+            await self._wait(asyncio.Event(), AGAIN_S)
             await self._keep()
 
     def _count(self, item: ConsoleItem) -> None:
@@ -154,6 +158,21 @@ class KitConsole:
             )
         elif isinstance(item, FaultText):
             self.concern.tell(logging.INFO, f"the kit reports a fault: {item.what}")
+
+
+def _at_hand(lines: Stream[Item]) -> list[Item]:
+    items = []
+    while lines.queue:
+        items.append(lines.queue.take())
+    return items
+
+
+def _read(classifier: LineClassifier, items: Sequence[Item]) -> list[ConsoleItem]:
+    heard: list[ConsoleItem] = []
+    for item in items:
+        if isinstance(item, Log | Unknown | Restart):
+            heard += classifier.take(item.text.encode())
+    return heard
 
 
 _COUNTED = {ChunkLine: "chunks", CapturedDump: "dumps", FaultText: "faults", Reboot: "reboots"}

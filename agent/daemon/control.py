@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LONGEST_REQUEST = 65536
 """Bytes of a request's line."""
 _REQUEST_S = 10.0  # until a connection must have said what it wants
+_LOOK_S = 1.0  # between two looks of one who watches: the outbox tells nobody of its changes
 _PAUSE_S = 0.2  # between two states for one who watches
 _SLOW_READER = 1024 * 1024  # bytes that may wait for a borrower
 
@@ -128,11 +129,17 @@ class ControlServer:
 
     async def _watch(self, client: _Client, _request: dict[str, Any]) -> None:
         gone = asyncio.ensure_future(client.reader.read())
+        shown: dict[str, Any] = {}
         try:
             while not gone.done():
-                await client.say({"ok": True, "status": await self._agent.status()})
+                # Watched from before the look, so that no change falls between the two.
                 changed = asyncio.ensure_future(self._agent.changed())
-                await asyncio.wait({gone, changed}, return_when=asyncio.FIRST_COMPLETED)
+                status = await self._agent.status()
+                if status != shown:
+                    shown = status
+                    await client.say({"ok": True, "status": status})
+                ends = {gone, changed}
+                await asyncio.wait(ends, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
                 changed.cancel()
                 await asyncio.sleep(_PAUSE_S)
         finally:

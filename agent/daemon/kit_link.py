@@ -84,9 +84,10 @@ class KitLink:
         self._up.set()
         self.concern.well()
 
-    async def up(self) -> Modem:
+    async def up(self, waiting: Concern) -> Modem:
         """Wait for the link; return the modem. When that is lost it raises LinkLost."""
         while self.modem is None:
+            waiting.waits("the link to the kit")
             await self._up.wait()
         return self.modem
 

@@ -52,7 +52,7 @@ class Positions:
             self.concern.off("location.interval_s is 0")
             return
         while True:
-            await self._link.up()
+            await self._link.up(self.concern)
             if refusal():
                 self.concern.off("the modem's firmware is refused")
             else:
@@ -68,7 +68,7 @@ class Positions:
 
     async def find(self, profile: Profile, client: HttpClient) -> None:
         """Find the position once; keep it; tell the cloud if the kit is elsewhere now."""
-        modem = await self._link.up()
+        modem = await self._link.up(self.concern)
         locator = locator_for(profile, profile.kit, client, modem)
         scan = locator.scan_cells
         if scan is not None:

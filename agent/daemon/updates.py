@@ -46,7 +46,7 @@ class Updates:
             return
 
         async def pull() -> Result | None:
-            modem = await self._link.up()
+            modem = await self._link.up(self.concern)
             async with AsyncExitStack() as stack:
                 runner = await runner_for(
                     stack,

@@ -295,3 +295,41 @@ async def test_what_it_logs_names_kit_and_concern_and_no_secret(
     secrets = [value for name, value in cloud.ready["credentials"].items() if "file" not in name]
     text = "\n".join(agent.log) + json.dumps(agent.told)
     assert not [secret for secret in secrets if secret in text and "@" not in secret]
+
+
+async def test_where_a_socket_has_no_room_a_port_with_a_token_serves(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    state = tmp_path / ("a-long-name-" * 10)
+    where = {**environment(tmp_path, cloud), "CELLAGENT_STATE_DIR": str(state)}
+    async with agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        (place,) = (state / "run").iterdir()
+        assert place.suffix == ".port"
+        assert place.stat().st_mode & 0o777 == 0o600
+        known = json.loads(place.read_text())
+        done = await agent.run("modem", "at", "AT+CGMR", "--port", str(tmp_path / "kit"), "--json")
+        assert done.lines[0]["lines"] == ["mfw_nrf91x1_2.0.4"], done.err
+        reader, writer = await asyncio.open_connection("127.0.0.1", known["port"])
+        writer.write(b'{"do":"status","token":"guessed"}\n')
+        assert "error" in json.loads(await reader.readline())
+        writer.close()
+        assert await agent.stop() == 0
+        assert not place.exists()
+
+
+@pytest.mark.parametrize(
+    "request_line", [b"\n", b"nonsense\n", b"[]\n", b'{"do":"dance"}\n', b'{"do":' + b"[" * 60000]
+)
+async def test_a_malformed_request_is_refused_and_disturbs_nobody(
+    tmp_path: Path, cloud: Served, kit: Served, request_line: bytes
+):
+    async with agent_on(environment(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        socket_path = next((Path(os.environ["CELLAGENT_STATE_DIR"]) / "run").glob("*.sock"))
+        reader, writer = await asyncio.open_unix_connection(socket_path)
+        writer.write(request_line)
+        writer.write_eof()
+        assert json.loads(await reader.readline())["error"]["kind"] == "usage"
+        writer.close()
+        assert (await agent.run("status")).code == 0

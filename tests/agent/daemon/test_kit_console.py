@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from agent.config.profile import Kit
+from agent.config.profile import Outbox as Limits
+from agent.console.chunk_lines import ChunkLine
+from agent.console.reader import LineClassifier
+from agent.daemon.board import Board, State
+from agent.daemon.console import KitConsole, own_port
+from agent.daemon.kit_link import KitLink
+from agent.observability.device_identity import DeviceIdentity
+from agent.observability.outbox import NewItem, Outbox, OutboxFull, Receipt
+from at.exchange import Unknown
+from at.framing import Log
+from at.stream import Stream
+from at.virtual.chunks import export_lines
+
+MESSAGE = b"\x02 a message that is longer than one chunk " * 8
+
+
+class SmallDisk(Outbox):
+    """An outbox on a disk that is full until it is not."""
+
+    full = False
+
+    async def aput(self, items: list[NewItem]) -> Receipt:
+        if self.full:
+            raise OutboxFull("the disk is full", hint="free some space")
+        return await super().aput(items)
+
+
+@pytest.fixture
+def outbox(tmp_path: Path):
+    with SmallDisk(tmp_path / "outbox", Limits(min_free_bytes=0)) as opened:
+        yield opened
+
+
+def identity() -> DeviceIdentity:
+    return DeviceIdentity("kit-1", "nrf9161", "unknown", "unknown")
+
+
+def bodies(outbox: Outbox) -> int:
+    return outbox.do(lambda store: store.totals()).waiting
+
+
+async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: SmallDisk):
+    console = KitConsole(Board().concern("console", "kit"), outbox, identity, lambda: None)
+    lines: Stream = Stream(4096, lambda _stream: None)
+    exported = export_lines(MESSAGE)
+    for line in exported:
+        lines.queue.put(Log(line))
+    lines.queue.put(Unknown("boot"))
+    hearing = asyncio.ensure_future(console.hear(lines))
+    await asyncio.sleep(0)
+    hearing.cancel()
+    await asyncio.gather(hearing, return_exceptions=True)
+    await outbox.ado(lambda store: store.totals())
+    assert bodies(outbox) == len(exported)
+
+
+async def test_a_full_disk_is_told_once_and_nothing_is_lost(
+    outbox: SmallDisk, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO)
+    again = asyncio.Event()
+
+    async def wait(_event: asyncio.Event, _seconds: float) -> None:
+        await again.wait()
+
+    board = Board()
+    concern = board.concern("console", "kit")
+    console = KitConsole(concern, outbox, identity, lambda: None, wait=wait)
+    kit = Kit(port="/dev/none", console_port="same")
+
+    async def nothing(_modem: object) -> None:
+        return
+
+    running = asyncio.ensure_future(
+        console.run(kit, KitLink(kit, Board().concern("link", "kit"), nothing))
+    )
+    outbox.full = True
+    chunks = [
+        item for line in export_lines(MESSAGE) for item in LineClassifier().take(line.encode())
+    ]
+    for item in chunks:
+        await console.take([item])
+    assert concern.state is State.TROUBLE
+    assert [r.message for r in caplog.records] == ["the disk is full; try: free some space"]
+    outbox.full = False
+    again.set()
+    while concern.state is State.TROUBLE:
+        await board.changed()
+    assert bodies(outbox) == len(chunks)
+    assert "works again" in caplog.records[-1].message
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_what_does_not_fit_into_memory_either_is_counted(outbox: SmallDisk):
+    concern = Board().concern("console", "kit")
+    console = KitConsole(concern, outbox, identity, lambda: None)
+    outbox.full = True
+    await console.take([ChunkLine(number.to_bytes(4, "big")) for number in range(1003)])
+    assert concern.facts["lost"] == 3
+
+
+@pytest.mark.parametrize(
+    ("console_port", "own"),
+    [("same", ""), ("none", ""), ("auto", ""), ("/dev/ttyACM1", "/dev/ttyACM1")],
+)
+async def test_the_console_is_on_a_port_of_its_own_only_where_that_is_known(console_port, own):
+    assert await own_port(Kit(port="tcp://127.0.0.1:1", console_port=console_port)) == own
