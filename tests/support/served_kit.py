@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +29,12 @@ class ServedKit:
         return json.loads(self.state.read_text())
 
     def run(
-        self, tool: str, *arguments: str, stdin: str = "", code: int | None = 0
+        self,
+        tool: str,
+        *arguments: str,
+        stdin: str = "",
+        code: int | None = 0,
+        environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a tool of the peers' environment in a folder of its own."""
         done = subprocess.run(
@@ -40,6 +45,7 @@ class ServedKit:
                 "PYTHONPATH": str(SHIM),
                 "PEER_TERMINAL": os.path.realpath(self.port),
                 "COLUMNS": "200",
+                **(environment or {}),
             },
             input=stdin,
             capture_output=True,
