@@ -26,7 +26,19 @@ async def answers(standin: StandIn) -> bool:
 
 @pytest.mark.parametrize(
     "path",
-    ["/v1/fota-jobs", "/v1/devices/public-keys", "/v1/firmwares", "/v1/location/wifi", "/control"],
+    [
+        "/v1/fota-jobs",
+        "/v1/devices/public-keys",
+        "/v1/firmwares",
+        "/v1/location/wifi",
+        "/v1/claimed-devices",
+        "/control",
+        "/api/v0/events",
+        "/api/v0/chunks/kit-1",
+        "/api/v0/upload",
+        "/api/v0/upload/coredump",
+        "/api/v0/organizations/acme/projects/kits/cohorts",
+    ],
 )
 async def test_a_body_of_a_hundred_megabytes_is_refused_before_it_is_sent(
     standin: StandIn, path: str
@@ -72,7 +84,9 @@ async def test_a_body_without_a_length_is_refused_once_it_is_too_long(standin: S
         ("PATCH", "/v1/devices/nrf-352656109000002/state", "api_key"),
         ("POST", "/v1/devices/nrf-352656109000002/messages", "api_key"),
         ("POST", "/v1/location/cell", "service_token"),
+        ("POST", "/v1/claimed-devices", "api_key"),
         ("POST", "/control", "control_token"),
+        ("POST", "/api/v0/organizations/acme/projects/kits/cohorts", "organization_auth_token"),
     ],
 )
 async def test_nesting_of_a_hundred_thousand_is_refused(
@@ -100,14 +114,14 @@ async def test_a_token_of_hostile_json_is_refused(standin: StandIn) -> None:
 
 FLOOD = """
 import socket, sys
-host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+host, port, count, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 held = []
 for number in range(count):
     try:
         client = socket.create_connection((host, port), 5)
         # One half says nothing at all, the other asks and does not read.
         if number % 2:
-            client.sendall(b"GET /v1/openapi.json HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n" * 20)
+            client.sendall(f"GET {path} HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n".encode() * 20)
         held.append(client)
     except OSError:
         pass
@@ -123,12 +137,22 @@ main()
 """
 
 
-async def test_slow_and_silent_clients_take_no_others_place() -> None:
+@pytest.mark.parametrize(
+    ("asked", "path", "credential"),
+    [
+        ("/v1/openapi.json", "/v1/devices", "api_key"),
+        ("/api/v0/openapi.json", "/api/v0/organizations", "organization_auth_token"),
+    ],
+    ids=["device-cloud", "observability"],
+)
+async def test_slow_and_silent_clients_take_no_others_place(
+    asked: str, path: str, credential: str
+) -> None:
     pipe = asyncio.subprocess.PIPE
     server = await asyncio.create_subprocess_exec(sys.executable, "-c", LIMITED, stdout=pipe)
     ready = json.loads(await server.stdout.readline())
     target = urlsplit(ready["urls"]["device_cloud"])
-    where = (target.hostname, str(target.port), "400")
+    where = (target.hostname, str(target.port), "400", asked)
     flood = await asyncio.create_subprocess_exec(
         sys.executable, "-c", FLOOD, *where, stdin=pipe, stdout=pipe
     )
@@ -137,9 +161,9 @@ async def test_slow_and_silent_clients_take_no_others_place() -> None:
         async with httpx.AsyncClient(base_url=ready["urls"]["device_cloud"], timeout=20) as client:
             for _ in range(5):
                 answer = await client.get(
-                    "/v1/devices",
+                    path,
                     headers={
-                        "Authorization": f"Bearer {ready['credentials']['api_key']}",
+                        "Authorization": f"Bearer {ready['credentials'][credential]}",
                         "Connection": "close",
                     },
                 )
