@@ -62,6 +62,7 @@ class Link:
         self._waiter: asyncio.Future[Answer] | None = None
         self._payload: bytes | None = None
         self._accept: Callable[[Answer], bool] | None = None
+        self._answered = False  # something else came while a probe's answer was waited for
         self._listening: tuple[str, Owner] = ("AT", Owner("", lambda _: True))
         self._loop: asyncio.AbstractEventLoop
 
@@ -268,6 +269,10 @@ class Link:
         if type(item) is Answer:
             if self._accept is not None and not self._accept(item):
                 self._machine.start(*self._listening)
+                if self.dialect is Dialect.AT_HOST and waiter is not None and not self._answered:
+                    # It was busy when the probe came, and lost it: no use to wait much longer.
+                    self._loop.call_later(resync.KICK_S, _give_up, waiter)
+                self._answered = True
             elif waiter is not None and not waiter.done():
                 if item.final == "OK" and not item.lines and _READ.fullmatch(item.command or ""):
                     self._suspect = True  # it may be another command's OK, come twice
@@ -314,11 +319,16 @@ class Link:
     # --- resynchronisation
 
     async def _resynchronise(self) -> None:
-        for attempt in range(resync.ATTEMPTS):
-            for kick in resync.kicks(
-                attempt, self.terminator, self.dialect, data_mode=self.in_data_mode
-            ):
-                await self._listen("AT", kick, resync.KICK_S, lambda _answer: True)
+        kicked, self._answered = 0, False
+        for _ in range(resync.ATTEMPTS):
+            # Who answers something holds no line that is to be ended: a probe is enough.
+            if not self._answered:
+                for kick in resync.kicks(
+                    kicked, self.terminator, self.dialect, data_mode=self.in_data_mode
+                ):
+                    await self._listen("AT", kick, resync.KICK_S, lambda _answer: True)
+                kicked += 1
+            self._answered = False
             if await self._probe():
                 self._suspect = self.in_data_mode = False
                 self._debts.clear()

@@ -374,3 +374,23 @@ def test_a_modem_that_knows_no_probe_is_resynchronised_by_silence() -> None:
         await modem.close()
 
     virtual_time.run(session())
+
+
+@pytest.mark.parametrize("queues", [False, True], ids=["input lost while busy", "input waits"])
+@pytest.mark.parametrize("delay_s", [0.09, 0.3, 0.7])
+def test_a_slow_modem_is_resynchronised_though_it_takes_its_time_to_refuse(
+    delay_s: float, queues: bool
+) -> None:
+    async def session() -> None:
+        far = LineModem(echoing, lambda _command: delay_s, queues=queues)
+        modem = Modem(far.transport)
+        await modem.open()
+        with pytest.raises(CommandTimeout):
+            await modem.execute("AT+T1", timeout_s=delay_s / 2)
+        assert await ask(modem, "AT+T2") == ""
+        await asyncio.sleep(5)
+        far.say("OK")  # suspect again, and the modem idle
+        assert await ask(modem, "AT+T3") == ""
+        await modem.close()
+
+    virtual_time.run(session())
