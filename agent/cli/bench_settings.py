@@ -102,7 +102,8 @@ def places_of(told: BenchOptions, configuration: Configuration) -> list[Place]:
     """Return where the boards are that were named, or all. Raises UsageError."""
     from agent.provisioning.places import chosen_places
 
-    names = told.boards or tuple(filter(None, [options().port]))
+    # Not the profile's own port: a board is provisioned when it is named, here or around us.
+    names = told.boards or tuple(filter(None, [options().port or os.environ.get("CELLAGENT_PORT")]))
     slots = configuration.profile.provisioning.slots
     return chosen_places(names, all_kits=told.all_kits, slots=slots)
 

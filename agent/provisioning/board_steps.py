@@ -197,6 +197,7 @@ class BoardSteps:
         registrar = self.bench.registrar
         if registrar is None:
             return
+        await self._same_board("registration")
         key = key_fingerprint(self.record.public_key)
         registered = registration_of(registrar.way, self.record.device_id)
         request_id = await self._request_under_way(f"{registered} {key}")

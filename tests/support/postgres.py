@@ -14,9 +14,23 @@ from pathlib import Path
 import pytest
 
 
+class PostgresMissing(Exception):
+    """There is no PostgreSQL server on this machine; says what would help."""
+
+
 @contextmanager
 def postgres_cluster() -> Iterator[str]:
-    """Start a cluster and yield its URL; skip the test where PostgreSQL is not installed.
+    """Start a cluster and yield its URL; skip the test where PostgreSQL is not installed."""
+    try:
+        with postgres_cluster_if_there() as url:
+            yield url
+    except PostgresMissing as missing:
+        pytest.skip(str(missing))
+
+
+@contextmanager
+def postgres_cluster_if_there() -> Iterator[str]:
+    """Start a cluster and yield its URL. Raises PostgresMissing.
 
     The server refuses root, so as root it is given to the user that its package made.
     """
@@ -24,7 +38,7 @@ def postgres_cluster() -> Iterator[str]:
         Path(path).parent for path in [shutil.which("initdb")] if path
     ]
     if not found:
-        pytest.skip("needs a PostgreSQL server: apt-get install postgresql")
+        raise PostgresMissing("needs a PostgreSQL server: apt-get install postgresql")
     tools, user = found[-1], "postgres" if os.geteuid() == 0 else None
     # A socket's path has at most about 100 characters: pytest's own folders are too deep.
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))

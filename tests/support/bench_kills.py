@@ -1,0 +1,155 @@
+"""One board of the bench in a child process that dies at a chosen edge, or when it is killed.
+
+An edge is before and after each thing that outlives the process: a command that the modem got, a
+note in the ledger, a request to the service. The virtual modem dies with the process, its flash
+(the state file) stays: power is pulled from board and host at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agent.auth.api_key import ApiKey
+from agent.auth.credential import Keyring
+from agent.call import Host
+from agent.config.secret import Secret
+from agent.http import HttpClient, Wire
+from agent.provisioning.bench import run_board
+from agent.provisioning.certificates import DeviceCa
+from agent.provisioning.goal import Certificate, Goal, Registration
+from agent.provisioning.ledger import open_ledger
+from agent.provisioning.modem_board import ModemBoard
+from agent.provisioning.outcome import Outcome, Place
+from agent.provisioning.registrar import Registrar
+from agent.provisioning.workbench import Bench, LedgerLine
+from at.modem import Modem
+from at.virtual.transport import VirtualTransport
+
+TAG = 16842753
+GOAL = Goal(TAG, "TEST ONLY\n", certificate=Certificate.OPERATOR_CA,
+            registration=Registration.ONBOARD, set_clock=True)  # fmt: skip
+Edge = Callable[[], None]
+
+
+class Edged:
+    """Calls `edge` before and after each method of what it stands for."""
+
+    def __init__(self, inner: Any, edge: Edge) -> None:
+        self.inner = inner
+        self.edge = edge
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.inner, name)
+        if not asyncio.iscoroutinefunction(method):
+            return method
+
+        async def call(*arguments: Any) -> Any:
+            self.edge()
+            result = await method(*arguments)
+            self.edge()
+            return result
+
+        return call
+
+
+class EdgedLine(LedgerLine):
+    edge: Edge
+
+    async def __call__(self, do: Any, *arguments: Any, **learned: Any) -> Any:
+        self.edge()
+        result = await super().__call__(do, *arguments, **learned)
+        self.edge()
+        return result
+
+
+@dataclass(frozen=True)
+class Station:
+    """A station's means: a folder for ledger, CA and boards; the service; the ledger's address."""
+
+    folder: Path
+    urls: dict[str, str]
+    api_key: str
+    ledger: str = ""
+    name: str = "station"
+
+    @asynccontextmanager
+    async def bench(self, edge: Edge = lambda: None) -> AsyncIterator[Bench]:
+        address = self.ledger or str(self.folder / "ledger.sqlite")
+        line = EdgedLine(open_ledger(address, self.name))
+        line.edge = edge
+        keyring = Keyring([ApiKey(Secret(self.api_key))])
+        hosts = {host: self.urls.get(host.value, "") for host in Host}
+        authority = DeviceCa.load(self.folder / "ca.pem", self.folder / "ca.key", lambda: "")
+        try:
+            async with HttpClient(Wire(), hosts, keyring) as client:
+                registrar: Any = Edged(Registrar(client, GOAL.registration), edge)
+                yield Bench(GOAL, line, registrar, authority, self.folder / "keys", now)
+        finally:
+            line.close()
+
+    def state(self, board: int) -> Path:
+        return self.folder / f"board{board}.json"
+
+    @asynccontextmanager
+    async def open(self, board: int, edge: Edge = lambda: None) -> AsyncIterator[Any]:
+        transport = VirtualTransport(
+            str(self.state(board)), imei=f"0044010{board:07}", instant=True
+        )
+        modem = Modem(transport)
+        await modem.open()
+        try:
+            yield Edged(ModemBoard(modem), edge)
+        finally:
+            await modem.close()
+
+    async def provision(self, board: int, edge: Edge = lambda: None) -> Outcome:
+        """Provision one board in this process."""
+        async with self.bench(edge) as bench:
+            place = Place("", f"1-{board}", "", f"board{board}")
+            return await run_board(
+                place, bench, lambda _place: self.open(board, edge), lambda *_: None
+            )
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Dying:
+    """An edge that kills its process the `at`-th time it is reached; 0 never does."""
+
+    def __init__(self, at: int = 0) -> None:
+        self.at = at
+        self.seen = 0
+
+    def __call__(self) -> None:
+        self.seen += 1
+        if self.seen == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def forked(work: Callable[[], Awaitable[Any]]) -> int:
+    """Run `work` in a forked child; return its process id. Exit code 0 when it came to its end."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+            asyncio.run(_ended(work))
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+async def _ended(work: Callable[[], Awaitable[Any]]) -> None:
+    await work()
