@@ -1,0 +1,170 @@
+"""One board provisioned and eight at once, beside Nordic's installer on the same virtual modem."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from measure import Row
+from operator_ca import make_ca
+from served_kit import PEERS, ServedKit, served
+
+from agent.provisioning.bench import run_boards
+from agent.provisioning.certificates import DeviceCa
+from agent.provisioning.goal import Certificate, Goal, Registration
+from agent.provisioning.ledger import open_ledger
+from agent.provisioning.modem_board import ModemBoard
+from agent.provisioning.outcome import Place
+from agent.provisioning.workbench import Bench, LedgerLine
+from at.modem import Modem
+from at.virtual.transport import VirtualTransport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+NAME = "provisioning"
+AT_ONCE = 8
+ONE_RATIO, EIGHT_RATIO, DELAY_RATIO = 0.45, 1 / 3, 1.25
+CA_CHAIN = "-----BEGIN CERTIFICATE-----\nTEST ONLY\n-----END CERTIFICATE-----\n"
+PROFILE = """profile = "bench"
+[profiles.bench.provisioning]
+device_ca_file = "{folder}/ca.pem"
+device_ca_key_file = "{folder}/ca.key"
+ca_chain_file = "{folder}/chain.pem"
+"""
+
+
+def run(smoke: bool) -> Iterator[Row]:
+    rounds = 1 if smoke else 5
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_ca(folder)
+        (folder / "chain.pem").write_text(CA_CHAIN)
+        yield with_delays(folder, smoke)
+        settings = folder / "config.toml"
+        settings.write_text(PROFILE.format(folder=folder))
+        settings.chmod(0o600)
+        ours = Ours(folder)
+        ours(1)  # the first of a ledger's life makes its tables
+        one = min(ours(1) for _ in range(rounds))
+        eight = min(ours(AT_ONCE) for _ in range(rounds))
+        if not (PEERS / "device_credentials_installer").exists():
+            why = "./scripts/peers brings device_credentials_installer"
+            yield Row("one board, whole process", one, "s", skipped=f"took {one:.2f} s; {why}")
+            yield Row(f"{AT_ONCE} boards", eight, "s", skipped=f"took {eight:.2f} s; {why}")
+            return
+        theirs = Theirs(folder)
+        control = min(theirs(1) for _ in range(rounds))
+        yield Row("one board, whole process", one, "s", control * ONE_RATIO,
+                  f"installer {control:.2f} s, best of {rounds}")  # fmt: skip
+        control = min(theirs(AT_ONCE) for _ in range(rounds))
+        yield Row(f"{AT_ONCE} boards, no delay", eight, "s", control * EIGHT_RATIO,
+                  f"{AT_ONCE} installers at once {control:.2f} s, best of {rounds}")  # fmt: skip
+
+
+class Ours:
+    """`provision run` on fresh boards: keys, certificates, writes, verification; no service."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made = 0
+
+    def __call__(self, boards: int) -> float:
+        """Return the seconds that the whole process takes."""
+        with fresh_kits(self._folder, "ours", boards, first=self._made) as kits:
+            self._made += boards
+            command = (
+                *(sys.executable, "-m", "agent", "provision", "run"),
+                *("--registration", "none", "--no-proof", *(str(kit.port) for kit in kits)),
+            )
+            environment = {
+                **os.environ,
+                "CELLAGENT_CONFIG": str(self._folder / "config.toml"),
+                "CELLAGENT_STATE_DIR": str(self._folder / "state"),
+            }
+            started = time.perf_counter()
+            subprocess.run(command, env=environment, check=True, capture_output=True, timeout=120)
+            return time.perf_counter() - started
+
+
+class Theirs:
+    """The installer, one process a board, for the same: it has no way to do many."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made = 0
+
+    def __call__(self, boards: int) -> float:
+        """Return the seconds until the last of the processes is done."""
+        with fresh_kits(self._folder, "theirs", boards, first=self._made) as kits:
+            self._made += boards
+            with ThreadPoolExecutor(boards) as side_by_side:
+                started = time.perf_counter()
+                list(side_by_side.map(self._install, kits))
+                return time.perf_counter() - started
+
+    def _install(self, kit: ServedKit) -> None:
+        kit.run(
+            *("device_credentials_installer", "--cmd-type", "at", "--port", str(kit.port)),
+            *("--ca", str(self._folder / "ca.pem"), "--ca-key", str(self._folder / "ca.key")),
+            "--verify",
+        )
+
+
+@contextlib.contextmanager
+def fresh_kits(folder: Path, what: str, number: int, *, first: int) -> Iterator[list[ServedKit]]:
+    with contextlib.ExitStack() as stack:
+        kits = []
+        for index in range(first, first + number):
+            place = folder / f"{what}{index}"
+            place.mkdir()
+            kits.append(stack.enter_context(served(place, "--imei", f"0044010000{index:04}")))
+        yield kits
+
+
+def with_delays(folder: Path, smoke: bool) -> Row:
+    """Compare eight boards at once with one, on modems that take the time of real ones."""
+    one = min(asyncio.run(in_this_process(folder, 1, first)) for first in range(1 if smoke else 3))
+    firsts = (100,) if smoke else (100, 200, 300)
+    eight = min(asyncio.run(in_this_process(folder, AT_ONCE, first)) for first in firsts)
+    return Row(f"{AT_ONCE} boards at once, modems with delays", eight, "s", one * DELAY_RATIO,
+               f"one board {one:.2f} s")  # fmt: skip
+
+
+async def in_this_process(folder: Path, boards: int, first: int) -> float:
+    line = LedgerLine(open_ledger(str(folder / "delays.sqlite"), "bench"))
+    authority = DeviceCa.load(folder / "ca.pem", folder / "ca.key", lambda: "")
+    goal = Goal(
+        16842753, CA_CHAIN, certificate=Certificate.OPERATOR_CA,
+        registration=Registration.NONE, prove=False,
+    )  # fmt: skip
+    from datetime import UTC, datetime
+
+    bench = Bench(goal, line, None, authority, folder / "keys", lambda: datetime.now(UTC))
+
+    @contextlib.asynccontextmanager
+    async def opened(place: Place) -> AsyncIterator[ModemBoard]:
+        modem = Modem(VirtualTransport(None, imei=place.port))
+        await modem.open()
+        try:
+            yield ModemBoard(modem)
+        finally:
+            await modem.close()
+
+    places = [Place("", "", "", f"0044019{first + index:07}") for index in range(boards)]
+    ignore: Callable[..., None] = lambda *_step: None  # noqa: E731 - a name for the type
+    try:
+        started = time.perf_counter()
+        async for outcome in run_boards(places, bench, opened, ignore):
+            assert outcome.outcome == "done", outcome
+        return time.perf_counter() - started
+    finally:
+        line.close()
