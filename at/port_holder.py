@@ -96,4 +96,4 @@ def _process_name(process: Path) -> str:
 
 
 def _modem_manager_hint() -> str:
-    return "`sudo systemctl stop ModemManager`, or a udev rule with ID_MM_DEVICE_IGNORE"
+    return "`sudo systemctl stop ModemManager`, or the udev rule of `cellagent run --print-udev`"

@@ -85,11 +85,12 @@ class Agent:
             if self._outbox.salvaged is not None:
                 text = f"the outbox was damaged: {self._outbox.salvaged} items were salvaged"
                 self._outbox_concern.tell(logging.WARNING, text)
-            control = ControlServer(self, place_of(configuration.state_dir, configuration.name))
-            await control.start()
-            stack.push_async_callback(control.stop)
             self._client = connect(configuration, unattended=True)
             stack.push_async_callback(self._end)
+            control = ControlServer(self, place_of(configuration.state_dir, configuration.name))
+            await control.start()
+            # Before the kits: who borrows a modem gives it back, and it is left as it was found.
+            stack.push_async_callback(control.stop)
             await self._begin()
             self._tasks.append(
                 asyncio.ensure_future(supervise(self._housekeeping, self._keep_house))

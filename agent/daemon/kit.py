@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +14,7 @@ from agent.auth.modem_jwt import ModemJwt
 from agent.auth.modem_key import ask_modem
 from agent.daemon.console import KitConsole
 from agent.daemon.first_contact import findings, meet, watch_registration
-from agent.daemon.kit_link import TURN_S, KitLink
+from agent.daemon.kit_link import TURN_S, KitBusy, KitLink
 from agent.daemon.memory import KitMemory
 from agent.daemon.positions import Positions
 from agent.daemon.supervisor import supervise, wait_for
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 60.0
 """Between two looks at a kit that says nothing: a dead link shows within this time."""
+_RELOAD_S = 10.0  # that a reload waits for whoever has the kit
 _CONSOLE_WAIT_S = 5.0  # the longest between two tries to open a console
 _UNKNOWN = "unknown"
 
@@ -112,9 +114,11 @@ class KitAgent:
 
     async def go_on_with(self, profile: Profile, client: HttpClient) -> None:
         """Work with another profile or other credentials from now on, over the same link."""
-        # An installation that is under way comes to its end first.
-        async with self.link.undisturbed("a reload", patience_s=TURN_S):
-            await _end(self._calls)
+        # An installation that is under way may come to its end; broken off, it is gone on with.
+        with suppress(KitBusy):
+            async with self.link.undisturbed("a reload", patience_s=_RELOAD_S):
+                await _end(self._calls)
+        await _end(self._calls)
         self.profile = profile
         self._client = client.acting_as(ModemJwt(self._ask_modem, self.kit.device_id))
         self._start_calls()

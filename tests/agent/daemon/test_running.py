@@ -182,6 +182,19 @@ async def test_a_borrower_that_is_killed_leaves_the_link_in_order(
         assert done.lines[0]["lines"] == ["mfw_nrf91x1_2.0.4"], done.err
 
 
+async def test_it_ends_in_time_while_a_modem_is_lent(tmp_path: Path, cloud: Served, kit: Served):
+    async with agent_on(environment(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        socket_path = next((Path(os.environ["CELLAGENT_STATE_DIR"]) / "run").glob("*.sock"))
+        reader, writer = await asyncio.open_unix_connection(socket_path)
+        writer.write(b'{"do":"lease","kit":"kit"}\n')
+        assert json.loads(await reader.readline())["ok"]
+        assert (await agent.run("reload")).code == 0, "a reload does not wait for the borrower"
+        assert await agent.stop() == 0
+        await reader.read()
+        writer.close()
+
+
 async def test_hold_lets_go_of_the_port_while_a_command_runs(
     tmp_path: Path, cloud: Served, kit: Served
 ):
