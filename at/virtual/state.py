@@ -41,6 +41,10 @@ class Saved:
     credentials: dict[str, Credential] = field(default_factory=dict)
     """By "tag,type"."""
     system_mode: tuple[int, int, int, int] = (1, 0, 1, 0)
+    psm: tuple[int, str, str] = (0, "00000110", "00100001")
+    """Power saving: mode, periodic update and active time that are asked for."""
+    edrx: dict[str, str] = field(default_factory=dict)
+    """The paging cycle that is asked for, by technology: "4" LTE-M, "5" NB-IoT."""
     app_version: str = "1.0.0"
     pending_image: str = ""
     """Version of an application image that is started at the next restart."""
@@ -79,6 +83,8 @@ class Saved:
             raise ValueError("of another format")
         credentials = {key: Credential(**value) for key, value in fields["credentials"].items()}
         mode, position = tuple(fields["system_mode"]), tuple(fields["position"])
+        if "psm" in fields:
+            fields["psm"] = tuple(fields["psm"])
         return cls(
             **{**fields, "credentials": credentials, "system_mode": mode, "position": position}
         )

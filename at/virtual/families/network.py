@@ -5,10 +5,12 @@ from __future__ import annotations
 from at.virtual.families import power
 from at.virtual.kit import Answer, Kit, fail, ok
 from at.virtual.request import BadRequest, Bare, Form, Request
+from at.virtual.state import Saved
 
 SIM_NOT_INSERTED = 10
 _INACTIVE = {0, 4, 44}
 _ADDRESS = "10.160.33.51"
+_CYCLE, _WINDOW = "0010", "0011"
 _FAMILIES = {"IP", "IPV6", "IPV4V6", "NON-IP"}
 
 
@@ -141,27 +143,53 @@ def temperature(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def power_saving(_kit: Kit, request: Request) -> Answer:
-    """+CPSMS."""
+def power_saving(kit: Kit, request: Request) -> Answer:
+    """+CPSMS: with no parameter at all it is off, and the timers are the modem's own again."""
+    mode, *timers = kit.saved.psm
     if request.form is Form.READ:
-        return ok('+CPSMS: 1,,,"00000110","00100001"')
-    request.number(0, 0, 1)
+        return ok(f'+CPSMS: {mode},,,"{timers[0]}","{timers[1]}"')
+    wanted = _bits(request, 3, 8), _bits(request, 4, 8)
+    mode = request.number(0, 0, 1, 0)
+    defaults = Saved.fresh(kit.options).psm[1:]
+    if mode or not request.given(0):
+        timers = [given or own for given, own in zip(wanted, defaults, strict=True)]
+    kit.saved.psm = (mode, timers[0], timers[1])
     return ok()
 
 
 def paging_cycle(kit: Kit, request: Request) -> Answer:
-    """+CEDRXS."""
+    """+CEDRXS: 0 off, 1 on, 2 on with notices, 3 off and forgotten."""
+    cycles = kit.saved.edrx
     if request.form is Form.READ:
-        return ok('+CEDRXS: 4,"0010"')
-    kit.session.subscriptions.cedrxp = int(request.number(0, 0, 3) == 2)
+        return ok(*(f'+CEDRXS: {act},"{cycle}"' for act, cycle in sorted(cycles.items())))
+    mode = request.number(0, 0, 3)
+    cycle = _bits(request, 2, 4)
+    if mode in {0, 3}:
+        cycles.clear()
+    elif request.given(1):
+        act = str(request.number(1, 4, 5))
+        cycles[act] = cycle or cycles.get(act) or _CYCLE
+    kit.session.subscriptions.cedrxp = int(mode == 2)
     return ok()
 
 
-def paging_cycle_in_use(_kit: Kit, request: Request) -> Answer:
-    """+CEDRXRDP."""
+def paging_cycle_in_use(kit: Kit, request: Request) -> Answer:
+    """+CEDRXRDP: the network here grants what is asked for, with a window of its own."""
     if request.form is not Form.RUN:
         raise BadRequest
-    return ok("+CEDRXRDP: 0")
+    act = {power.LTE_M: "4", power.NB_IOT: "5"}[power.access_technology(kit)]
+    cycle = kit.saved.edrx.get(act)
+    if cycle is None or not kit.registered:
+        return ok("+CEDRXRDP: 0")
+    return ok(f'+CEDRXRDP: {act},"{cycle}","{cycle}","{_WINDOW}"')
+
+
+def _bits(request: Request, place: int, count: int) -> str:
+    """Return a parameter of `count` bits, "" where it is empty. Raises BadRequest."""
+    text = request.text(place, "")
+    if text and (len(text) != count or set(text) - {"0", "1"}):
+        raise BadRequest
+    return text
 
 
 def packet_events(kit: Kit, request: Request) -> Answer:

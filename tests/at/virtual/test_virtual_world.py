@@ -137,3 +137,29 @@ def test_identities_are_test_identities() -> None:
     assert imei.startswith("00")  # no device that was sold has such a TAC
     assert check_digit(imei[:14]) == imei[14]
     assert modem(imei="35265610036787").kit.saved.imei == "352656100367872"
+
+
+def test_power_saving_is_kept_as_it_was_asked_for() -> None:
+    kit = modem()
+    assert ask(kit, "AT+CPSMS?")[0].startswith("+CPSMS: 0,,,")
+    own = ask(kit, "AT+CPSMS?")[0].partition(",")[2]
+    assert ask(kit, 'AT+CPSMS=1,,,"00101000","00000101"') == ["OK"]
+    assert ask(kit, "AT+CPSMS?")[0] == '+CPSMS: 1,,,"00101000","00000101"'
+    assert ask(kit, "AT+CPSMS=0") == ["OK"]
+    assert ask(kit, "AT+CPSMS?")[0] == '+CPSMS: 0,,,"00101000","00000101"'
+    assert ask(kit, 'AT+CPSMS=1,,,"0010"') == ["ERROR"]
+    assert ask(kit, "AT+CPSMS=") == ["OK"]
+    assert ask(kit, "AT+CPSMS?")[0] == f"+CPSMS: 0,{own}"
+
+
+def test_a_paging_cycle_is_granted_once_the_kit_is_registered() -> None:
+    kit = modem()
+    assert ask(kit, "AT+CEDRXS?") == ["OK"]
+    assert ask(kit, 'AT+CEDRXS=2,4,"0101"') == ["OK"]
+    assert ask(kit, "AT+CEDRXS?") == ['+CEDRXS: 4,"0101"', "OK"]
+    assert ask(kit, "AT+CEDRXRDP") == ["+CEDRXRDP: 0", "OK"]
+    ask(kit, "AT+CFUN=1")
+    assert ask(kit, "AT+CEDRXRDP")[0].startswith('+CEDRXRDP: 4,"0101","0101",')
+    assert ask(kit, "AT+CEDRXS=3") == ["OK"]
+    assert ask(kit, "AT+CEDRXRDP")[0] == "+CEDRXRDP: 0"
+    assert ask(kit, 'AT+CEDRXS=2,9,"0101"') == ["ERROR"]
