@@ -125,10 +125,16 @@ def other_core(source: BinaryIO, elf: Path | None) -> dict[str, Any] | None:
 
 
 def _device_core(data: bytes, elf: Path | None) -> dict[str, Any]:
+    from agent.observability.device_coredump import CutShort, OtherVersion
+
     shown: dict[str, Any] = {"status": "damaged", "bytes": len(data), "blocks": []}
     shown["unknown_tail"] = False
     try:
         shown |= device_coredump_summary(data)
+    except CutShort as exc:
+        return {**shown, "status": "incomplete", "detail": str(exc)}
+    except OtherVersion as exc:
+        return {**shown, "status": "unsupported", "detail": str(exc)}
     except ValueError as exc:
         return {**shown, "detail": str(exc)}
     shown["status"] = "complete"

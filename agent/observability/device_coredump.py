@@ -36,6 +36,14 @@ _TEXT = {
 }
 
 
+class CutShort(ValueError):
+    """The dump ends before it says that it does."""
+
+
+class OtherVersion(ValueError):
+    """The dump is of a version of the format that nobody here reads."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryRegion:
     """Memory that the dump holds: `start` is the place of its bytes in the dump."""
@@ -61,7 +69,7 @@ class DeviceCoredump:
 
 
 def parse_device_coredump(data: bytes) -> DeviceCoredump:
-    """Read a dump. Raises ValueError when it is none, cut short or damaged."""
+    """Read a dump. Raises ValueError when it is none or damaged; CutShort, OtherVersion."""
     flags = _check_frame(data)
     blocks = list(_blocks(data, len(data) - _FOOTER.size))
     bodies = {kind: body for kind, _, _, body in blocks if kind != _MEMORY}
@@ -91,12 +99,13 @@ def _check_frame(data: bytes) -> int:
     if not data.startswith(MAGIC):
         raise ValueError("it does not begin with CORE")
     if len(data) < _HEADER.size + _FOOTER.size:
-        raise ValueError(f"{len(data)} bytes are too short for a core dump")
+        raise CutShort(f"{len(data)} bytes are too short for a core dump")
     _, version, total = _HEADER.unpack_from(data)
     if version != VERSION:
-        raise ValueError(f"version {version} of the format; {VERSION} is known")
+        raise OtherVersion(f"version {version} of the format; {VERSION} is known")
     if total != len(data):
-        raise ValueError(f"the header says {total} bytes, {len(data)} are there")
+        wrong = CutShort if total > len(data) else ValueError
+        raise wrong(f"the header says {total} bytes, {len(data)} are there")
     magic, flags = _FOOTER.unpack_from(data, total - _FOOTER.size)
     if magic != _END:
         raise ValueError("the footer is missing")

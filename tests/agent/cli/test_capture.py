@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import stat
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -139,3 +140,29 @@ def test_a_linux_core_is_told_and_copied(tmp_path: Path):
     path.write_bytes(linux_core()[:-1])
     code, (line,), _ = capture("coredump", str(path), "--out", str(out))
     assert (code, line["status"]) == (1, "incomplete")
+
+
+def device_core(*, version: int = 2, said: int = 0) -> bytes:
+    body = struct.pack("<B3xII", 1, 0x20000000, 8) + bytes(8)
+    size = 12 + len(body) + 16
+    header = struct.pack("<4sII", b"CORE", version, said or size)
+    return header + body + struct.pack("<4sI8x", b"DUMP", 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (device_core(), "complete"),
+        (device_core()[:-1], "incomplete"),
+        (device_core()[:20], "incomplete"),
+        (device_core(version=1), "unsupported"),
+        (device_core() + b"\0", "damaged"),
+        (device_core(said=12 + 16), "damaged"),
+    ],
+    ids=["whole", "a byte short", "in its first block", "version 1", "a byte over", "said less"],
+)
+def test_a_device_core_is_cut_short_of_another_version_or_damaged(tmp_path, data, status):
+    path, out = tmp_path / "core", tmp_path / "out.bin"
+    path.write_bytes(data)
+    code, (line,), _ = capture("coredump", str(path), "--out", str(out))
+    assert (code, line["status"]) == (0 if status == "complete" else 1, status)
