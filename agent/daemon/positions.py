@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from agent.cloud.messages import SendMessage
 from agent.daemon.board import State
 from agent.daemon.supervisor import wait_for
 from agent.errors import AgentError, NotFound
+from agent.location.moves import moved, place_message
 from agent.location.settings import locator_for
 from agent.retry import ONCE
 from at.errors import AtError
@@ -26,11 +26,8 @@ if TYPE_CHECKING:
     from agent.location.cell_scan import CellScan
     from agent.location.locator import Fix
 
-_EARTH_M = 6_371_000.0
 _JITTER = 0.1
 _REGISTER = "bring the kit into service first: `cellagent provision run`"
-MOVED_M = 100.0
-"""Between two positions that count as two places, beyond what their uncertainties explain."""
 
 
 class Positions:
@@ -83,23 +80,14 @@ class Positions:
         self._memory.add_position(found)
         self._memory.learn(place=found)
         self.concern.learn(position=found)
-        if fix.position is not None and moved(self._memory.known.reported, found):
+        if moved(self._memory.known.reported, fix):
             await self._report(profile.kit.device_id, fix, found, client)
 
     async def _report(
         self, device_id: str, fix: Fix, found: dict[str, Any], client: HttpClient
     ) -> None:
         """Tell the device cloud; what it does not take now is told after the next position."""
-        assert fix.position is not None
-        data = {"lat": fix.position.lat, "lon": fix.position.lon}
-        if fix.position.uncertainty_m is not None:
-            data["uncertainty"] = fix.position.uncertainty_m
-        message = {
-            "appId": "GROUND_FIX",
-            "messageType": "DATA",
-            "ts": round(fix.at.timestamp() * 1000),
-            "data": data,
-        }
+        message = place_message(fix)
         try:
             await client.send(SendMessage(device_id, message), patience=ONCE)
         except (AgentError, AtError) as error:
@@ -112,25 +100,5 @@ class Positions:
         self._memory.learn(reported=found)
         self.concern.learn(unreported=None)
         self.concern.tell(
-            logging.INFO, f"at {data['lat']:.5f}, {data['lon']:.5f}; the device cloud was told"
+            logging.INFO, f"at {found['lat']:.5f}, {found['lon']:.5f}; the device cloud was told"
         )
-
-
-def moved(before: dict[str, Any] | None, now: dict[str, Any]) -> bool:
-    """Tell whether two positions are two places: further apart than they are uncertain."""
-    if before is None or before.get("lat") is None or before.get("lon") is None:
-        return True
-    apart = distance_m(before["lat"], before["lon"], now["lat"], now["lon"])
-    uncertain = (before.get("uncertainty") or 0.0) + (now.get("uncertainty") or 0.0)
-    return apart > max(MOVED_M, uncertain)
-
-
-def distance_m(lat_1: float, lon_1: float, lat_2: float, lon_2: float) -> float:
-    """Return the distance of two places in degrees, over a round earth."""
-    north_1, north_2 = math.radians(lat_1), math.radians(lat_2)
-    half_north = (north_2 - north_1) / 2
-    half_east = math.radians(lon_2 - lon_1) / 2
-    chord = (
-        math.sin(half_north) ** 2 + math.cos(north_1) * math.cos(north_2) * math.sin(half_east) ** 2
-    )
-    return 2 * _EARTH_M * math.asin(min(1.0, math.sqrt(chord)))
