@@ -9,6 +9,7 @@ from pathlib import Path
 from agent.errors import UsageError
 
 SUFFIXES = (".png", ".svg")
+_HEIGHT = 15
 _INSTALL = "pip install 'cellagent[plot]'"
 
 
@@ -40,17 +41,18 @@ def write_plot(levels: Sequence[Level], title: str, path: Path) -> None:
     axes = figure.add_subplot()
     axes.set_title(title)
     if _over_time(levels):
-        for name in dict.fromkeys(level.name for level in levels):
-            own = [level for level in levels if level.name == name]
-            axes.plot([one.at_s for one in own], [one.dbm for one in own], marker="o", label=name)
+        for place, (name, own) in enumerate(_by_name(levels)):
+            # The colours come round after ten: then another kind of line.
+            style = ("-", "--", ":")[place // 10 % 3]
+            axes.plot(
+                [one.at_s for one in own], [one.dbm for one in own], style, marker="o", label=name
+            )
         axes.set_xlabel("time in s")
         axes.set_ylabel("level in dBm")
-        axes.legend(fontsize="small")
+        figure.legend(fontsize="small", loc="outside right upper")
     else:
-        ordered = sorted(levels, key=lambda level: level.dbm)
-        floor = min((level.dbm for level in ordered), default=-100) - 5
-        names = [level.name for level in ordered]
-        axes.barh(names, [level.dbm - floor for level in ordered], left=floor)
+        names, floor, tops = _bars(levels)
+        axes.barh(names, [top - floor for top in tops], left=floor)
         axes.set_xlabel("level in dBm")
     figure.savefig(str(path))
 
@@ -63,13 +65,33 @@ def terminal_plot(levels: Sequence[Level], title: str, *, width: int) -> str:
         raise UsageError("a plot in the terminal needs an extra", hint=_INSTALL) from error
     figure = plotext.figure
     figure.clear()
-    figure.plot_size(width, 15)
     figure.title(title)
-    for name in dict.fromkeys(level.name for level in levels):
-        own = [level for level in levels if level.name == name]
-        signal = figure.signal([one.at_s for one in own], [one.dbm for one in own])
-        figure.draw(signal.label(name))
+    if _over_time(levels):
+        figure.plot_size(width, _HEIGHT)
+        for name, own in _by_name(levels):
+            signal = figure.signal([one.at_s for one in own], [one.dbm for one in own])
+            figure.draw(signal.label(name))
+    elif levels:
+        names, floor, tops = _bars(levels)
+        # One row a bar, and four for the frame, the axis and the title.
+        figure.plot_size(width, len(names) + 4)
+        floors = [floor] * len(names)
+        figure.draw(figure.bar(names, floors, tops, orientation="horizontal", width=0.01))
+        # Left to itself it ends the axis before the longest bar.
+        figure.ruler("x").lim(floor, tops[-1])
     return str(plotext.uncolorize(str(figure.build())))
+
+
+def _by_name(levels: Sequence[Level]) -> list[tuple[str, list[Level]]]:
+    names = dict.fromkeys(level.name for level in levels)
+    return [(name, [level for level in levels if level.name == name]) for name in names]
+
+
+def _bars(levels: Sequence[Level]) -> tuple[list[str], int, list[int]]:
+    """Return names, where the bars begin, and where each ends; the strongest last, on top."""
+    ordered = sorted(levels, key=lambda level: level.dbm)
+    floor = min((level.dbm for level in ordered), default=-100) - 5
+    return [level.name for level in ordered], floor, [level.dbm for level in ordered]
 
 
 def _over_time(levels: Sequence[Level]) -> bool:

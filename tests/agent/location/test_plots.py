@@ -44,3 +44,11 @@ def test_a_plot_of_characters_fits_the_terminal_and_holds_no_colour(levels: list
     assert "\x1b" not in drawn
     assert max(len(line) for line in drawn.splitlines()) <= 78
     assert len(drawn.splitlines()) >= 10
+
+
+def test_one_scan_is_a_bar_a_row_the_strongest_on_top() -> None:
+    rows = terminal_plot(ONCE, "cells", width=78).splitlines()[2:14]
+    assert [row.partition("\u2524")[0].strip() for row in rows] == [one.name for one in ONCE]
+    lengths = [row.count("\u2588") for row in rows]
+    # 16 dB make the whole width, and each bar is 1 dB shorter than the one above it.
+    assert [round(16 * length / lengths[0]) for length in lengths] == list(range(16, 4, -1))
