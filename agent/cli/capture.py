@@ -108,12 +108,13 @@ def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
         describe_dump,
         find_dumps,
         other_core,
+        spooled,
         tell_core,
         tell_dump,
     )
     from agent.errors import AgentError
 
-    files = DumpFiles(out)
+    files, source = DumpFiles(out), spooled(source)
     if (core := other_core(source, elf)) is not None:
         core["file"] = str(files.copy(source, usable=core["status"] == "complete"))
         if options().json or not sys.stdout.isatty():

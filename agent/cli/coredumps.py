@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from agent.console.dump_lines import CapturedDump
 from agent.console.zephyr_coredump import (
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from agent.console.reader import ConsoleItem
+
+_DEVICE_CORE = b"CORE"
+_ELF = b"\x7fELF"
 
 
 def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
@@ -111,17 +115,27 @@ def _private(path: Path) -> BinaryIO:
 
 
 def other_core(source: BinaryIO, elf: Path | None) -> dict[str, Any] | None:
-    """Describe a file that is a core dump of the device SDK or of Linux; None for any other.
-
-    A pipe is not looked into: it is read as a console.
-    """
+    """Describe a file that is a core dump of the device SDK or of Linux; None for any other."""
     if not source.seekable():
         return None
     head = source.read(4)
     source.seek(0)
-    if head == b"CORE":
+    if head == _DEVICE_CORE:
         return _device_core(source.read(), elf)
-    return _linux_core(source) if head == b"\x7fELF" else None
+    return _linux_core(source) if head == _ELF else None
+
+
+def spooled(source: BinaryIO) -> BinaryIO:
+    """Return `source`; what comes through a pipe and is one core dump goes to a file first."""
+    if source.seekable() or not hasattr(source, "peek"):
+        return source
+    if source.peek(4)[:4] not in {_DEVICE_CORE, _ELF}:
+        return source
+    # The file has no name and goes with the process.
+    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115
+    shutil.copyfileobj(source, file)
+    file.seek(0)
+    return file
 
 
 def _device_core(data: bytes, elf: Path | None) -> dict[str, Any]:

@@ -166,3 +166,10 @@ def test_a_device_core_is_cut_short_of_another_version_or_damaged(tmp_path, data
     path.write_bytes(data)
     code, (line,), _ = capture("coredump", str(path), "--out", str(out))
     assert (code, line["status"]) == (0 if status == "complete" else 1, status)
+
+
+@pytest.mark.parametrize("data", [device_core(), linux_core()], ids=["device", "linux"])
+def test_a_core_that_comes_through_a_pipe_is_one(tmp_path, data):
+    out = tmp_path / "out.bin"
+    code, (line,), _ = capture("coredump", "-", "--out", str(out), stdin=data)
+    assert (code, line["status"], out.read_bytes()) == (0, "complete", data)
