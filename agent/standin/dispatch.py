@@ -16,7 +16,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 
-from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.errors import Refused
 
 if TYPE_CHECKING:
@@ -202,8 +201,3 @@ def _declared_length(scope: Scope) -> int:
         if name == b"content-length":
             return int(value)
     return 0
-
-
-def device_cloud_refusal(_path: str, status: int, message: str) -> Refused:
-    """Write an error as the device cloud does."""
-    return DeviceCloudRefused(status, message)

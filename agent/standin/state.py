@@ -2,9 +2,11 @@
 
 Tables that both halves read:
 
-- `organizations`: slug -> {id, slug, name, single_sign_on}
-- `projects`: "organization/project" -> {id, slug, name, organization, project_key, location}
-- `users`: email -> {id, email, name, password, user_api_key, roles: {organization: role}}
+- `organizations`: slug -> {id, slug, name, single_sign_on, created}
+- `projects`: "organization/project" -> {id, slug, name, organization, project_key, location,
+  created}
+- `users`: email -> {id, email, name, password, user_api_key, created,
+  roles: {organization: role}}
 - `teams`: id -> {id, name, plan}
 - `api_keys`: key -> {key, email, team, role, issued_at, superseded_at}
 - `organization_tokens`: token -> {id, token, name, organization, created_at}
@@ -108,7 +110,14 @@ def _seed(cloud: Cloud) -> None:
     now = cloud.clock.iso()
     for slug, name in ((ORGANIZATION, "Acme Sensors"), (OTHER_ORGANIZATION, "Umbrella Works")):
         cloud.table("organizations").put(
-            slug, {"id": str(uuid.uuid4()), "slug": slug, "name": name, "single_sign_on": False}
+            slug,
+            {
+                "id": str(uuid.uuid4()),
+                "slug": slug,
+                "name": name,
+                "single_sign_on": False,
+                "created": cloud.clock.time(),
+            },
         )
         token = secret("oat")
         cloud.table("organization_tokens").put(
@@ -135,7 +144,7 @@ def _seed(cloud: Cloud) -> None:
                 "organization": organization,
                 "project_key": secrets.token_hex(16),
                 "location": location,
-                "created_at": now,
+                "created": cloud.clock.time(),
             },
         )
     _seed_people(cloud)
@@ -155,6 +164,7 @@ def _seed_people(cloud: Cloud) -> None:
                 "name": name,
                 "password": secret("pw"),
                 "user_api_key": secret("uk"),
+                "created": cloud.clock.time(),
                 "roles": roles,
             },
         )

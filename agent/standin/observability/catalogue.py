@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.observability import changes, views
+from agent.standin.observability import changes, shapes, views
 from agent.standin.observability.conventions import Filter
+from agent.standin.observability.shapes import shape
 from agent.standin.observability.slugs import RELEASE_VERSION, SLUG, VERSION
-from agent.standin.observability.views import shape
 
 if TYPE_CHECKING:
     from agent.standin.observability.exchange import Exchange
@@ -77,7 +77,7 @@ RELEASES = Resource(
     singular="Release",
     key="release_version",
     key_schema=RELEASE_VERSION,
-    schema=views.RELEASE,
+    schema=shapes.RELEASE,
     show=lambda scope, record: views.release(scope, record, ""),
     filters=_UPDATED,
     sorts={"version": reading("version"), **_DATES},
@@ -90,7 +90,7 @@ RELEASES = Resource(
             "revision": _TEXT,
             "notes": _TEXT,
             "min_version": {"anyOf": [RELEASE_VERSION, {"enum": [""]}]},
-            "extra_info": views.OPEN_OR_NULL,
+            "extra_info": shapes.OPEN_OR_NULL,
             "must_pass_through": {"type": "boolean"},
         }
     },
@@ -100,7 +100,7 @@ RELEASES = Resource(
         "properties": {
             "revision": _TEXT,
             "notes": _TEXT,
-            "extra_info": views.OPEN_OR_NULL,
+            "extra_info": shapes.OPEN_OR_NULL,
             "must_pass_through": {"type": "boolean"},
         },
     },
@@ -112,7 +112,7 @@ COHORTS = Resource(
     singular="Cohort",
     key="cohort_slug",
     key_schema=SLUG,
-    schema=views.COHORT,
+    schema=shapes.COHORT,
     show=views.cohort,
     filters=_UPDATED,
     sorts={"name": reading("name"), "slug": reading("slug"), **_DATES},
@@ -128,7 +128,7 @@ DEVICES = Resource(
     singular="Device",
     key="device_serial",
     key_schema=SLUG,
-    schema=views.DEVICE,
+    schema=shapes.DEVICE,
     show=views.device,
     filters={
         "device_serial": _any("device_serial"),
@@ -152,7 +152,7 @@ DEVICES = Resource(
         "properties": {
             "device_serial": SLUG,
             "hardware_version": VERSION,
-            "owner_ref": views.TEXT_OR_NULL,
+            "owner_ref": shapes.TEXT_OR_NULL,
             "nickname": _TEXT,
             "description": _TEXT,
             "cohort": SLUG,
@@ -163,7 +163,7 @@ DEVICES = Resource(
         "type": "object",
         "properties": {
             "hardware_version": VERSION,
-            "owner_ref": views.TEXT_OR_NULL,
+            "owner_ref": shapes.TEXT_OR_NULL,
             "nickname": _TEXT,
             "description": _TEXT,
             "cohort": SLUG,
@@ -177,7 +177,7 @@ DEPLOYMENTS = Resource(
     singular="Deployment",
     key="id",
     key_schema=ID,
-    schema=views.DEPLOYMENT,
+    schema=shapes.DEPLOYMENT,
     show=views.deployment,
     filters={
         "cohort": _any("cohort"),
@@ -195,7 +195,7 @@ DEPLOYMENTS = Resource(
             "release": RELEASE_VERSION,
             "cohort": SLUG,
             "rollout_percent": _PERCENT,
-            "extra_info": views.OPEN_OR_NULL,
+            "extra_info": shapes.OPEN_OR_NULL,
         }
     },
     change=changes.change_deployment,
@@ -207,7 +207,7 @@ EVENTS = Resource(
     singular="Event",
     key="id",
     key_schema=ID,
-    schema=views.EVENT,
+    schema=shapes.EVENT,
     show=views.event,
     filters={
         "device": _any("device"),
@@ -230,7 +230,7 @@ TRACES = Resource(
     singular="Trace",
     key="id",
     key_schema=ID,
-    schema=views.TRACE,
+    schema=shapes.TRACE,
     show=views.trace,
     filters={
         "device": _any("device"),
@@ -253,7 +253,7 @@ ISSUES = Resource(
     singular="Issue",
     key="id",
     key_schema=ID,
-    schema=views.ISSUE,
+    schema=shapes.ISSUE,
     show=views.issue,
     filters={
         "status": _any("status"),
@@ -283,7 +283,7 @@ INSTALLS = Resource(
     singular="Install",
     key="id",
     key_schema=ID,
-    schema=views.INSTALL,
+    schema=shapes.INSTALL,
     show=views.install,
     filters={
         "device": _any("device"),
@@ -298,7 +298,7 @@ COREDUMPS = Resource(
     singular="Coredump",
     key="id",
     key_schema=ID,
-    schema=views.COREDUMP,
+    schema=shapes.COREDUMP,
     show=views.coredump,
     filters={"device": _any("device"), "created_date": _since("created")},
     sorts={"created_date": reading("created"), "id": reading("id")},
@@ -309,7 +309,7 @@ FILES = Resource(
     singular="File",
     key="id",
     key_schema=ID,
-    schema=views.FILE,
+    schema=shapes.FILE,
     show=views.file,
     filters={"kind": _any("kind"), "name": _any("name"), "created_date": _since("created")},
     sorts={"created_date": reading("created"), "name": reading("name"), "id": reading("id")},

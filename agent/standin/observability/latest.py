@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.app import Host
 from agent.standin.errors import JSON
-from agent.standin.observability import views
+from agent.standin.observability import shapes, views
 from agent.standin.observability.access import Access
 from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served
 from agent.standin.observability.limits import limits
@@ -38,7 +38,7 @@ _PARAMETERS = (
 def served() -> list[Served]:
     """Return the two forms: the release, and the URL of its payload alone."""
     return [
-        _declare("", "LatestRelease", {JSON_TYPE: views.RELEASE}, _release),
+        _declare("", "LatestRelease", {JSON_TYPE: shapes.RELEASE}, _release),
         _declare("/url", "LatestReleaseUrl", {"text/plain": {"type": "string"}}, _url),
     ]
 

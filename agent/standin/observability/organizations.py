@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agent.standin.app import Host
 from agent.standin.errors import JSON
-from agent.standin.observability import views
+from agent.standin.observability import shapes, views
 from agent.standin.observability.access import Access, Role, reachable
 from agent.standin.observability.changes import conflict
 from agent.standin.observability.conventions import (
@@ -22,14 +22,14 @@ from agent.standin.observability.conventions import (
     select,
 )
 from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served
-from agent.standin.observability.project import Project
+from agent.standin.observability.project import Project, timestamp
 from agent.standin.observability.resources import (
     ORGANIZATION,
     ORGANIZATION_PARAMETER,
     by_project,
 )
+from agent.standin.observability.shapes import TEXT, shape
 from agent.standin.observability.slugs import SLUG
-from agent.standin.observability.views import TEXT, shape
 from agent.standin.operation import Operation, Parameter
 from agent.standin.state import secret
 
@@ -63,30 +63,30 @@ def served() -> list[Served]:
                  _delete_user_key, access=Access.BASIC, answer=None, tag="auth"),
         _declare("GET", "/api/v0/organizations", "ListOrganizations",
                  "List the organizations that the credential reaches", _organizations,
-                 answer=many(views.ORGANIZATION),
+                 answer=many(shapes.ORGANIZATION),
                  parameters=list_parameters(_FILTERS, _SORTS)),
         _declare("GET", ORGANIZATION, "GetOrganization", "Get one of the organizations",
-                 _organization, answer=one(views.ORGANIZATION),
+                 _organization, answer=one(shapes.ORGANIZATION),
                  parameters=(ORGANIZATION_PARAMETER,)),
         _declare("PATCH", ORGANIZATION, "UpdateOrganization", "Change an organization",
-                 _change_organization, answer=one(views.ORGANIZATION), role=Role.ADMIN,
+                 _change_organization, answer=one(shapes.ORGANIZATION), role=Role.ADMIN,
                  parameters=(ORGANIZATION_PARAMETER,),
                  body={"type": "object", "properties": {"name": _NAME}}),
         _declare("GET", ORGANIZATION + "/projects", "ListProjects",
                  "List the projects of an organization", _projects,
-                 answer=many(views.PROJECT),
+                 answer=many(shapes.PROJECT),
                  parameters=(ORGANIZATION_PARAMETER, *list_parameters(_FILTERS, _SORTS))),
         _declare("POST", ORGANIZATION + "/projects", "CreateProject",
                  "Create a project; its key is made with it", _create_project,
-                 answer=one(views.PROJECT), status=201, role=Role.ADMIN,
+                 answer=one(shapes.PROJECT), status=201, role=Role.ADMIN,
                  parameters=(ORGANIZATION_PARAMETER,), refusals=(409,),
                  body={**shape(slug=SLUG), "properties": {"slug": SLUG, "name": _NAME}}),
         by_project("GET", "", "GetProject", "Get one of the projects", _project,
-                   tag="projects", answers={200: one(views.PROJECT)}),
+                   tag="projects", answers={200: one(shapes.PROJECT)}),
         by_project("PATCH", "", "UpdateProject", "Change a project", _change_project,
                    tag="projects", role=Role.PROJECT_MANAGER,
                    body={"type": "object", "properties": {"name": _NAME}},
-                   answers={200: one(views.PROJECT)}),
+                   answers={200: one(shapes.PROJECT)}),
         by_project("GET", "/api_key", "GetProjectKey", "Show the project key", _project_key,
                    tag="projects", answers={200: _KEY}),
         by_project("POST", "/api_key", "CycleProjectKey",
@@ -102,8 +102,8 @@ async def _me(exchange: Exchange) -> Response:
     return JSON(
         {
             **{key: user[key] for key in ("id", "email", "name")},
-            "created_date": None,
-            "updated_date": None,
+            "created_date": timestamp(user["created"]),
+            "updated_date": timestamp(user["created"]),
             "organizations": [
                 {key: record[key] for key in ("id", "name", "slug")} for record in organizations
             ],
@@ -170,7 +170,7 @@ async def _create_project(exchange: Exchange) -> Response:
         "organization": organization,
         "project_key": secrets.token_hex(16),
         "location": False,
-        "created_at": exchange.cloud.clock.iso(),
+        "created": exchange.cloud.clock.time(),
     }
     exchange.cloud.table("projects").put(f"{organization}/{slug}", record)
     return JSON({"data": views.project(Project(exchange.cloud, organization, slug))}, 201)

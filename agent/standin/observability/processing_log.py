@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agent.standin.errors import JSON
 from agent.standin.observability.project import timestamp
 from agent.standin.observability.resources import by_project
-from agent.standin.observability.views import DATE, NUMBER, TEXT, TEXT_OR_NULL, shape
+from agent.standin.observability.shapes import DATE, NUMBER, TEXT, TEXT_OR_NULL, shape
 from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:

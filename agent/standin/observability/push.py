@@ -23,8 +23,8 @@ from agent.standin.observability.intake import take_coredump, take_event, take_m
 from agent.standin.observability.limits import limits
 from agent.standin.observability.multipart import BadMultipart, boundary_of, split_parts
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
+from agent.standin.observability.shapes import shape
 from agent.standin.observability.slugs import SLUG
-from agent.standin.observability.views import shape
 from agent.standin.operation import Operation, Parameter
 from agent.standin.principal import Kind
 from agent.standin.schema import parse_datetime

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from agent.standin.app import Host
 from agent.standin.errors import JSON
-from agent.standin.observability import changes, views
+from agent.standin.observability import changes, shapes, views
 from agent.standin.observability.access import Access, Role
 from agent.standin.observability.catalogue import COHORTS, DEVICES, ID, RESOURCES, Resource
 from agent.standin.observability.conventions import (
@@ -231,7 +231,7 @@ def _remove_many(resource: Resource) -> Served:
         handler,
         tag=resource.name,
         role=Role.PROJECT_MANAGER,
-        body={"anyOf": [ids, views.shape(ids=ids)]},
+        body={"anyOf": [ids, shapes.shape(ids=ids)]},
         answers={204: None},
         refusals=(409,),
     )
@@ -254,7 +254,7 @@ def _relate() -> Served:
         tag="cohorts",
         role=Role.PROJECT_MANAGER,
         parameters=(_key(COHORTS), _key(DEVICES)),
-        answers={200: one(views.DEVICE)},
+        answers={200: one(shapes.DEVICE)},
     )
 
 

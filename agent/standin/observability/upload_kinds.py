@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from agent.standin.observability.files import MAX_FILE
 from agent.standin.observability.push import MAX_COREDUMP
+from agent.standin.observability.shapes import shape
 from agent.standin.observability.slugs import SLUG, VERSION
-from agent.standin.observability.views import shape
 
 if TYPE_CHECKING:
     from agent.standin.schema import Schema

@@ -23,9 +23,9 @@ from agent.standin.observability.push import (
 )
 from agent.standin.observability.refusals import ObservabilityRefused, invalid
 from agent.standin.observability.resources import by_project
+from agent.standin.observability.shapes import NUMBER, OPEN, TEXT, shape
 from agent.standin.observability.slugs import SLUG
 from agent.standin.observability.upload_kinds import BY_NAME, IDENTITY, KINDS
-from agent.standin.observability.views import NUMBER, OPEN, TEXT, shape
 from agent.standin.operation import Operation, Parameter
 from agent.standin.schema import check
 

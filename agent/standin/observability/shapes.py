@@ -1,0 +1,166 @@
+"""The schema of each resource as it is shown, and the parts that schemas are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.standin.schema import Schema
+
+TEXT: Schema = {"type": "string"}
+TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+NUMBER: Schema = {"type": "integer"}
+DATE: Schema = {"type": "string", "format": "date-time"}
+DATE_OR_NULL: Schema = {"anyOf": [DATE, {"type": "null"}]}
+OPEN: Schema = {"type": "object"}
+OPEN_OR_NULL: Schema = {"type": ["object", "null"]}
+
+
+def shape(**fields: Schema) -> Schema:
+    """Return the schema of an object that always has these fields."""
+    return {"type": "object", "required": list(fields), "properties": fields}
+
+
+def nullable(schema: Schema) -> Schema:
+    """Return a schema that null fits, too."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+RELEASE_REF = shape(id=NUMBER, version=TEXT, revision=TEXT)
+DEVICE_REF = shape(id=NUMBER, device_serial=TEXT, hardware_version=TEXT)
+COHORT_REF = shape(id=NUMBER, name=TEXT, slug=TEXT)
+
+ORGANIZATION = shape(id=TEXT, name=TEXT, slug=TEXT, created_date=DATE)
+PROJECT = shape(
+    id=TEXT,
+    name=TEXT,
+    slug=TEXT,
+    platform=TEXT,
+    os=TEXT,
+    api_key=TEXT,
+    count_devices=NUMBER,
+    created_date=DATE,
+)
+ARTIFACT = shape(
+    id=NUMBER,
+    type={"type": "string", "enum": ["firmware", "symbols"]},
+    hardware_version=TEXT_OR_NULL,
+    software_type=TEXT,
+    build_id=TEXT_OR_NULL,
+    filename=TEXT,
+    url=TEXT,
+    md5=TEXT,
+    size={"type": "integer"},
+    created_date=DATE,
+    updated_date=DATE,
+)
+RELEASE = shape(
+    id=NUMBER,
+    version=TEXT,
+    min_version=TEXT,
+    revision=TEXT,
+    notes=TEXT,
+    extra_info=OPEN_OR_NULL,
+    must_pass_through={"type": "boolean"},
+    count_devices=NUMBER,
+    artifacts={"type": "array", "items": ARTIFACT},
+    created_date=DATE,
+    updated_date=DATE,
+)
+COHORT = shape(
+    id=NUMBER,
+    name=TEXT,
+    slug=TEXT,
+    count_devices=NUMBER,
+    last_deployment=OPEN_OR_NULL,
+    created_date=DATE,
+    updated_date=DATE,
+)
+DEVICE = shape(
+    id=NUMBER,
+    device_serial=TEXT,
+    hardware_version=TEXT,
+    owner_ref=TEXT_OR_NULL,
+    nickname=TEXT,
+    description=TEXT,
+    cohort=nullable(COHORT_REF),
+    last_seen=DATE_OR_NULL,
+    last_seen_release=nullable(RELEASE_REF),
+    created_date=DATE,
+    updated_date=DATE,
+)
+DEPLOYMENT = shape(
+    id=NUMBER,
+    type=TEXT,
+    status=TEXT,
+    release=nullable(RELEASE_REF),
+    cohort=nullable(COHORT_REF),
+    deployer=OPEN_OR_NULL,
+    rollout_percent=NUMBER,
+    deployed_date=DATE,
+    extra_info=OPEN_OR_NULL,
+)
+EVENT = shape(
+    id=NUMBER,
+    type=TEXT,
+    device=nullable(DEVICE_REF),
+    release=nullable(RELEASE_REF),
+    software_type=TEXT,
+    software_version=TEXT,
+    sdk_version=TEXT_OR_NULL,
+    event_info=OPEN,
+    user_info=OPEN_OR_NULL,
+    created_date=DATE,
+    captured_date=DATE,
+    received_date=DATE,
+)
+TRACE = shape(
+    id=NUMBER,
+    reason=TEXT,
+    reason_code={"type": ["integer", "null"]},
+    source={"type": "string", "enum": ["event", "coredump"]},
+    issue=shape(id=NUMBER, title=TEXT),
+    device=nullable(DEVICE_REF),
+    release=nullable(RELEASE_REF),
+    software_type=TEXT,
+    software_version=TEXT,
+    trace_info=OPEN,
+    captured_date=DATE,
+    created_date=DATE,
+)
+ISSUE = shape(
+    id=NUMBER,
+    status={"type": "string", "enum": ["open", "closed", "resolved"]},
+    title=TEXT,
+    signature=TEXT,
+    device_count=NUMBER,
+    trace_count=NUMBER,
+    first_seen=DATE,
+    last_seen=DATE,
+    first_release=nullable(RELEASE_REF),
+    last_release=nullable(RELEASE_REF),
+    last_trace=NUMBER,
+    created_date=DATE,
+)
+INSTALL = shape(
+    id=NUMBER,
+    status=TEXT,
+    device=nullable(DEVICE_REF),
+    release_from=nullable(RELEASE_REF),
+    release_to=nullable(RELEASE_REF),
+    software_type=TEXT,
+    began_at=DATE,
+    transitioned_at=DATE,
+)
+COREDUMP = shape(
+    id=NUMBER, trace=NUMBER, device=nullable(DEVICE_REF), size=NUMBER, created_date=DATE
+)
+FILE = shape(
+    id=NUMBER,
+    kind=TEXT,
+    name=TEXT,
+    md5=TEXT,
+    size=NUMBER,
+    details=OPEN,
+    created_date=DATE,
+)
