@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -56,7 +57,9 @@ async def _scan(bus: MessageBus, deadline_s: float) -> WifiScan:
         if note:
             notes.append(note)
         paths = await _call(bus, device, _WIRELESS, "GetAllAccessPoints")
-        points += [await _access_point(bus, path) for path in paths]
+        for path in paths:
+            with contextlib.suppress(_Refused):  # it went out of range while the list was read
+                points.append(await _access_point(bus, path))
     return WifiScan("networkmanager", tuple(points), tuple(notes))
 
 
@@ -97,8 +100,13 @@ def _age_text(last_scan_ms: int) -> str:
 
 
 async def _last_scan_ms(bus: MessageBus, device: str) -> int:
-    """Return when the device last scanned, in ms of the boot-time clock; -1 for never."""
-    return int(await _get(bus, device, _WIRELESS, "LastScan"))
+    """Return when the device last scanned, in ms of the boot-time clock; -1 for never.
+
+    NetworkManager before 1.12 does not tell; then a scan ends with the deadline.
+    """
+    with contextlib.suppress(_Refused):
+        return int(await _get(bus, device, _WIRELESS, "LastScan"))
+    return -1
 
 
 async def _access_point(bus: MessageBus, path: str) -> AccessPoint:
@@ -146,6 +154,8 @@ async def _connection() -> AsyncIterator[MessageBus]:
         yield bus
     except _Refused as refused:
         raise WifiUnavailable(f"NetworkManager does not answer: {refused}") from refused
+    except (OSError, EOFError) as error:
+        raise WifiUnavailable(f"the D-Bus system bus went away: {error}") from error
     finally:
         bus.disconnect()
 

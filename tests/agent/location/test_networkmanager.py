@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from network_manager import MockedNetworkManager, mocked_network_manager
+from network_manager import MOCK, MockedNetworkManager, mocked_network_manager
 
 from agent.location.wifi.networkmanager import NetworkManager
 from agent.location.wifi.source import WifiUnavailable
@@ -69,3 +69,15 @@ async def test_a_host_without_a_bus_says_so(
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", f"unix:path={tmp_path}/nothing")
     with pytest.raises(WifiUnavailable, match="no D-Bus system bus"):
         await NetworkManager().scan(1.0)
+
+
+async def test_an_access_point_that_vanishes_while_it_is_read_is_left_out(
+    bus: MockedNetworkManager,
+) -> None:
+    device = bus.add_wifi_device()
+    bus.add_access_point(device, "ap0", "kitchen", "40:01:7A:00:00:01", 80)
+    bus.add_access_point(device, "ap1", "attic", "40:01:7A:00:00:02", 20)
+    gone = "/org/freedesktop/NetworkManager/AccessPoint/ap0"
+    bus.call("/org/freedesktop/NetworkManager", f"{MOCK}.RemoveObject", gone)
+    scan = await NetworkManager().scan(5.0)
+    assert [point.bssid for point in scan.points] == ["40:01:7A:00:00:02"]
