@@ -119,7 +119,7 @@ PUBLIC_NAMES = {
         "Kind", "NewItem", "Outbox", "OutboxFull", "OutboxHeld", "Receipt",
     ],
     "agent.provisioning.ledger": [
-        "BoardBusy", "BoardRecord", "Ledger", "LedgerBusy", "LedgerError", "StepRecord",
+        "BoardBusy", "BoardRecord", "Ledger", "LedgerError", "LedgerHeld", "StepRecord",
         "open_ledger",
     ],
     "at.transport": ["Receiver", "Transport"],

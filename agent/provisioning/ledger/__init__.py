@@ -1,14 +1,15 @@
 """The ledger of the bench: each step durable before the next; SQLite, or PostgreSQL if shared."""
 
-from agent.provisioning.ledger.opening import LedgerBusy, LedgerError, open_ledger
+from agent.provisioning.ledger.opening import LedgerError, open_ledger
+from agent.provisioning.ledger.sqlite import LedgerHeld
 from agent.provisioning.ledger.store import BoardBusy, BoardRecord, Ledger, StepRecord
 
 __all__ = [
     "BoardBusy",
     "BoardRecord",
     "Ledger",
-    "LedgerBusy",
     "LedgerError",
+    "LedgerHeld",
     "StepRecord",
     "open_ledger",
 ]

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, func, insert, select, text, update
-from sqlalchemy.exc import DBAPIError, IntegrityError
-
 from agent.errors import AgentError
-from agent.provisioning.ledger.schema import boards, steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-# A number of ours in PostgreSQL's space of advisory locks; the board's hash stands beside it.
-_LOCK_CLASS = 0x6E524639
+    from agent.provisioning.ledger.database import Database, Execute
 
 BEGUN, DONE, REFUSED, FAILED = "begun", "done", "refused", "failed"
 
@@ -72,40 +66,46 @@ class StepRecord:
     detail: str
 
 
+_BOARD = tuple(column.name for column in fields(BoardRecord))
+_STEP = tuple(column.name for column in fields(StepRecord))
+_TEXTS = tuple(name for name in _BOARD if name not in {"uuid", "writes", "updated_at"})
+# All names in statements are those of the records' fields; all values are bound.
+_SELECT_BOARD = f"SELECT {', '.join(_BOARD)} FROM boards"  # noqa: S608
+_NEW_BOARD = (
+    f"INSERT INTO boards ({', '.join(_BOARD)}) "  # noqa: S608
+    f"VALUES ({', '.join(f':{name}' for name in _BOARD)}) ON CONFLICT DO NOTHING"
+)
+_SELECT_STEPS = f"SELECT {', '.join(_STEP)} FROM steps WHERE uuid = :uuid ORDER BY id"  # noqa: S608
+_NEW_STEP = (
+    "INSERT INTO steps (uuid, at, station, step, state, detail) "
+    "VALUES (:uuid, :at, :station, :step, :state, :detail)"
+)
+
+
 class Ledger:
     """One open ledger. Every method returns after its change is on disk. Not for two threads."""
 
-    def __init__(
-        self, engine: Engine, station: str, now: Callable[[], datetime], close: Callable[[], None]
-    ) -> None:
+    def __init__(self, database: Database, station: str, now: Callable[[], datetime]) -> None:
         self.station = station
-        self._engine = engine
+        self._database = database
         self._now = now
-        self._close = close
         self._claimed: set[str] = set()
-        self._shared = engine.dialect.name == "postgresql"
-        # Session locks live on this connection and die with it, however this process ends.
-        self._session: Connection | None = None
 
     def close(self) -> None:
-        """Give every claim back and close the connections."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        """Give every claim back and close the database."""
         self._claimed.clear()
-        self._engine.dispose()
-        self._close()
+        self._database.close()
 
     def claim(self, uuid: str, **identity: str) -> BoardRecord:
         """Take the board for this station; keep `identity` with it. Raises BoardBusy."""
         if uuid in self._claimed:
             raise BoardBusy(f"board {uuid} is on two ports of this station")
-        if self._shared and not self._try_session_lock(uuid):
+        if not self._database.try_lock(uuid):
             raise BoardBusy(f"board {uuid} is being worked on {self._holder(uuid)}")
         try:
             record = self._claim_row(uuid, identity)
         except BaseException:
-            self._session_unlock(uuid)
+            self._database.unlock(uuid)
             raise
         self._claimed.add(uuid)
         return record
@@ -113,58 +113,55 @@ class Ledger:
     def release(self, uuid: str) -> None:
         """Give the board back."""
         self._claimed.discard(uuid)
-        self._session_unlock(uuid)
+        self._database.unlock(uuid)
 
     def begin(self, uuid: str, step: str, detail: str = "") -> None:
         """Note that a step is about to be done; what is begun and not done may have happened."""
-        with self._transaction() as connection:
-            self._note(connection, uuid, step, BEGUN, detail)
+        with self._database.transaction() as execute:
+            self._note(execute, uuid, step, BEGUN, detail)
 
     def refused(self, uuid: str, step: str, reason: str) -> None:
         """Note that the board refused a step that was begun: nothing of it was done."""
-        with self._transaction() as connection:
-            self._note(connection, uuid, step, REFUSED, reason)
+        with self._database.transaction() as execute:
+            self._note(execute, uuid, step, REFUSED, reason)
 
-    def finish(self, uuid: str, step: str, detail: str = "", **learned: str | int) -> None:
+    def finish(self, uuid: str, step: str, detail: str = "", **learned: str) -> None:
         """Note that a step was done, and what was learned by it (columns of the board)."""
-        with self._transaction() as connection:
-            self._note(connection, uuid, step, DONE, detail)
-            self._set(connection, uuid, learned)
+        with self._database.transaction() as execute:
+            self._note(execute, uuid, step, DONE, detail)
+            self._set(execute, uuid, learned)
 
-    def learn(self, uuid: str, **learned: str | int) -> None:
+    def learn(self, uuid: str, **learned: str) -> None:
         """Keep what a step that is not yet done has shown so far (columns of the board)."""
-        with self._transaction() as connection:
-            self._set(connection, uuid, learned)
+        with self._database.transaction() as execute:
+            self._set(execute, uuid, learned)
 
     def conclude(self, uuid: str, outcome: str, step: str, reason: str, writes: int) -> None:
         """Note how the board's run ended; `writes` is added to the board's count."""
-        with self._transaction() as connection:
+        with self._database.transaction() as execute:
             if outcome not in {"done", "unchanged"}:
-                self._note(connection, uuid, step, FAILED, reason)
-            self._set(
-                connection,
-                uuid,
-                {"outcome": outcome, "reason": reason, "writes": boards.c.writes + writes},
-            )
+                self._note(execute, uuid, step, FAILED, reason)
+            self._set(execute, uuid, {"outcome": outcome, "reason": reason}, writes)
 
     def board(self, uuid: str) -> BoardRecord | None:
         """Return what is known of a board."""
-        with self._transaction() as connection:
-            row = connection.execute(select(boards).where(boards.c.uuid == uuid)).first()
-        return BoardRecord(**row._mapping) if row is not None else None
+        with self._database.transaction() as execute:
+            rows = execute(f"{_SELECT_BOARD} WHERE uuid = :uuid", {"uuid": uuid})
+        return self._record(rows[0]) if rows else None
 
     def boards(self) -> Sequence[BoardRecord]:
         """Return every board, the newest change first."""
-        with self._transaction() as connection:
-            rows = connection.execute(select(boards).order_by(boards.c.updated_at.desc())).all()
-        return [BoardRecord(**row._mapping) for row in rows]
+        with self._database.transaction() as execute:
+            rows = execute(f"{_SELECT_BOARD} ORDER BY updated_at DESC", {})
+        return [self._record(row) for row in rows]
 
     def steps(self, uuid: str) -> Sequence[StepRecord]:
         """Return the steps of a board in the order in which they were noted."""
-        columns = [column for column in steps.c if column.name != "id"]
-        query = select(*columns).where(steps.c.uuid == uuid).order_by(steps.c.id)
-        with self._transaction() as connection:
-            return [StepRecord(**row._mapping) for row in connection.execute(query)]
+        with self._database.transaction() as execute:
+            rows = [
+                dict(zip(_STEP, row, strict=True)) for row in execute(_SELECT_STEPS, {"uuid": uuid})
+            ]
+        return [StepRecord(**{**row, "at": self._database.time_out(row["at"])}) for row in rows]
 
     def unfinished(self, uuid: str, step: str) -> str | None:
         """Return the detail of a step that was begun and may have been done; None if there is none.
@@ -176,63 +173,48 @@ class Ledger:
                 return note.detail if note.state == BEGUN else None
         return None
 
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except IntegrityError:
-            raise
-        except DBAPIError as error:
-            # The statement's text could hold a value; the driver's own words do not.
-            raise AgentError(
-                f"the ledger cannot be used: {str(error.orig).splitlines()[0]}",
-                hint="what was done so far is kept; run the same command again",
-            ) from error
-
     def _claim_row(self, uuid: str, identity: dict[str, str]) -> BoardRecord:
-        try:
-            with self._transaction() as connection:
-                connection.execute(insert(boards).values(uuid=uuid, updated_at=self._now()))
-        except IntegrityError:
-            pass  # it is known already
-        query = select(boards).where(boards.c.uuid == uuid)
-        with self._transaction() as connection:
-            if self._shared:
-                query = query.with_for_update(skip_locked=True)
-            row = connection.execute(query).first()
-            if row is None:
+        with self._database.transaction() as execute:
+            empty = {**dict.fromkeys(_TEXTS, ""), "writes": 0, **self._time()}
+            execute(_NEW_BOARD, {**empty, "uuid": uuid})
+        ours = " FOR UPDATE SKIP LOCKED" if self._database.shared else ""
+        with self._database.transaction() as execute:
+            rows = execute(f"{_SELECT_BOARD} WHERE uuid = :uuid{ours}", {"uuid": uuid})
+            if not rows:
                 raise BoardBusy(f"board {uuid} is being worked on at another station")
-            self._set(connection, uuid, {**identity, "station": self.station})
-        return BoardRecord(**{**row._mapping, **identity, "station": self.station})
+            self._set(execute, uuid, {**identity, "station": self.station})
+            return self._record(execute(f"{_SELECT_BOARD} WHERE uuid = :uuid", {"uuid": uuid})[0])
 
-    def _note(self, connection: Connection, uuid: str, step: str, state: str, detail: str) -> None:
-        connection.execute(
-            insert(steps).values(
-                uuid=uuid,
-                at=self._now(),
-                station=self.station,
-                step=step,
-                state=state,
-                detail=detail,
-            )
+    def _note(self, execute: Execute, uuid: str, step: str, state: str, detail: str) -> None:
+        values = {
+            "uuid": uuid,
+            "at": self._database.time_in(self._now()),
+            "station": self.station,
+            "step": step,
+            "state": state,
+            "detail": detail,
+        }
+        execute(_NEW_STEP, values)
+
+    def _set(
+        self, execute: Execute, uuid: str, learned: Mapping[str, str], writes: int = 0
+    ) -> None:
+        unknown = learned.keys() - set(_TEXTS)
+        if unknown:
+            raise ValueError(f"a board has no column {', '.join(sorted(unknown))}")
+        changes = ", ".join(f"{name} = :{name}" for name in [*learned, "updated_at"])
+        execute(
+            f"UPDATE boards SET {changes}, "  # noqa: S608 - names of columns
+            "writes = writes + :more WHERE uuid = :uuid",
+            {**learned, **self._time(), "more": writes, "uuid": uuid},
         )
 
-    def _set(self, connection: Connection, uuid: str, values: dict[str, Any]) -> None:
-        changed = {**values, "updated_at": self._now()}
-        connection.execute(update(boards).where(boards.c.uuid == uuid).values(**changed))
+    def _time(self) -> dict[str, object]:
+        return {"updated_at": self._database.time_in(self._now())}
 
-    def _try_session_lock(self, uuid: str) -> bool:
-        if self._session is None:
-            self._session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        key = func.hashtext(uuid)
-        query = select(func.pg_try_advisory_lock(text(str(_LOCK_CLASS)), key))
-        return bool(self._session.execute(query).scalar())
-
-    def _session_unlock(self, uuid: str) -> None:
-        if self._session is not None:
-            key = func.hashtext(uuid)
-            self._session.execute(select(func.pg_advisory_unlock(text(str(_LOCK_CLASS)), key)))
+    def _record(self, row: Sequence[Any]) -> BoardRecord:
+        found = dict(zip(_BOARD, row, strict=True))
+        return BoardRecord(**{**found, "updated_at": self._database.time_out(found["updated_at"])})
 
     def _holder(self, uuid: str) -> str:
         known = self.board(uuid)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +17,15 @@ import pytest
 from postgres import postgres_cluster
 
 from agent.errors import UsageError
-from agent.provisioning.ledger import BoardBusy, Ledger, LedgerBusy, LedgerError, open_ledger
+from agent.provisioning.ledger import (
+    BoardBusy,
+    BoardRecord,
+    Ledger,
+    LedgerError,
+    LedgerHeld,
+    StepRecord,
+    open_ledger,
+)
 
 UUID = "50503041-3633-4261-803d-1e2b8f70111a"
 OTHER = "50503041-3633-4261-803d-1e2b8f70222b"
@@ -144,7 +155,7 @@ def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_wait
     path = str(tmp_path / "ledger.sqlite")
     first = opened(path)
     first.claim(UUID)
-    with pytest.raises(LedgerBusy, match="another bench on this host"):
+    with pytest.raises(LedgerHeld, match="another bench on this host"):
         opened(path)
     reader = open_ledger(path, "reader", writes=False)
     assert [record.uuid for record in reader.boards()] == [UUID]
@@ -213,16 +224,62 @@ def test_an_up_to_date_ledger_opens_without_alembic(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_migrations_make_the_tables_that_the_code_uses(tmp_path: Path) -> None:
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-    from sqlalchemy import create_engine
-
-    from agent.provisioning.ledger.schema import metadata
-
+def test_the_migrations_make_the_columns_that_the_code_uses(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     opened(str(path)).close()
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-    engine.dispose()
+    with closing(sqlite3.connect(path)) as connection:
+        for table, record in (("boards", BoardRecord), ("steps", StepRecord)):
+            found = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+            assert found - {"id"} == {column.name for column in fields(record)}
+
+
+def test_a_ledger_of_the_first_version_is_brought_up_to_date(address: str) -> None:
+    """As a station with the first version left it: its boards stay, the new columns are empty."""
+    ledger = opened(address)
+    ledger.claim(UUID, imei="350457791234567")
+    ledger.close()
+    back_to = ("ALTER TABLE boards DROP COLUMN registered_as",
+               "ALTER TABLE boards DROP COLUMN attestation",
+               "UPDATE alembic_version SET version_num = '0001'")  # fmt: skip
+    if "://" in address:
+        import psycopg
+
+        with psycopg.connect(address, autocommit=True) as shared:
+            for statement in back_to:
+                shared.execute(statement)
+    else:
+        with closing(sqlite3.connect(address, isolation_level=None)) as file:
+            for statement in back_to:
+                file.execute(statement)
+    ledger = opened(address)
+    record = ledger.board(UUID)
+    assert record is not None
+    assert (record.imei, record.registered_as, record.attestation) == ("350457791234567", "", "")
+    ledger.close()
+
+
+def test_a_sqlite_ledger_needs_no_sqlalchemy_and_a_time_comes_back_as_it_was(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "ledger.sqlite")
+    opened(path).close()
+    code = (
+        "import sys; from agent.provisioning.ledger import open_ledger;"
+        f"l = open_ledger({path!r}, 'one'); l.claim('u'); l.begin('u', 'key'); l.close();"
+        "sys.exit('sqlalchemy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    ledger = opened(path)
+    ledger.claim(UUID)
+    record = ledger.board(UUID)
+    assert record is not None
+    assert record.updated_at == NOW
+    ledger.close()
+
+
+def test_a_column_that_is_not_there_is_a_defect_and_not_a_statement(address: str) -> None:
+    ledger = opened(address)
+    ledger.claim(UUID)
+    with pytest.raises(ValueError, match="no column"):
+        ledger.learn(UUID, **{"outcome = 'x' --": "y"})
+    ledger.close()

@@ -1,0 +1,58 @@
+"""What the ledger asks of a database; behind it is a file, or a server that stations share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, Protocol
+
+from agent.errors import AgentError
+
+Rows = Sequence[Sequence[Any]]
+Execute = Callable[[str, Mapping[str, object]], Rows]
+"""Runs one statement with its `:names` filled in; returns the rows, () for a change."""
+
+
+class DatabaseFailed(AgentError):
+    """The database refused or cannot be reached; the message is its own, without values."""
+
+    kind = "ledger"
+
+    def __init__(self, said: str) -> None:
+        super().__init__(
+            f"the ledger cannot be used: {said}",
+            hint="what was done so far is kept; run the same command again",
+        )
+        self.said = said
+
+
+class Database(Protocol):
+    """An open database. Its methods raise DatabaseFailed."""
+
+    shared: bool
+    """Whether other stations use it too, so that a row may be theirs."""
+
+    def transaction(self) -> AbstractContextManager[Execute]:
+        """Begin a transaction; it is on disk when the block ends, undone when the block raises."""
+
+    def version(self) -> str | None:
+        """Return the newest migration that was run, None for an empty database."""
+
+    def migrate(self) -> None:
+        """Run the migrations that are missing."""
+
+    def time_in(self, when: datetime) -> object:
+        """Return a time as a column takes it."""
+
+    def time_out(self, value: Any) -> datetime:
+        """Return the time that a column gave."""
+
+    def try_lock(self, uuid: str) -> bool:
+        """Take a board for this process, as long as it lives; False when another one has it."""
+
+    def unlock(self, uuid: str) -> None:
+        """Let go of a board."""
+
+    def close(self) -> None:
+        """Close it; every lock is let go."""

@@ -1,0 +1,156 @@
+"""A ledger in a file, for one bench at a time; others may read it meanwhile.
+
+By the standard library alone: a bench that starts for one board need not wait for SQLAlchemy,
+which is imported when the tables are to be made or changed.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from agent.config.private import make_private_folder
+from agent.errors import AgentError
+from agent.provisioning.ledger.database import DatabaseFailed, Execute
+
+# No WAL: SQLite before 3.51.3 can damage one that two connections write at once, and `provision
+# status` reads while a bench writes. EXTRA syncs the folder as well.
+_PRAGMAS = "journal_mode=TRUNCATE", "synchronous=EXTRA", "foreign_keys=ON"
+_PATIENCE_S = 10.0
+
+
+class LedgerHeld(AgentError):
+    """Another bench on this host writes this file."""
+
+    exit_code = 3
+    kind = "busy"
+
+
+class SqliteDatabase:
+    """The file at `path`, made private before anything is in it; `writes` locks it for us."""
+
+    shared = False
+
+    def __init__(self, path: Path, *, writes: bool) -> None:
+        self._path = path
+        self._lock: IO[bytes] | None = None
+        try:
+            make_private_folder(path.parent)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise DatabaseFailed(f"{path} cannot be written: {error.strerror}") from error
+        if writes:
+            self._lock = _locked(path)
+        try:
+            with _failures():
+                # One thread after the other uses it, never two at once: see LedgerLine.
+                self._connection = sqlite3.connect(
+                    path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+                )
+                for pragma in _PRAGMAS:
+                    self._connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            self._let_go()
+            raise
+
+    @contextmanager
+    def transaction(self) -> Iterator[Execute]:
+        """Begin a transaction."""
+        connection = self._connection
+        with _failures():
+            connection.execute("BEGIN")
+            try:
+                yield lambda statement, values: connection.execute(statement, values).fetchall()
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def version(self) -> str | None:
+        """Return the newest migration that was run."""
+        with _failures():
+            tables = "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
+            if self._connection.execute(tables).fetchone() is None:
+                return None
+            found = self._connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        return str(found[0]) if found else None
+
+    def migrate(self) -> None:
+        """Run the migrations that are missing."""
+        from sqlalchemy import URL, create_engine, pool
+        from sqlalchemy.exc import DBAPIError
+
+        from agent.provisioning.ledger.migrating import upgrade
+
+        engine = create_engine(
+            URL.create("sqlite", database=str(self._path)), poolclass=pool.NullPool
+        )
+        try:
+            with engine.begin() as connection:
+                upgrade(connection)
+        except DBAPIError as error:
+            raise DatabaseFailed(str(error.orig)) from error
+        finally:
+            engine.dispose()
+
+    def time_in(self, when: datetime) -> object:
+        """Return UTC as text, without its offset: so it sorts, and so it always was kept."""
+        return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+    def time_out(self, value: str) -> datetime:
+        """Return the aware time of a text."""
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+
+    def try_lock(self, _uuid: str) -> bool:
+        """Return True: the whole file is ours."""
+        return True
+
+    def unlock(self, _uuid: str) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Close the file and let go of it."""
+        self._connection.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise DatabaseFailed(str(error)) from error
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """Hold the ledger for this process; the system lets go when the process ends, however."""
+    file: IO[bytes] = os.fdopen(
+        os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600), "r+b"
+    )
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            getattr(msvcrt, "locking")(file.fileno(), getattr(msvcrt, "LK_NBLCK"), 1)  # noqa: B009 - absent from the stubs here
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise LedgerHeld(
+            f"another bench on this host writes {path}",
+            hint="wait for it, or name another ledger (provisioning.ledger)",
+        ) from error
+    return file
