@@ -28,3 +28,24 @@ async def test_one_cell_of_the_query_has_a_position(standin: StandIn) -> None:
         headers=standin.bearer("service_token"),
     )
     assert answer.json()["fulfilledWith"] == "SCELL", answer.text
+
+
+@pytest.mark.contract("D5.3")
+async def test_a_bulk_request_carries_its_version_until_it_has_ended(standin: StandIn) -> None:
+    standin.clock.freeze()
+    key = standin.bearer("api_key")
+    sent = await standin.client.post(
+        "/v1/devices/public-keys",
+        headers=key | {"Content-Type": "text/csv"},
+        content='kit-1,"no key"\n',
+    )
+    path = f"/v1/bulk-ops-requests/{sent.json()['bulkOpsRequestId']}"
+    pending = await standin.client.get(path, headers=key)
+    assert pending.headers["etag"] == pending.json()["$meta"]["version"]
+    standin.clock.advance(60)
+    ended = await standin.client.get(path, headers=key)
+    (listed,) = (await standin.client.get("/v1/bulk-ops-requests", headers=key)).json()["items"]
+    assert ended.json()["status"] == "FAILED"
+    # A released tool writes each value as text.
+    assert all(isinstance(value, str) for value in ended.json().values())
+    assert ended.headers["etag"] == listed["$meta"]["version"] != pending.headers["etag"]
