@@ -22,6 +22,9 @@ class Place(NamedTuple):
     fingerprint: bytes | None = None
 
 
+_ALONE = Place(begins=True, ends=True)
+
+
 class MessageTracker:
     """Follows the chunks of one device. Chunks that break the format are each their own message."""
 
@@ -33,19 +36,21 @@ class MessageTracker:
     def take(self, chunk: bytes) -> Place:
         """Return where the next chunk of the device stands."""
         if not chunk:
-            return Place(begins=True, ends=True)
-        more = bool(chunk[0] & _MORE)
-        if not chunk[0] & _CONTINUATION and not more:
+            return _ALONE
+        header = chunk[0]
+        more = header & _MORE != 0
+        if not header & _CONTINUATION and not more:
             self._next = -1
             length = len(chunk) - 3
-            mark = _fingerprint(chunk[-2:], length, chunk[1 : 1 + _HEAD]) if length >= 0 else None
-            return Place(begins=True, ends=True, fingerprint=mark)
+            if length < 0:
+                return _ALONE
+            return Place(True, True, _fingerprint(chunk[-2:], length, chunk[1 : 1 + _HEAD]))
         try:
             number, start = decode_varint(chunk, 1)
         except ValueError:
             self._next = -1
-            return Place(begins=True, ends=True)
-        if not chunk[0] & _CONTINUATION:
+            return _ALONE
+        if not header & _CONTINUATION:
             self._head[:] = chunk[start : start + _HEAD]
             self._total, self._next = number, len(chunk) - start
             return Place(begins=True, ends=False)

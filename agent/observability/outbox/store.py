@@ -59,7 +59,7 @@ class Store:
     def __init__(self, connection: sqlite3.Connection, path: Path, limits: Limits) -> None:
         self._connection = connection
         self._unwritten: list[tuple[Any, ...]] = []
-        self._folder = path.parent
+        self._folder = str(path.parent)
         self._limits = limits
         self._taken: set[int] = set()
         (self.id,) = connection.execute("SELECT value FROM about WHERE name = 'id'").fetchone()
