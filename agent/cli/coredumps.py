@@ -13,6 +13,7 @@ from agent.console.dump_lines import CapturedDump
 from agent.console.zephyr_coredump import (
     MAGIC,
     Dump,
+    kernel_words,
     parse_dump,
     reason_name,
     registers,
@@ -161,7 +162,7 @@ def _device_core(data: bytes, elf: Path | None) -> dict[str, Any]:
 
 
 def _linux_core(source: BinaryIO) -> dict[str, Any]:
-    from agent.observability.core_files import parse_linux_core
+    from agent.observability.linux_core import SIGNALS, parse_linux_core
 
     shown: dict[str, Any] = {"status": "damaged", "bytes": source.seek(0, 2), "blocks": []}
     shown["unknown_tail"] = False
@@ -178,7 +179,15 @@ def _linux_core(source: BinaryIO) -> dict[str, Any]:
         "target": f"Linux, {core.machine}",
         "command": core.command,
         "signal": core.signal,
-        "threads": core.threads,
+        "signal_name": None if core.signal is None else SIGNALS.get(core.signal),
+        "threads": [
+            {
+                "id": thread.id,
+                "signal": thread.signal,
+                "registers": {name: f"0x{value:x}" for name, value in thread.registers.items()},
+            }
+            for thread in core.threads
+        ],
         "memory": [_region(address, size) for address, size in core.regions],
     }
 
@@ -189,7 +198,9 @@ def tell_core(shown: dict[str, Any]) -> str:
     for name, value in shown.items():
         if name in {"status", "bytes", "blocks", "unknown_tail"} or value in (None, [], ""):
             continue
-        if name == "memory":
+        if name == "threads":
+            lines += [_tell_thread(thread) for thread in value]
+        elif name == "memory":
             lines += [
                 f"  memory            {each['start']}..{each['end']}  {each['bytes']} bytes"
                 for each in value
@@ -197,6 +208,17 @@ def tell_core(shown: dict[str, Any]) -> str:
         else:
             lines.append(f"  {name:17} {value}")
     return "\n".join(lines)
+
+
+def _tell_thread(thread: dict[str, Any]) -> str:
+    from agent.observability.linux_core import PROGRAM_COUNTERS, STACK_POINTERS
+
+    shown = [
+        f"{name} {value}"
+        for name, value in thread["registers"].items()
+        if name in PROGRAM_COUNTERS or name in STACK_POINTERS
+    ]
+    return f"  {'thread':17} {thread['id']:<8} {'  '.join(shown)}".rstrip()
 
 
 def _region(address: int, size: int) -> dict[str, Any]:
@@ -223,6 +245,7 @@ def describe_dump(captured: CapturedDump, elf: Path | None = None) -> dict[str, 
         "reason_code": dump.header.reason,
         "registers": {name: f"0x{value:08x}" for name, value in _registers(captured).items()},
         "memory": _memory_map(dump),
+        "kernel": _kernel(captured),
     }
     if elf is not None:
         from agent.observability.symbols import ElfSymbols
@@ -258,6 +281,9 @@ def tell_dump(shown: dict[str, Any]) -> str:
         f"  memory   {region['start']}..{region['end']}  {region['bytes']} bytes"
         for region in shown.get("memory", ())
     ]
+    if kernel := shown.get("kernel"):
+        inside = "  ".join(kernel["into_memory"]) or "none"
+        lines.append(f"  kernel   {kernel['words']} words; into this memory: {inside}")
     if "file" in shown:
         lines.append(f"  file     {shown['file']}")
     return "\n".join(lines)
@@ -281,6 +307,23 @@ def device_coredump_summary(payload: bytes) -> dict[str, Any]:
 
 def _registers(captured: CapturedDump) -> dict[str, int]:
     return registers(captured.dump, captured.data)
+
+
+def _kernel(captured: CapturedDump) -> dict[str, Any] | None:
+    """Return what can be known of the kernel's own words (block T), None without them.
+
+    Their layout is the build's: what is sure is which of them point into the memory of the dump.
+    """
+    words = kernel_words(captured.dump, captured.data)
+    if words is None:
+        return None
+    memory = [(each.address, each.size) for each in captured.dump.blocks if each.id == "M"]
+    inside = [
+        f"0x{word:08x}"
+        for word in dict.fromkeys(words)
+        if any(start is not None and start <= word < start + size for start, size in memory)
+    ]
+    return {"words": len(words), "into_memory": inside}
 
 
 def _memory_map(dump: Dump) -> list[dict[str, Any]]:

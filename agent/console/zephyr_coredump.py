@@ -268,3 +268,16 @@ def registers(dump: Dump, data: bytes | bytearray) -> dict[str, int]:
     names = _ARM_REGISTERS + (_ARM_CALLEE_SAVED if block.version >= 2 else ())
     count = min(len(names), block.size // 4)
     return dict(zip(names, struct.unpack_from(f"<{count}I", data, block.start), strict=False))
+
+
+def kernel_words(dump: Dump, data: bytes | bytearray) -> tuple[int, ...] | None:
+    """Return the words of the kernel's state (block T), each of a pointer's size; None without."""
+    block = next((block for block in dump.blocks if block.id == "T"), None)
+    if block is None or dump.header is None:
+        return None
+    size = dump.header.pointer_bits // 8
+    body = bytes(data[block.start : block.start + block.size])
+    return tuple(
+        int.from_bytes(body[at : at + size], "little")
+        for at in range(0, len(body) - size + 1, size)
+    )

@@ -38,19 +38,37 @@ def firmware(functions: dict[str, tuple[int, int]], build_id: bytes = b"\x01" * 
 
 
 def linux_core(
-    command: bytes = b"modemd", signal: int = 11, threads: int = 2, memory: bytes = bytes(64)
+    command: bytes = b"modemd",
+    signal: int = 11,
+    threads: int = 2,
+    memory: bytes = bytes(64),
+    machine: int = X86_64,
+    wide: bool = True,
 ) -> bytes:
-    """Return a 64-bit core dump of a process."""
-    status = struct.pack("<i", signal) + bytes(332)
+    """Return a core dump of a process; register n of each thread holds 0x1000 + n."""
+    registers = struct.pack("<40" + "IQ"[wide], *range(0x1000, 0x1028))
+    before = (32, 76) if wide else (24, 44)
     info = bytes(40) + command.ljust(16, b"\0") + b"modemd --now".ljust(80, b"\0")
-    notes = b"".join(_note(1, status) for _ in range(threads)) + _note(3, info)
-    start = 64 + 2 * 56
-    head = b"\x7fELF\x02\x01\x01" + bytes(9)
-    head += struct.pack("<HHIQQQIHHHHHH", 4, X86_64, 1, 0, 64, 0, 0, 64, 56, 2, 0, 0, 0)
-    head += struct.pack("<IIQQQQQQ", 4, 0, start, 0, 0, len(notes), 0, 4)
-    at = start + len(notes)
-    head += struct.pack("<IIQQQQQQ", 1, 6, at, 0x400000, 0, len(memory), len(memory), 4096)
+    notes = b"".join(
+        _note(1, struct.pack(f"<i{before[0] - 4}xi{before[1]}x", signal, 100 + at) + registers)
+        for at in range(threads)
+    ) + _note(3, info)
+    head_size, entry = (64, 56) if wide else (52, 32)
+    start = head_size + 2 * entry
+    head = b"\x7fELF" + (b"\x02" if wide else b"\x01") + b"\x01\x01" + bytes(9)
+    words = "QQQ" if wide else "III"
+    head += struct.pack(
+        f"<HHI{words}IHHHHHH", 4, machine, 1, 0, head_size, 0, 0, head_size, entry, 2, 0, 0, 0
+    )
+    head += _segment(4, start, 0, len(notes), wide)
+    head += _segment(1, start + len(notes), 0x400000, len(memory), wide)
     return head + notes + memory
+
+
+def _segment(kind: int, at: int, address: int, size: int, wide: bool) -> bytes:
+    if wide:
+        return struct.pack("<IIQQQQQQ", kind, 6, at, address, 0, size, size, 4)
+    return struct.pack("<8I", kind, at, address, 0, size, size, 6, 4)
 
 
 def _note(kind: int, body: bytes) -> bytes:

@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.errors import AgentError, UsageError
-from agent.observability.core_files import parse_linux_core, recognise
+from agent.observability.core_files import recognise
 from agent.observability.device_coredump import parse_device_coredump
+from agent.observability.linux_core import parse_linux_core
 from agent.observability.symbols import ElfSymbols
 from agent.observability.uploads import FileKind
 
@@ -56,9 +57,29 @@ def test_what_is_no_core_dump_is_refused_with_the_way_on(data, words):
 
 def test_a_linux_core_tells_who_died_of_what():
     core = parse_linux_core(io.BytesIO(linux_core()))
-    assert (core.machine, core.command, core.signal, core.threads) == ("x86-64", "modemd", 11, 2)
+    assert (core.machine, core.command, core.signal) == ("x86-64", "modemd", 11)
+    assert [thread.id for thread in core.threads] == [100, 101]
+    assert core.threads[0].registers["rip"] == 0x1010
+    assert core.threads[0].registers["rsp"] == 0x1013
     assert core.regions == ((0x400000, 64),)
     assert core.missing == 0
+
+
+@pytest.mark.parametrize(
+    ("machine", "wide", "pc", "sp"),
+    [(3, False, ("eip", 12), ("esp", 15)), (40, False, ("pc", 15), ("sp", 13)),
+     (183, True, ("pc", 32), ("sp", 31)), (243, True, ("pc", 0), ("sp", 2))],
+)  # fmt: skip
+def test_the_registers_of_each_machine_stand_where_its_kernel_puts_them(machine, wide, pc, sp):
+    core = parse_linux_core(io.BytesIO(linux_core(machine=machine, wide=wide)))
+    registers = core.threads[0].registers
+    assert registers[pc[0]] == 0x1000 + pc[1]
+    assert registers[sp[0]] == 0x1000 + sp[1]
+
+
+def test_a_linux_core_of_an_unknown_machine_still_tells_its_threads():
+    core = parse_linux_core(io.BytesIO(linux_core(machine=999)))
+    assert [(thread.id, thread.registers) for thread in core.threads] == [(100, {}), (101, {})]
 
 
 def test_a_linux_core_that_was_cut_short_says_by_how_much():
@@ -70,7 +91,7 @@ def test_any_damage_to_a_linux_core_is_an_error_or_a_summary(end, patch, at):
     data = bytearray(linux_core())
     data[at : at + len(patch)] = patch
     with suppress(ValueError):
-        assert parse_linux_core(io.BytesIO(bytes(data[:end]))).threads >= 0
+        assert parse_linux_core(io.BytesIO(bytes(data[:end]))).missing >= 0
 
 
 @given(st.binary(max_size=100).map(lambda body: b"CORE\x02\0\0\0" + body) | st.binary(max_size=40))
