@@ -26,7 +26,7 @@ from agent.fota.ranges import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
     from agent.fota.connection import Network
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from agent.http.addresses import Target
 
 MAX_STARTS_OVER = 3
+_LEAST_PART_BYTES = 64 * 1024
 
 
 class TooSlow(DownloadError):
@@ -272,13 +273,14 @@ class _Transfer:
                 window_end, window_bytes = now + self._limits.window_s, 0
             if body.end is not None and at + len(chunk) > body.end:
                 raise BadAnswerToRange("the download host sent more than it announced")
-            at = self._store(at, chunk)
-            if self._tell() and self._wanted.at_each_tenth is not None:
-                await self._wanted.at_each_tenth()
+            for part in _parts(chunk, (self._total or 0) // 10):
+                at = self._store(at, part)
+                if self._tell() and self._wanted.at_each_tenth is not None:
+                    await self._wanted.at_each_tenth()
         if not self._complete() and (body.end is None or at < body.end):
             raise TryAgain("the download host ended the answer early")
 
-    def _store(self, at: int, chunk: bytes) -> int:
+    def _store(self, at: int, chunk: bytes | memoryview) -> int:
         """Write what is new of the chunk; what came before is compared. Return where it ends."""
         if at == self._file.size and len(chunk) <= (self._total or 0) - at:
             self._file.append(chunk)
@@ -305,3 +307,12 @@ class _Transfer:
             return False
         self._tenths = size * 10 // total
         return size < total
+
+
+def _parts(chunk: bytes, tenth: int) -> Sequence[bytes | memoryview]:
+    """Cut what came at once so that no tenth of a small image is passed over."""
+    step = max(tenth, _LEAST_PART_BYTES)
+    if len(chunk) <= step:
+        return [chunk]
+    whole = memoryview(chunk)
+    return [whole[at : at + step] for at in range(0, len(whole), step)]

@@ -257,10 +257,12 @@ async def test_a_crawling_server_is_left_and_asked_anew_three_times(tmp_path: Pa
     def slow(_done: int, _total: int) -> None:
         clock.time += 61
 
-    async with file_server(CONTENT) as server:
+    async with file_server(CONTENT * 9) as server:
         loader = Downloader(Network(STAND_IN), limits=limits, clock=clock)
         with pytest.raises(TooSlow, match="bytes came in 60 s"):
-            await loader.fetch(wanted(server, tmp_path, on_progress=slow))
+            await loader.fetch(
+                wanted(server, tmp_path, size_bytes=9 * len(CONTENT), on_progress=slow)
+            )
         await loader.close()
     assert len(server.requests) == 3
 
