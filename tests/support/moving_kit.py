@@ -43,7 +43,7 @@ def path() -> list[tuple[float, float]]:
 @contextlib.asynccontextmanager
 async def moving_kit(folder: Path, **options: Any) -> AsyncIterator[MovingKit]:
     """Serve the kit until the block ends; `options` as `at.virtual.options.Options` has them."""
-    modem = make_modem(Options(instant=True, **options))
+    modem = make_modem(Options(**{"instant": True, **options}))
     runner = Runner(modem)
     port, companion = folder / "at", folder / "companion"
     with (

@@ -54,12 +54,21 @@ def _access_point(entry: Any) -> AccessPoint:
     level = entry["signalStrength"]
     if isinstance(level, bool) or not isinstance(level, int):
         raise TypeError(f"signalStrength {level!r} is no integer")
-    age = entry.get("age")
+    age = _whole(entry, "age")
     return AccessPoint(
         bssid=str(entry["macAddress"]),
         rssi_dbm=level,
-        ssid=str(entry.get("ssid", "")).encode(),
-        channel=entry.get("channel"),
-        frequency_mhz=entry.get("frequency"),
-        age_s=None if age is None else float(age) / 1000,
+        ssid=str(entry.get("ssid", "")).encode("utf-8", "replace"),
+        channel=_whole(entry, "channel"),
+        frequency_mhz=_whole(entry, "frequency"),
+        age_s=None if age is None else age / 1000,
     )
+
+
+def _whole(entry: Any, name: str) -> int | None:
+    value = entry.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
+        raise TypeError(f"{name} {value!r} is no whole number")
+    return int(value)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
 import shlex
+import signal
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -206,3 +210,26 @@ async def test_every_command_of_the_howto_runs_as_it_stands(bench: Bench) -> Non
 )
 def test_a_bar_is_as_wide_whatever_it_shows(value: object, drawn: str) -> None:
     assert bar(value, -140, -70, 4) == drawn
+
+
+async def test_ctrl_c_stops_the_measurement_and_leaves_the_modem_free(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(HOWTO.parents[2]))
+    async with moving_kit(tmp_path, instant=False) as kit:
+        port = {"CELLAGENT_PORT": str(kit.port)}
+        assert (await cellagent("modem", "at", "AT+CFUN=1", environment=port)).code == 0
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent", "scan", "cells", "--search", "extended-complete"),
+            env={**os.environ, **port},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        # Another process starts up: there is no event to wait for.
+        while kit.modem.kit.session.measurement is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = await asyncio.wait_for(process.communicate(), 30)
+        assert process.returncode == 130
+        assert b"Traceback" not in errors
+        assert kit.modem.kit.session.measurement is None
