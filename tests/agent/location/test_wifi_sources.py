@@ -92,7 +92,8 @@ async def test_a_file_holds_the_scan_as_the_service_takes_it(tmp_path: Path, tex
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"macAddress":"x"}]', "hello", "[" * 100_000,
                                   '[{"macAddress":"x","signalStrength":"-61"}]',
                                   '[{"macAddress":"x","signalStrength":-61,"age":1e300}]',
-                                  '[{"macAddress":"x","signalStrength":-61,"channel":"6"}]'])  # fmt: skip
+                                  '[{"macAddress":"x","signalStrength":-61,"channel":"6"}]',
+                                  ])  # fmt: skip
 async def test_a_file_without_a_scan_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "scan.json"
     path.write_text(text)
