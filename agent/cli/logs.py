@@ -59,7 +59,7 @@ def log_of_the_agent(verbosity: int) -> None:
 class _ForPeople(RedactingFormatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return time, kit and concern, then the message."""
-        message = super().format(record)
+        message = super().format(record).replace("; try: ", f"\n{'':11}try: ")
         kit, concern = getattr(record, "kit", ""), getattr(record, "concern", "")
         about = " ".join(word for word in (kit, concern) if word)
         when = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")

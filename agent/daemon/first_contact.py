@@ -17,13 +17,15 @@ from at.errors import CommandRejected, ParseError
 from at.firmware import Verdict, gate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from agent.auth.credential import Keyring
     from at.modem import Modem
 
 _ON = frozenset({1, 2, 21})
 _NOTICES = 5  # the most telling form
+SETTLE_S = 30.0
+"""How long a modem may search before that is worth a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Finding:
 
     what: str
     way_out: str = ""
+    may_settle: bool = False
+    """Whether it is how every start looks, and worth a word only if it stays."""
 
     def __str__(self) -> str:
         return f"{self.what}; try: {self.way_out}" if self.way_out else self.what
@@ -53,6 +57,33 @@ class Contact:
     def told(self, name: str) -> object:
         """Return the value of a check, None where the modem did not tell."""
         return next((check.value for check in self.checks if check.name == name), None)
+
+
+class Told:
+    """Which findings were told: each once, its end once; what may settle is given time to."""
+
+    def __init__(self) -> None:
+        self._since: dict[Finding, float] = {}
+        self._told: set[Finding] = set()
+
+    def news(
+        self, found: Sequence[Finding], now: float
+    ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+        """Return what is to be told now, and what was told and is settled. `now` in seconds."""
+        self._since = {each: self._since.get(each, now) for each in found}
+        new = tuple(
+            each
+            for each, since in self._since.items()
+            if each not in self._told and (not each.may_settle or now - since >= SETTLE_S)
+        )
+        settled = tuple(each for each in self._told if each not in self._since)
+        self._told = {*self._told, *new}.difference(settled)
+        return new, settled
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether something may settle soon, or is to be told soon."""
+        return any(each not in self._told for each in self._since)
 
 
 async def gate_modem(modem: Modem) -> Verdict:
@@ -111,6 +142,7 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
         yield Finding(
             "the modem is not registered and not searching",
             "check the antenna; `cellagent scan cells` shows what it hears",
+            may_settle=True,
         )
     if not contact.verdict.allowed:
         return
@@ -120,6 +152,7 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
             "the modem does not know the time, so it makes no token that ends",
             "the network gives it after registration; or set it: "
             "`cellagent modem at 'AT+CCLK=\"yy/MM/dd,hh:mm:ss+00\"'`",
+            may_settle=True,
         )
     try:
         keyring.choose(FetchCurrentJob(contact.device_id or "unknown"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +14,7 @@ import msgspec
 from agent.auth.modem_jwt import ModemJwt
 from agent.auth.modem_key import ask_modem
 from agent.daemon.console import KitConsole
-from agent.daemon.first_contact import findings, meet, watch_registration
+from agent.daemon.first_contact import SETTLE_S, Told, findings, meet, watch_registration
 from agent.daemon.kit_link import TURN_S, KitBusy, KitLink
 from agent.daemon.memory import KitMemory
 from agent.daemon.positions import Positions
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from agent.config import Profile
     from agent.config.profile import Kit
     from agent.daemon.board import Board
-    from agent.daemon.first_contact import Contact, Finding
+    from agent.daemon.first_contact import Contact
     from agent.http import HttpClient
     from agent.observability.outbox import Outbox
     from at.modem import Modem
@@ -83,7 +84,7 @@ class KitAgent:
         self.profile = profile
         self.contact: Contact | None = None
         self._memory = KitMemory(state_dir, name)
-        self._told: tuple[Finding, ...] = ()
+        self._told = Told()
         self.link = KitLink(profile.kit, board.concern("link", name), self._serve)
         self._console = KitConsole(
             board.concern("console", name), outbox, self._identity, wake_delivery
@@ -167,7 +168,7 @@ class KitAgent:
 
             async def mind() -> None:
                 while True:
-                    await wait_for(moved, LOOK_S)
+                    await wait_for(moved, SETTLE_S if self._told.unsettled else LOOK_S)
                     moved.clear()
                     await self._meet(modem)
 
@@ -182,13 +183,11 @@ class KitAgent:
             model=str(model or ""),
         )
         missing = findings(contact, self._client.keyring)
-        for finding in missing:
-            if finding not in self._told:
-                self.link.concern.tell(logging.WARNING, str(finding))
-        for finding in self._told:
-            if finding not in missing:
-                self.link.concern.tell(logging.INFO, f"settled: {finding.what}")
-        self._told = missing
+        new, settled = self._told.news(missing, time.monotonic())
+        for finding in new:
+            self.link.concern.tell(logging.WARNING, str(finding))
+        for finding in settled:
+            self.link.concern.tell(logging.INFO, f"settled: {finding.what}")
         self.link.concern.learn(
             dialect=modem.dialect.value,
             terminator=modem.terminator.value,

@@ -22,6 +22,11 @@ from typing import Any
 
 from command_line import Done, cellagent
 
+from at.virtual.modem import Port
+from at.virtual.options import Options
+from at.virtual.pty_server import PtyServer
+from at.virtual.serving import Runner, make_modem
+
 PATIENCE_S = 40.0
 
 
@@ -69,6 +74,23 @@ async def virtual_kit(folder: Path, name: str = "kit", *options: str) -> Served:
         *("--companion", str(folder / f"{name}-wifi"), "--state", str(folder / f"{name}.state")),
         *options,
     )
+
+
+@contextlib.asynccontextmanager
+async def kit_to_crash(folder: Path, *faults: str) -> AsyncIterator[Runner]:
+    """Serve a virtual kit on FOLDER/kit in this loop: `crash()` crashes it when it is heard."""
+    runner = Runner(make_modem(Options(instant=True, faults=faults)))
+    port = PtyServer(folder / "kit", runner.receive)
+    companion = PtyServer(folder / "kit-wifi", runner.receive_companion)
+    runner.attach(Port.AT, port.send)
+    runner.companion_sends = companion.send
+    runner.start()
+    try:
+        yield runner
+    finally:
+        runner.stop()
+        port.close()
+        companion.close()
 
 
 def write_profile(

@@ -9,7 +9,15 @@ from agent.auth.credential import Keyring
 from agent.auth.modem_jwt import ModemJwt
 from agent.auth.modem_key import ask_modem
 from agent.config import Secret
-from agent.daemon.first_contact import Contact, findings, meet, watch_registration
+from agent.daemon.first_contact import (
+    SETTLE_S,
+    Contact,
+    Finding,
+    Told,
+    findings,
+    meet,
+    watch_registration,
+)
 from at.commands.registration import ReadRegistration
 from at.modem import Modem
 from at.virtual.transport import VirtualTransport
@@ -76,3 +84,21 @@ async def test_registration_notices_are_raised_and_never_lowered():
         assert (await modem.send(ReadRegistration())).n == 2
     finally:
         await modem.close()
+
+
+def test_a_finding_and_its_end_are_told_once():
+    told, no_sim = Told(), Finding("no SIM")
+    assert told.news([no_sim], 0.0) == ((no_sim,), ())
+    assert told.news([no_sim], 60.0) == ((), ())
+    assert told.news([], 120.0) == ((), (no_sim,))
+    assert told.news([], 180.0) == ((), ())
+
+
+def test_what_every_start_looks_like_is_told_only_if_it_stays():
+    told, searching = Told(), Finding("not registered", may_settle=True)
+    assert told.news([searching], 0.0) == ((), ())
+    assert told.unsettled, "so it is looked at again soon"
+    assert told.news([], 5.0) == ((), ()), "it settled, and nobody was troubled"
+    told.news([searching], 10.0)
+    assert told.news([searching], 10.0 + SETTLE_S) == ((searching,), ())
+    assert not told.unsettled

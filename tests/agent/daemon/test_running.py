@@ -18,6 +18,7 @@ from running_agent import (
     agent_on,
     concern_of,
     kit_keys,
+    kit_to_crash,
     serve,
     virtual_kit,
     write_profile,
@@ -71,9 +72,12 @@ async def crashed(agent: RunningAgent) -> None:
 
 @pytest.mark.contract("C5", "C7")
 async def test_a_kit_is_met_located_and_its_crash_delivered(tmp_path: Path, cloud: Served):
-    kit = await virtual_kit(tmp_path, "kit", "--fault", "crash=2")
-    async with agent_on(environment(tmp_path, cloud)) as agent:
+    async with (
+        kit_to_crash(tmp_path) as kit,
+        agent_on(environment(tmp_path, cloud)) as agent,
+    ):
         await agent.until("kit", "link", "well")
+        kit.crash()
         await crashed(agent)
         status = await agent.until_status(
             lambda status: (
@@ -89,32 +93,29 @@ async def test_a_kit_is_met_located_and_its_crash_delivered(tmp_path: Path, clou
         assert concern_of(status, "kit", "location")["position"]["with"] == "wifi"
         assert any(event["type"] == "trace" for event in await listed_events(cloud))
         assert await agent.stop() == 0
-    await kit.end()
 
 
 async def test_what_the_kit_said_survives_the_cloud_and_the_agent_being_killed(
     tmp_path: Path, cloud: Served
 ):
-    kit = await virtual_kit(tmp_path, "kit", "--fault", "crash=4")
-    where = environment(tmp_path, cloud)
-    async with agent_on(where) as agent:
-        await agent.until("kit", "link", "well")
-        await cloud.kill()
-        await crashed(agent)
-        await agent.until(None, "outbox", "trouble")
-        status = json.loads((await agent.run("status", "--json")).out)
-        kept = waiting(status)
-        assert kept >= 2
-        agent.process.kill()
-        await agent.process.wait()
-    again = await serve("cloud", "serve", "--state", str(tmp_path / "cloud.state"))
-    where = environment(tmp_path, again)
-    async with agent_on(where) as agent:
-        status = await agent.until_status(lambda status: not waiting(status))
-        assert delivered(status) >= kept
+    async with kit_to_crash(tmp_path) as kit:
+        async with agent_on(environment(tmp_path, cloud)) as agent:
+            await agent.until("kit", "link", "well")
+            await cloud.kill()
+            kit.crash()
+            await crashed(agent)
+            await agent.until(None, "outbox", "trouble")
+            status = json.loads((await agent.run("status", "--json")).out)
+            kept = waiting(status)
+            assert kept >= 2
+            agent.process.kill()
+            await agent.process.wait()
+        again = await serve("cloud", "serve", "--state", str(tmp_path / "cloud.state"))
+        async with agent_on(environment(tmp_path, again)) as agent:
+            status = await agent.until_status(lambda status: not waiting(status))
+            assert delivered(status) >= kept
     assert any(event["type"] == "trace" for event in await listed_events(again))
     await again.end()
-    await kit.end()
 
 
 async def test_a_kit_that_is_unplugged_is_told_once_and_found_again(tmp_path: Path, cloud: Served):
@@ -252,9 +253,12 @@ async def test_a_reload_takes_kits_in_and_out_and_a_mistake_changes_nothing(
 async def test_a_kit_with_old_firmware_is_told_so_and_its_crashes_are_reported(
     tmp_path: Path, cloud: Served
 ):
-    kit = await virtual_kit(tmp_path, "kit", "--fault", "old-firmware", "--fault", "crash=2")
-    async with agent_on(environment(tmp_path, cloud)) as agent:
+    async with (
+        kit_to_crash(tmp_path, "old-firmware") as kit,
+        agent_on(environment(tmp_path, cloud)) as agent,
+    ):
         await agent.until("kit", "location", "off")
+        kit.crash()
         await crashed(agent)
         status = await agent.until_status(
             lambda status: delivered(status) >= 3 and not waiting(status)
@@ -266,7 +270,6 @@ async def test_a_kit_with_old_firmware_is_told_so_and_its_crashes_are_reported(
         ]
         assert "update the modem firmware" in finding["try"]
         assert "position" not in concern_of(status, "kit", "location")
-    await kit.end()
 
 
 async def test_a_second_agent_of_the_profile_is_refused_by_name(
