@@ -42,7 +42,10 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
 
 
 def holder_of(device: str, proc: Path = Path("/proc")) -> str:
-    """Return who has `device` open: "NAME (PID n)", or "another user's process"."""
+    """Return who has `device` open: "NAME (PID n)", or "another user's process".
+
+    Where /proc does not show it, ModemManager is asked for its own list.
+    """
     try:
         wanted = Path(device).stat().st_rdev
     except OSError:
@@ -55,11 +58,11 @@ def holder_of(device: str, proc: Path = Path("/proc")) -> str:
             handles = list((process / "fd").iterdir())
         except OSError:
             if _process_name(process) == "ModemManager":
-                hidden = f"ModemManager, perhaps (PID {process.name})"
+                hidden = process.name
             continue
         if any(_is_device(handle, wanted) for handle in handles):
             return f"{_process_name(process)} (PID {process.name})"
-    return hidden or _own_holder(wanted, proc) or _ANOTHER
+    return _own_holder(wanted, proc) or (_modem_manager(device, hidden) if hidden else _ANOTHER)
 
 
 def group_of(device: str) -> str:
@@ -70,6 +73,16 @@ def group_of(device: str) -> str:
         return grp.getgrgid(Path(device).stat().st_gid).gr_name
     except (ImportError, OSError, KeyError):
         return ""
+
+
+def _modem_manager(device: str, pid: str) -> str:
+    """Name ModemManager, whose files we may not see, where its own list has the port."""
+    from at.modem_manager import lists  # only a busy port asks for it
+
+    held = lists(device)
+    if held is None:
+        return f"ModemManager, perhaps (PID {pid})"
+    return f"ModemManager (PID {pid})" if held else _ANOTHER
 
 
 def _own_holder(wanted: int, proc: Path) -> str:

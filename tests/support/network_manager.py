@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-_CONFIGURATION = """<busconfig>
+CONFIGURATION = """<busconfig>
   <type>system</type><listen>unix:path={socket}</listen><auth>EXTERNAL</auth>
   <policy context="default"><allow send_destination="*" eavesdrop="true"/>
   <allow eavesdrop="true"/><allow own="*"/><allow user="*"/></policy></busconfig>"""
+MOCK_TOOL = ("/usr/bin/python3", "-m", "dbusmock")
 _NAME = "org.freedesktop.NetworkManager"
 MOCK = "org.freedesktop.DBus.Mock"
 WIRELESS = f"{_NAME}.Device.Wireless"
@@ -30,7 +31,7 @@ class MockedNetworkManager:
 
     def call(self, path: str, method: str, *arguments: str) -> str:
         """Call a method, "interface.name", with arguments as `gdbus` writes them."""
-        return _gdbus(self.address, _NAME, path, method, *arguments).stdout.strip()
+        return gdbus(self.address, _NAME, path, method, *arguments).stdout.strip()
 
     def add_wifi_device(self) -> str:
         """Add a Wi-Fi device that scans when asked to; return its path."""
@@ -58,29 +59,38 @@ class MockedNetworkManager:
 
 
 @contextmanager
-def mocked_network_manager(folder: Path) -> Iterator[MockedNetworkManager]:
-    """Start the daemon and the mock; skip the test where the machine lacks them."""
-    mock = ["/usr/bin/python3", "-m", "dbusmock"]
+def private_bus(folder: Path) -> Iterator[str]:
+    """Start a daemon and yield its address; skip the test where the machine lacks it or a mock."""
     missing = [name for name in ("dbus-daemon", "gdbus") if shutil.which(name) is None]
-    if missing or subprocess.run([*mock, "--help"], capture_output=True, check=False).returncode:
+    if (
+        missing
+        or subprocess.run([*MOCK_TOOL, "--help"], capture_output=True, check=False).returncode
+    ):
         pytest.skip("needs a D-Bus and its mock: apt-get install dbus-daemon python3-dbusmock "
                     "python3-gi libglib2.0-bin")  # fmt: skip
     configuration = folder / "bus.conf"
-    configuration.write_text(_CONFIGURATION.format(socket=folder / "bus"))
+    configuration.write_text(CONFIGURATION.format(socket=folder / "bus"))
     address = f"unix:path={folder / 'bus'}"
-    with _running(
+    with running(
         ["dbus-daemon", f"--config-file={configuration}", "--nofork", "--print-address"]
     ) as daemon:
         assert daemon.stdout is not None
         assert daemon.stdout.readline().startswith(address)
+        yield address
+
+
+@contextmanager
+def mocked_network_manager(folder: Path) -> Iterator[MockedNetworkManager]:
+    """Start the daemon and the mock; skip the test where the machine lacks them."""
+    with private_bus(folder) as address:
         environment = {**os.environ, "DBUS_SYSTEM_BUS_ADDRESS": address}
-        with _running([*mock, "--system", "--template", "networkmanager"], environment):
-            _wait_for_name(address)
+        with running([*MOCK_TOOL, "--system", "--template", "networkmanager"], environment):
+            wait_for_name(address, _NAME)
             yield MockedNetworkManager(address)
 
 
 @contextmanager
-def _running(
+def running(
     command: list[str], environment: dict[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
@@ -92,7 +102,7 @@ def _running(
             process.terminate()
 
 
-def _gdbus(
+def gdbus(
     address: str, to: str, path: str, method: str, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -102,10 +112,11 @@ def _gdbus(
     )  # fmt: skip
 
 
-def _wait_for_name(address: str) -> None:
+def wait_for_name(address: str, name: str) -> None:
+    """Return once the mock is on the bus."""
     for _ in range(600):
-        owner = _gdbus(address, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                       "org.freedesktop.DBus.NameHasOwner", _NAME)  # fmt: skip
+        owner = gdbus(address, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                       "org.freedesktop.DBus.NameHasOwner", name)  # fmt: skip
         if "true" in owner.stdout:
             return
         time.sleep(0.02)  # another process starts up; there is no event to wait for
