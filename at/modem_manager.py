@@ -58,7 +58,7 @@ async def _port_names() -> frozenset[str] | None:
                 bus.disconnect()
     except (OSError, EOFError, TimeoutError, DBusError):
         return None
-    if reply is None or reply.message_type is not MessageType.METHOD_RETURN:
+    if reply.message_type is not MessageType.METHOD_RETURN:
         return None
     names: set[str] = set()
     for interfaces in reply.body[0].values():

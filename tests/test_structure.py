@@ -28,6 +28,7 @@ IO_MODULES = {"asyncio", "socket", "serial", "serial_asyncio", "threading", "tim
 AT_IO = {
     "link",
     "modem",
+    "modem_manager",
     "opening",
     "payload",
     "port_holder",
