@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from agent.daemon.control_place import Place, place_of, places
 from agent.errors import AgentError
@@ -78,7 +79,7 @@ async def asking(place: Place, **request: Any) -> AsyncIterator[Connection]:
                 opened = asyncio.open_connection("127.0.0.1", port, limit=_LARGEST_ANSWER)
             reader, writer = await opened
     except (OSError, ValueError, KeyError, TimeoutError) as error:
-        raise NotRunning("the agent does not run", hint="start it: `cellagent run`") from error
+        raise NotRunning("the agent does not run", hint=_how_to_reach_one(place)) from error
     try:
         writer.write(json.dumps(request).encode() + b"\n")
         yield Connection(reader, writer)
@@ -86,6 +87,15 @@ async def asking(place: Place, **request: Any) -> AsyncIterator[Connection]:
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
+
+
+def _how_to_reach_one(place: Place) -> str:
+    """Return what to try where nobody listens: perhaps it is another profile's agent that runs."""
+    others = [other for other in places(place.path.parent.parent) if other != place]
+    if others:
+        names = ", ".join(f"--profile {unquote(other.path.stem)}" for other in others)
+        return f"is another meant? {names}; else start it: `cellagent run`"
+    return "start it: `cellagent run`"
 
 
 async def ask(state_dir: Path, profile: str, **request: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -65,8 +66,6 @@ class KitMemory:
             raise AgentError(f"{self._positions}: {error.strerror}") from error
 
     def _append(self, line: bytes) -> None:
-        import os
-
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         with os.fdopen(os.open(self._positions, flags, 0o600), "wb") as file:
             file.write(line)

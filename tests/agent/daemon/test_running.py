@@ -280,6 +280,8 @@ async def test_a_second_agent_of_the_profile_is_refused_by_name(
         assert second.code != 0
         assert f"process {agent.process.pid}" in second.err
         assert (await agent.run("status")).code == 0, "the first one is not disturbed"
+        other = await agent.run("status", "--profile", "standin")
+        assert (other.code, "--profile bench" in other.err) == (3, True), other.err
 
 
 async def test_no_agent_is_exit_code_3(tmp_path: Path):
