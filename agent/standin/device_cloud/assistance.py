@@ -60,7 +60,7 @@ def _asked(body: Any) -> dict[str, Any]:
     types = asked.get("types", list(DEFAULT_TYPES))
     if not isinstance(types, list) or not 1 <= len(types) <= 17:
         raise invalid("types is a list of 1 to 17 numbers")
-    if any(isinstance(t, bool) or not isinstance(t, int) or not 1 <= t <= 17 for t in types):
+    if not all(location_input.is_whole(kind) and 1 <= kind <= 17 for kind in types):
         raise invalid("a type is a number from 1 to 17")
     mask = asked.get("mask", 5)
     if isinstance(mask, bool) or not isinstance(mask, int | float) or not 0 <= mask <= 90:
@@ -69,7 +69,7 @@ def _asked(body: Any) -> dict[str, Any]:
         raise invalid("filtered is true or false")
     if asked.get("filtered") or 8 in types or "eci" in asked:
         location_input.cells({"lte": [asked]})
-    return {**asked, "types": list(dict.fromkeys(types)), "mask": mask}
+    return {**asked, "types": list(dict.fromkeys(map(int, types))), "mask": mask}
 
 
 def _data(asked: dict[str, Any], now_s: float) -> bytes:

@@ -84,7 +84,7 @@ def network(entry: dict[str, Any], where: str) -> None:
         value = entry.get(name)
         if isinstance(value, str) and _DIGITS.fullmatch(value):
             value = int(value)
-        if not _is_whole(value) or not least <= value <= 999:
+        if not is_whole(value) or not least <= value <= 999:
             raise invalid(f"{where}.{name} is a number from {least} to 999")
 
 
@@ -99,7 +99,8 @@ def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_whole(value: Any) -> TypeGuard[float]:
+def is_whole(value: Any) -> TypeGuard[float]:
+    """Say whether a value of JSON is a whole number."""
     # In JSON 7.0 is 7 (RFC 8259, 6).
     return _is_number(value) and (isinstance(value, int) or value.is_integer())
 
@@ -145,7 +146,7 @@ def _numbers(
         if name not in entry and name not in required:
             continue
         value = entry.get(name)
-        if name in required and not _is_whole(value):
+        if name in required and not is_whole(value):
             raise invalid(f"{where}.{name} is a whole number")
         if not _is_number(value) or not least <= value <= most:
             raise invalid(f"{where}.{name} is a number from {least:g} to {most:g}")
