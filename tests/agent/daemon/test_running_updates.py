@@ -1,4 +1,4 @@
-"""Updates and credentials, as the running agent meets them."""
+"""Updates, places and credentials, as the running agent meets them."""
 
 from __future__ import annotations
 
@@ -94,6 +94,28 @@ async def test_a_pending_update_is_carried_out_and_the_link_outlives_the_restart
         assert await agent.stop() == 0
     stages = [json.loads(line)["message"] for line in agent.log if '"fota"' in line]
     assert any("installing" in stage for stage in stages)
+    await kit.end()
+
+
+async def test_a_place_is_reported_as_a_device_message_and_once(standin: Any, tmp_path: Path):
+    await onboard(standin)
+    kit = await virtual_kit(tmp_path)
+    where = written(tmp_path, standin)
+    query = {"deviceId": DEVICE, "appId": "GROUND_FIX"}
+    headers = standin.bearer("api_key")
+
+    async def messages() -> list[dict[str, Any]]:
+        found = await standin.client.get("/v1/messages", params=query, headers=headers)
+        return [item["message"] for item in found.json()["items"]]
+
+    async with agent_on(where) as agent:
+        await agent.until("kit", "location", "well")
+        (told,) = await messages()
+        assert await agent.stop() == 0
+    async with agent_on(where) as agent:
+        await agent.until("kit", "location", "well")
+        assert await messages() == [told], "the kit is where it was"
+    assert {"lat", "lon", "uncertainty"} <= set(told["data"])
     await kit.end()
 
 

@@ -3,36 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from agent.daemon.memory import KitMemory
-from agent.daemon.positions import distance_m, moved
 
 
-def at(lat: float, lon: float, uncertainty: float | None = 10.0) -> dict[str, float | None]:
-    return {"lat": lat, "lon": lon, "uncertainty": uncertainty}
-
-
-def test_the_distance_of_two_places_is_what_maps_say():
-    # A degree of latitude is 111.2 km on a sphere; of longitude, half of it at 60 degrees north.
-    assert distance_m(0, 0, 1, 0) == pytest.approx(111_195, abs=10)
-    assert distance_m(60, 0, 60, 1) == pytest.approx(55_597, abs=20)
-    assert distance_m(63.4, 10.4, 63.4, 10.4) == 0
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "elsewhere"),
-    [
-        (None, at(63.4, 10.4), True),
-        (at(63.4, 10.4), at(63.4, 10.4), False),
-        (at(63.4, 10.4), at(63.4005, 10.4), False),  # 56 m
-        (at(63.4, 10.4), at(63.41, 10.4), True),  # 1.1 km
-        (at(63.4, 10.4, 1000.0), at(63.41, 10.4, 1000.0), False),
-        (at(63.4, 10.4, None), at(63.41, 10.4, None), True),
-    ],
-)
-def test_a_kit_has_moved_if_its_places_are_further_apart_than_uncertain(before, now, elsewhere):
-    assert moved(before, now) is elsewhere
+def at(lat: float, lon: float) -> dict[str, object]:
+    return {"lat": lat, "lon": lon, "uncertainty": 10.0}
 
 
 def test_what_is_known_of_a_kit_outlives_the_agent_and_damage(tmp_path: Path):
