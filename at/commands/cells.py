@@ -70,6 +70,13 @@ class Cell(Level):
     serving: int = 1
     neighbors: tuple[Neighbor, ...] = ()
 
+    derived: ClassVar[tuple[str, ...]] = (*Level.derived, "neighbor_count")
+
+    @property
+    def neighbor_count(self) -> int:
+        """How many neighbours it has, as the line of types 3-5 says it."""
+        return len(self.neighbors)
+
     @property
     def identified(self) -> bool:
         """Tell whether the cell id is one: above 0FFFFFFF there is no cell."""

@@ -170,6 +170,7 @@ def test_the_cells_of_a_serving_measurement_are_read():
     assert found == as_json(read_measurement(line))
     assert found["cells"][0]["rsrp_dbm"] == found["rsrp_dbm"] == -78
     assert [cell["time_diff"] for cell in found["neighbors"]] == [0, -184]
+    assert found["neighbor_count"] == 2
     assert found["ta_meas_time"] == 9034
 
 
