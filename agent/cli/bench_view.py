@@ -61,6 +61,7 @@ class BenchView:
         now = time.monotonic()
         seconds = now - self._begun.get(place.port, now)
         self._places[place.port] = place
+        self._steps[place.port] = outcome.step
         self._ended[place.port] = outcome, seconds
         self.outcomes.append(outcome)
         if options().json:
@@ -113,7 +114,8 @@ class BenchView:
             table.add_row(*(Text(printable(cell)) for cell in cells))
         ended = len(self._ended)
         bar = ProgressBar(total=len(self._places) or 1, completed=ended, width=40)
-        return Group(table, Text(), bar, Text(f"{ended} of {len(self._places)} boards"))
+        # The bar ends no line: the count stands beside it.
+        return Group(table, Text(), bar, Text(f" {ended} of {len(self._places)} boards"))
 
     def _time_and_result(self, port: str) -> tuple[str, str]:
         if port in self._ended:
