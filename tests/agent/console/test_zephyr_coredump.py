@@ -11,6 +11,7 @@ from zephyr_dumps import arch, header, memory, snapshot, threads, trailer
 
 from agent.console.zephyr_coredump import (
     Status,
+    kernel_words,
     parse_dump,
     reason_name,
     registers,
@@ -36,6 +37,15 @@ def test_registers_of_each_version_of_the_arm_block(version, count):
     found = registers(parse_dump(data), data)
     assert len(found) == count
     assert (found["r0"], found["pc"], found["sp"]) == (0x100, 0x106, 0x108)
+
+
+def test_the_words_of_the_kernel_are_as_wide_as_its_pointers():
+    body = struct.pack("<4I", 1, 0x20000010, 2, 0) + b"ab"
+    data = header() + threads(body)
+    assert kernel_words(parse_dump(data), data) == (1, 0x20000010, 2, 0)
+    data = header(target=6, bits=6) + threads(body)
+    assert kernel_words(parse_dump(data), data) == (0x20000010_00000001, 2)
+    assert kernel_words(parse_dump(header() + arch()), header() + arch()) is None
 
 
 def test_pointers_of_eight_bytes():
