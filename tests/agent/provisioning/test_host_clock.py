@@ -1,0 +1,45 @@
+"""The modem's clock is set only from one that is known to be right."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.errors import RefusedByRule
+from agent.provisioning import host_clock
+
+
+@pytest.mark.parametrize(
+    ("kernel", "ahead_s", "says"),
+    [
+        (True, None, "is synchronised"),
+        (True, 0.4, "is synchronised"),
+        (False, -1.5, "agrees with the service's"),
+        (None, 1.5, "agrees with the service's"),
+    ],
+)
+def test_a_clock_that_is_right_is_trusted_and_why_is_told(
+    monkeypatch: pytest.MonkeyPatch, kernel: bool | None, ahead_s: float | None, says: str
+) -> None:
+    monkeypatch.setattr(host_clock, "kernel_says_synchronised", lambda: kernel)
+    assert says in host_clock.check_host_clock(ahead_s)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "ahead_s", "says"),
+    [
+        (False, None, "is not synchronised"),
+        (None, None, "cannot be asked"),
+        (True, 3600.0, "differs from the service's by 3600 s"),
+        (None, -61.0, "differs"),
+    ],
+)
+def test_a_clock_that_may_be_wrong_is_refused(
+    monkeypatch: pytest.MonkeyPatch, kernel: bool | None, ahead_s: float | None, says: str
+) -> None:
+    monkeypatch.setattr(host_clock, "kernel_says_synchronised", lambda: kernel)
+    with pytest.raises(RefusedByRule, match=says):
+        host_clock.check_host_clock(ahead_s)
+
+
+def test_asking_the_kernel_changes_nothing_and_gives_an_answer() -> None:
+    assert host_clock.kernel_says_synchronised() in {True, False, None}

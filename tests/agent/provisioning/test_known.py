@@ -1,0 +1,30 @@
+"""What the ledger says of a board counts for the tag, the device and the way it was noted for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.provisioning.board_run import known_of
+from agent.provisioning.goal import Goal
+from agent.provisioning.ledger import open_ledger
+
+UUID = "50503041-3633-4261-803d-1e2b8f70111a"
+
+
+def test_a_key_begun_in_one_tag_is_no_leave_to_empty_another(tmp_path: Path) -> None:
+    ledger = open_ledger(str(tmp_path / "ledger.sqlite"), "one")
+    ledger.claim(UUID)
+    ledger.begin(UUID, "key", "10")
+    assert known_of(ledger, UUID, Goal(10), UUID).key_begun
+    assert not known_of(ledger, UUID, Goal(11), UUID).key_begun
+    ledger.close()
+
+
+def test_a_key_that_the_modem_refused_to_make_is_not_begun(tmp_path: Path) -> None:
+    ledger = open_ledger(str(tmp_path / "ledger.sqlite"), "one")
+    ledger.claim(UUID)
+    ledger.begin(UUID, "key", "10")
+    ledger.refused(UUID, "key", "523")
+    ledger.conclude(UUID, "failed", "key", "523", 0)
+    assert not known_of(ledger, UUID, Goal(10), UUID).key_begun
+    ledger.close()
