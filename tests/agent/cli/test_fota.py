@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import io
 import json
 import os
 import sys
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 from signed_images import public_pem, signed_image, signing_key
 
 from agent.cli.fota_progress import ProgressOnStderr
+from at.commands.clock import SetClock, clock_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -81,8 +85,8 @@ class Office:
         self.client = standin.client
         self.headers = standin.bearer("api_key")
 
-    async def onboard(self) -> None:
-        pem = public_pem(signing_key("ecdsa")).decode()
+    async def onboard(self, pem: str = "") -> None:
+        pem = pem or public_pem(signing_key("ecdsa")).decode()
         row = f'{DEVICE},,,APP|MODEM,"{pem}"\n'
         headers = {**self.headers, "content-type": "text/csv"}
         await self.client.post("/v1/devices", content=row.encode(), headers=headers)
@@ -150,6 +154,38 @@ async def test_a_job_is_checked_pulled_and_shown(
         assert (code, nothing) == (0, {"job": None})
         code, (refused,), _ = await fota("abandon")
         assert (code, refused["error"]["kind"]) == (2, "usage")
+
+
+async def made_on_the_modem(port: str) -> str:
+    """Have the modem make its key; return the public one as PEM."""
+    # Its clock is set: no network tells this kit the time, and its tokens are to end.
+    clock = SetClock(clock_text(datetime.now(UTC))).encode()
+    words = ("modem", "at", "AT%KEYGEN=16842753,2,1", clock, "--port", port, "--json")
+    code, (made, *_), err = await cellagent(*words)
+    assert code == 0, err
+    info = made["lines"][0].split('"')[1].split(".")[0]
+    key = serialization.load_der_public_key(base64.urlsafe_b64decode(info + "=" * (-len(info) % 4)))
+    return key.public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    ).decode()
+
+
+@pytest.mark.contract("C6", "D9.2", "D10.3")
+async def test_a_job_is_pulled_with_tokens_that_the_modem_signs_and_no_api_key(
+    standin: Any, profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with profile.open("a") as file:
+        file.write('[profiles.bench.credentials]\nprefer = "device-jwt"\n')
+    monkeypatch.delenv("CELLAGENT_API_KEY")
+    office = Office(standin)
+    image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
+    async with virtual_kit() as port:
+        monkeypatch.setenv("CELLAGENT_PORT", port)
+        await office.onboard(await made_on_the_modem(port))
+        job_id = await office.offer(image, "application", "v2.0.1")
+        code, (result,), err = await fota("pull")
+        assert (code, result.get("status")) == (0, "SUCCEEDED"), (result, err)
+        assert await office.seen(job_id) == ("SUCCEEDED", result["detail"])
 
 
 @pytest.mark.contract("D1.4", "D1.3")
