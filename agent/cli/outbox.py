@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, options, run, say
+from agent.cli.frame import AgentGroup, emit, note, options, run, say
 
 if TYPE_CHECKING:
-    from agent.observability.outbox.items import Listed, Totals
+    from collections.abc import Awaitable, Callable
+
+    from agent.config import Configuration
+    from agent.observability.outbox import Outbox, OutboxHeld
 
 
 @click.group(cls=AgentGroup)
 def command() -> None:
-    """Show, send or drop what waits for delivery; it is kept on disk until it is accepted."""
+    """Show, send or drop what waits for delivery; it is kept on disk until it is accepted.
+
+    While the agent runs, it is asked to: the outbox is its own then.
+    """
 
 
 @command.command("list", epilog="Example: cellagent outbox list --json")
 @click.option("--limit", default=1000, show_default=True, help="The most items to show.")
 def list_command(limit: int) -> None:
     """Show what waits and what is parked, the oldest first."""
-    from agent.cli.queueing import open_outbox
-    from agent.config import load
-
-    with open_outbox(load(options().profile)) as outbox:
-        items, totals = outbox.do(lambda store: (store.listed(limit), store.totals()))
-    for item in items:
-        _show(item)
-    _sum_up(totals)
+    run(_list(limit))
 
 
 @command.command(epilog="Example: cellagent outbox flush --retry-parked")
@@ -39,82 +37,116 @@ def flush(retry_parked: bool) -> None:
     run(_flush(retry_parked=retry_parked))
 
 
-async def _flush(*, retry_parked: bool) -> int:
-    from agent.cli.queueing import flush as send
-    from agent.cli.queueing import open_outbox, trouble
-    from agent.config import load
-
-    configuration = load(options().profile)
-    with open_outbox(configuration) as outbox:
-        if retry_parked:
-            await outbox.ado(lambda store: store.retry_parked())
-        delivery, done = await send(configuration, outbox)
-        totals = await outbox.ado(lambda store: store.totals())
-    if options().json:
-        emit({"delivered": done.items, "waiting": totals.waiting, "parked": totals.parked})
-    else:
-        say(f"{done.items} delivered, {totals.waiting} waiting, {totals.parked} parked")
-    trouble(delivery)
-    return 0
-
-
 @command.command(epilog="Example: cellagent outbox drop 17 18")
 @click.argument("ids", metavar="ID...", type=int, nargs=-1)
 @click.option("--parked", is_flag=True, help="Drop everything that is parked.")
 @click.option("--all", "everything", is_flag=True, help="Drop everything.")
 def drop(ids: tuple[int, ...], parked: bool, everything: bool) -> None:
     """Remove items for good: what the kit printed once is then lost."""
+    run(_drop(list(ids), parked=parked, everything=everything))
+
+
+async def _list(limit: int) -> None:
+    from agent.observability.outbox import desk
+
+    found = await _done(lambda outbox: desk.listed(outbox, limit), what="list", limit=limit)
+    for item in found["items"]:
+        _show(item)
+    totals = found["totals"]
+    if options().json:
+        emit({"summary": totals})
+        return
+    counts = sorted(totals["counts"].items())
+    past = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts)
+    shown = f"{totals['waiting']} waiting, {totals['parked']} parked, {totals['bytes']} bytes"
+    say(f"{shown}; so far: {past}")
+
+
+async def _drop(ids: list[int], *, parked: bool, everything: bool) -> None:
+    from agent.observability.outbox import desk
+
+    told = await _done(
+        lambda outbox: desk.dropped(outbox, ids, parked=parked, everything=everything),
+        what="drop",
+        ids=ids,
+        parked=parked,
+        everything=everything,
+    )
+    if options().json:
+        emit(told)
+    else:
+        say(f"{told['dropped']} dropped")
+
+
+async def _flush(*, retry_parked: bool) -> None:
+    from agent.cli.queueing import flush as send
+    from agent.cli.queueing import open_outbox, trouble
+    from agent.config import load
+    from agent.observability.outbox import OutboxHeld, desk
+
+    configuration = load(options().profile)
+    try:
+        outbox = open_outbox(configuration)
+    except OutboxHeld as held:
+        told = await _asked(configuration, held, what="flush", parked=retry_parked)
+        note("the running agent sends it now")
+        _show_flushed(None, told["totals"])
+        return
+    with outbox:
+        if retry_parked:
+            await desk.retried(outbox, parked=True)
+        delivery, done = await send(configuration, outbox)
+        told = await desk.retried(outbox, parked=False)
+    _show_flushed(done.items, told["totals"])
+    trouble(delivery)
+
+
+def _show_flushed(delivered: int | None, totals: dict[str, Any]) -> None:
+    if options().json:
+        waiting, parked = totals["waiting"], totals["parked"]
+        emit({"delivered": delivered, "waiting": waiting, "parked": parked})
+        return
+    first = f"{delivered} delivered, " if delivered is not None else ""
+    say(f"{first}{totals['waiting']} waiting, {totals['parked']} parked")
+
+
+async def _done(
+    work: Callable[[Outbox], Awaitable[dict[str, Any]]], **request: object
+) -> dict[str, Any]:
+    """Do it on the outbox; where the agent holds that, have the agent do it."""
     from agent.cli.queueing import open_outbox
     from agent.config import load
-    from agent.errors import UsageError
+    from agent.observability.outbox import OutboxHeld
 
-    if sum(map(bool, (ids, parked, everything))) != 1:
-        raise UsageError("name the items to drop, or --parked, or --all")
-    with open_outbox(load(options().profile)) as outbox:
-        chosen = list(ids) or [
-            item.id
-            for item in outbox.do(lambda store: store.listed(1 << 40))
-            if everything or item.parked
-        ]
-        gone = outbox.do(lambda store: store.drop(chosen))
+    configuration = load(options().profile)
+    try:
+        outbox = open_outbox(configuration)
+    except OutboxHeld as held:
+        return await _asked(configuration, held, **request)
+    with outbox:
+        return await work(outbox)
+
+
+async def _asked(
+    configuration: Configuration, held: OutboxHeld, **request: object
+) -> dict[str, Any]:
+    """Ask the agent. Where it does not run, another command holds the outbox: raise `held`."""
+    from agent.daemon.control_client import NotRunning, ask
+
+    try:
+        answer = await ask(configuration.state_dir, configuration.name, do="outbox", **request)
+    except NotRunning:
+        raise held from None
+    told: dict[str, Any] = answer["outbox"]
+    return told
+
+
+def _show(item: dict[str, Any]) -> None:
     if options().json:
-        emit({"dropped": gone})
-    else:
-        say(f"{gone} dropped")
-
-
-def _show(item: Listed) -> None:
-    captured = datetime.fromtimestamp(item.captured_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if options().json:
-        emit(
-            {
-                "id": item.id,
-                "kind": item.kind.value,
-                "device": item.device,
-                "bytes": item.size,
-                "captured": captured,
-                "refusals": item.refusals,
-                "parked": item.parked or None,
-            }
-        )
+        emit(item)
         return
-    state = f"parked: {item.parked}" if item.parked else "waits"
-    say(f"{item.id:>6}  {item.kind:9} {item.device:20} {item.size:>8} B  {captured}  {state}")
-
-
-def _sum_up(totals: Totals) -> None:
-    counts = dict(totals.counts)
-    if options().json:
-        emit(
-            {
-                "summary": {
-                    "waiting": totals.waiting,
-                    "parked": totals.parked,
-                    "bytes": totals.size,
-                    "counts": counts,
-                }
-            }
-        )
-        return
-    past = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in sorted(counts.items()))
-    say(f"{totals.waiting} waiting, {totals.parked} parked, {totals.size} bytes; so far: {past}")
+    state = f"parked: {item['parked']}" if item["parked"] else "waits"
+    say(
+        f"{item['id']:>6}  {item['kind']:9} {item['device']:20} {item['bytes']:>8} B  "
+        f"{item['captured']}  {state}"
+    )

@@ -22,7 +22,7 @@ from agent.daemon.kit import KitAgent
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
 from agent.forwarding import outbox_folder
-from agent.observability.outbox import Outbox
+from agent.observability.outbox import Outbox, desk
 from agent.observability.outbox.delivery import Delivery
 from agent.observability.sender import ServiceSender
 
@@ -140,6 +140,23 @@ class Agent:
     async def changed(self) -> None:
         """Wait for the next change."""
         await self.board.changed()
+
+    async def ask_outbox(self, request: dict[str, Any]) -> dict[str, Any]:
+        """List, flush or drop what waits, for a command that cannot open the outbox itself."""
+        parked = request.get("parked") is True
+        match request.get("what"):
+            case "list":
+                limit = request.get("limit")
+                return await desk.listed(self._outbox, limit if isinstance(limit, int) else 1000)
+            case "drop":
+                ids = [number for number in request.get("ids", []) if isinstance(number, int)]
+                everything = request.get("everything") is True
+                return await desk.dropped(self._outbox, ids, parked=parked, everything=everything)
+            case "flush":
+                told = await desk.retried(self._outbox, parked=parked)
+                self._delivery.try_now()
+                return told
+        raise UsageError("of its outbox the agent can be asked to list, drop or flush")
 
     def kit(self, name: str) -> KitAgent:
         """Return the kit of a name or a port; the only one for "". Raises UsageError."""

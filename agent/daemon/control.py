@@ -46,6 +46,9 @@ class Controlled(Protocol):
     async def reload(self) -> None:
         """Read the profile again. Raises ConfigError."""
 
+    async def ask_outbox(self, request: dict[str, Any]) -> dict[str, Any]:
+        """List, flush or drop what waits, as `agent.observability.outbox.desk` answers it."""
+
     def kit(self, name: str) -> KitAgent:
         """Return the kit of a name or a port. Raises UsageError."""
 
@@ -65,6 +68,7 @@ class ControlServer:
             "reload": self._reload,
             "hold": self._hold,
             "lease": self._lease,
+            "outbox": self._outbox,
         }
 
     async def start(self) -> None:
@@ -148,6 +152,9 @@ class ControlServer:
     async def _reload(self, client: _Client, _request: dict[str, Any]) -> None:
         await self._agent.reload()
         await client.say({"ok": True})
+
+    async def _outbox(self, client: _Client, request: dict[str, Any]) -> None:
+        await client.say({"ok": True, "outbox": await self._agent.ask_outbox(request)})
 
     async def _hold(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
