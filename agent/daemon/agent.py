@@ -15,6 +15,7 @@ import agent
 from agent.connect import connect
 from agent.daemon import systemd
 from agent.daemon.board import Board
+from agent.daemon.clock_steps import ClockSteps
 from agent.daemon.control import ControlServer
 from agent.daemon.control_client import same_port
 from agent.daemon.control_place import place_of
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 STOP_S = 4.0
 """How long everything may take to end; the rest of five seconds is the outbox's."""
 _BEAT_S = 30.0
-_STEP_S = 30.0  # of the clock of this host, beyond which it was set rather than drifted
-
 _log = logging.getLogger(__name__)
 
 
@@ -257,13 +256,11 @@ class Agent:
         self._housekeeping.well()
         watchdog = systemd.watchdog_s()
         beat = _BEAT_S if watchdog is None else min(_BEAT_S, watchdog / 2)
-        offset = time.time() - time.monotonic()
+        clocks = ClockSteps(time.time(), time.monotonic())
         while True:
             await asyncio.sleep(beat)
             systemd.notify("WATCHDOG=1")
-            stepped = time.time() - time.monotonic() - offset
-            if abs(stepped) > _STEP_S:
-                offset += stepped
+            if stepped := clocks.stepped(time.time(), time.monotonic()):
                 self._housekeeping.tell(
                     logging.WARNING,
                     f"the clock of this host was set by {stepped:+.0f} s (or it slept)",

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from agent.config.profile import Kit
     from agent.daemon.board import Concern
-    from at.transport.base import Transport
 
 TURN_S = 90.0
 """How long another command waits for its turn: a scan of cells takes up to a minute."""
@@ -67,7 +66,7 @@ class KitLink:
 
     async def _connection(self) -> None:
         """One connection: ends by returning when it is let go, else by what ended it."""
-        modem = Modem(_transport(self.kit), dialect=self.kit.dialect)
+        modem = Modem(transport_of(self.kit.port, baud=self.kit.baud), dialect=self.kit.dialect)
         await modem.open()
         try:
             await first_of(self._serve(modem), self._held.wait())
@@ -160,12 +159,3 @@ class KitLink:
                 self._held.clear()
                 self._free.set()
                 self.concern.wake.set()
-
-
-def _transport(kit: Kit) -> Transport:
-    if kit.port.startswith("replay:"):
-        from at.transport.replay import ReplayTransport
-
-        # The agent asks in an order of its own: each question is answered as it was recorded.
-        return ReplayTransport(kit.port.removeprefix("replay:"), strict=False)
-    return transport_of(kit.port, baud=kit.baud)

@@ -1,0 +1,21 @@
+"""Notices that this host's clock was set: by how far it ran away from the one that never is."""
+
+from __future__ import annotations
+
+SMALLEST_S = 30.0
+"""Less is drift, or a correction by the network."""
+
+
+class ClockSteps:
+    """Compares the wall clock with the monotonic one, both in seconds. Pure."""
+
+    def __init__(self, wall_s: float, monotonic_s: float) -> None:
+        self._offset_s = wall_s - monotonic_s
+
+    def stepped(self, wall_s: float, monotonic_s: float) -> float:
+        """Return by how much the clock was set since the last call, 0.0 if it was not."""
+        step_s = wall_s - monotonic_s - self._offset_s
+        if abs(step_s) <= SMALLEST_S:
+            return 0.0
+        self._offset_s += step_s
+        return step_s
