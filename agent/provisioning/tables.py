@@ -57,11 +57,6 @@ def for_nordic_tools(records: Iterable[BoardRecord]) -> str:
     return _csv((record.device_id, record.firmware, record.imei) for record in records)
 
 
-def public_keys(rows: Iterable[tuple[str, str]]) -> str:
-    """Return CSV rows as RegisterPublicKeys takes them: device id, PEM over several lines."""
-    return _csv(rows)
-
-
 def neutral(cell: str) -> str:
     """Return a cell that no spreadsheet takes for a formula: an apostrophe goes before it."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell

@@ -238,17 +238,6 @@ class TestSerialNumber(Command[SerialNumberTypes]):
         return types
 
 
-def is_imei(digits: str) -> bool:
-    """Tell whether `digits` are 15 and end in the right check digit (Luhn)."""
-    if not re.fullmatch(r"[0-9]{15}", digits, re.ASCII):
-        return False
-    total = 0
-    for place, digit in enumerate(digits):
-        number = int(digit) * (2 if place % 2 else 1)
-        total += number - 9 if number > 9 else number
-    return total % 10 == 0
-
-
 def uuid_text(text: str, name: str) -> str:
     """Return `text` if it is a UUID. Raises ParseError."""
     if not _UUID.fullmatch(text):

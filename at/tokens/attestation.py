@@ -11,7 +11,7 @@ from at.errors import ParseError
 from at.records import Record
 from at.tokens.base64url import decode
 from at.tokens.cose import SIGNERS, Sign1, load, load_described, read_sign1
-from at.tokens.csr import KeyBody, read_key_body
+from at.tokens.csr import read_key_body
 from at.tokens.keys import key_id
 
 if TYPE_CHECKING:
@@ -161,11 +161,6 @@ def verified_attestation(answer: AttestationToken, key: EllipticCurvePublicKey) 
         return answer
     right = answer.sign1.signed_by(key, answer.body)
     return replace(answer, verified=right, reason="" if right else _WRONG_KEY)
-
-
-def key_body(answer: GeneratedKey) -> KeyBody:
-    """Return the request or the key of an answer, with the bytes as they came."""
-    return read_key_body(answer.body)
 
 
 def _parts(text: str, name: str) -> tuple[bytes, Sign1 | None]:
