@@ -4,10 +4,15 @@ in CI, and the clauses that a test covers are known."""
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Started in the background of a script, we would hand an ignored Ctrl-C on to every command.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a shared machine stalls. Derandomized where a failure must be the same everywhere.
 settings.register_profile("local", deadline=None)
