@@ -1,0 +1,87 @@
+"""What `cellagent console` keeps of what the kit prints: in the outbox, and in files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from agent.cli.frame import note
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    from agent.config import Configuration
+    from agent.console.reader import ConsoleItem
+
+
+@contextlib.asynccontextmanager
+async def forwarding(
+    configuration: Configuration, identity: dict[str, str | None]
+) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
+    """Keep chunks and dumps in the outbox, and deliver them meanwhile."""
+    from agent.cli.queueing import open_outbox
+    from agent.connect import connect
+    from agent.errors import UsageError
+    from agent.forwarding import Forwarder, utc_now
+    from agent.observability.device_identity import DeviceIdentity
+    from agent.observability.outbox import OutboxFull
+    from agent.observability.outbox.delivery import Delivery
+    from agent.observability.sender import ServiceSender
+
+    serial = identity["device_serial"] or configuration.profile.kit.device_id
+    if not serial:
+        raise UsageError(
+            "the service needs a name for the device",
+            hint="--device-serial, or kit.device_id in the profile",
+        )
+    names = {name: value or "unknown" for name, value in identity.items()}
+    device = DeviceIdentity(**{**names, "device_serial": serial})
+    with open_outbox(configuration) as outbox:
+        async with connect(configuration, unattended=True) as client:
+            delivery = Delivery(outbox, ServiceSender(client))
+            forwarder = Forwarder(outbox, device, wake=delivery.wake)
+            task = asyncio.create_task(delivery.run())
+
+            async def keep(items: list[ConsoleItem]) -> None:
+                try:
+                    await forwarder.take(items, utc_now())
+                except OutboxFull as error:
+                    note(f"not kept: {error}")
+
+            try:
+                yield keep
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                await delivery.flush()
+                totals = await outbox.ado(lambda store: store.totals())
+                note(f"{delivery.done.items} delivered, {totals.waiting} wait in the outbox")
+
+
+def saving(folder: Path) -> Callable[[list[ConsoleItem]], Awaitable[None]]:
+    """Append chunks to FOLDER/chunks.jsonl, write each dump to a file of its own; 0600."""
+    from agent.cli.coredumps import DumpFiles
+    from agent.config.private import make_private_folder
+    from agent.console.chunk_lines import ChunkLine
+    from agent.console.dump_lines import CapturedDump
+
+    make_private_folder(folder)
+    files = DumpFiles.unused(folder / "coredump.bin")
+    chunks = folder / "chunks.jsonl"
+
+    async def keep(items: list[ConsoleItem]) -> None:
+        found = [item.chunk for item in items if isinstance(item, ChunkLine)]
+        if found:
+            text = "".join(f'{{"chunk": "{chunk.hex()}"}}\n' for chunk in found)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            with os.fdopen(os.open(chunks, flags, 0o600), "w") as file:
+                file.write(text)
+        for item in items:
+            if isinstance(item, CapturedDump):
+                path = files.write(item)
+                note(f"core dump, {item.dump.status.value}: {path or 'no bytes'}")
+
+    return keep
