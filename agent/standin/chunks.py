@@ -10,10 +10,6 @@ from __future__ import annotations
 
 import binascii
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_OPEN_BYTES = 64 * 1024 * 1024
@@ -37,6 +33,10 @@ class Received:
 
     message: bytes | None = None
     problems: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    """Those for whom nothing waits any more: their message is whole, broken or given up."""
+    waits: bool = False
+    """The chunk is part of a message that waits for its rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +74,28 @@ class Reassembler:
     ) -> None:
         self.max_message_bytes = max_message_bytes
         self.max_open_bytes = max_open_bytes
-        self._open: dict[Hashable, _Open] = {}
+        self._open: dict[str, _Open] = {}
         self._open_bytes = 0
+        self._over: list[str] = []
+        self._taken = False
 
-    def receive(self, key: Hashable, raw: bytes, now_s: float) -> Received:
+    def receive(self, key: str, raw: bytes, now_s: float) -> Received:
         """Take the next chunk of `key`. Never raises: what is wrong with it is a problem."""
         try:
             chunk = _parse(raw)
         except BadChunk as error:
             return Received(problems=(str(error),))
+        self._over, self._taken = [], False
         problems = self._expire(now_s)
         if chunk.continuation:
             message = self._continue(key, chunk, now_s, problems)
         else:
             message = self._begin(key, chunk, now_s, problems)
         self._keep_within_bounds(problems)
-        return Received(message, tuple(problems))
+        waits = self._taken and key in self._open
+        return Received(message, tuple(problems), tuple(self._over), waits)
 
-    def _begin(
-        self, key: Hashable, chunk: _Chunk, now_s: float, problems: list[str]
-    ) -> bytes | None:
+    def _begin(self, key: str, chunk: _Chunk, now_s: float, problems: list[str]) -> bytes | None:
         dropped = self._drop(key)
         if dropped is not None:
             problems.append(
@@ -116,9 +118,7 @@ class Reassembler:
         self._extend(self._open[key], chunk.body)
         return None
 
-    def _continue(
-        self, key: Hashable, chunk: _Chunk, now_s: float, problems: list[str]
-    ) -> bytes | None:
+    def _continue(self, key: str, chunk: _Chunk, now_s: float, problems: list[str]) -> bytes | None:
         waiting = self._open.get(key)
         if waiting is None:
             problems.append(f"the rest of a message at {chunk.number}, whose beginning is missing")
@@ -157,11 +157,13 @@ class Reassembler:
     def _extend(self, waiting: _Open, data: bytes) -> None:
         waiting.data += data
         self._open_bytes += len(data)
+        self._taken = True
 
-    def _drop(self, key: Hashable) -> _Open | None:
+    def _drop(self, key: str) -> _Open | None:
         waiting = self._open.pop(key, None)
         if waiting is not None:
             self._open_bytes -= len(waiting.data)
+            self._over.append(key)
         return waiting
 
     def _expire(self, now_s: float) -> list[str]:

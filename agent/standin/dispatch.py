@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sqlite3
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -73,7 +74,10 @@ class Dispatcher:
 
         async def watched(message: MutableMapping[str, Any]) -> None:
             nonlocal started
-            started = True
+            if not started:
+                # What an answer says is in the file before anybody hears of it.
+                self._cloud.store.commit()
+                started = True
             await send(message)
 
         try:
@@ -90,11 +94,15 @@ class Dispatcher:
             if started:
                 raise
             answer = self._refusal(scope, error).response()
+            self._keep()
             if isinstance(error, _TooLarge):
                 await _answer_and_linger(answer, receive, send)
             else:
                 await answer(scope, receive, send)
-        finally:
+
+    def _keep(self) -> None:
+        """Write what a refused request changed; a full disk does not hide why it was refused."""
+        with contextlib.suppress(sqlite3.Error):
             self._cloud.store.commit()
 
     def _match(self, scope: Scope) -> Route:
@@ -146,6 +154,8 @@ class Dispatcher:
             return error
         if isinstance(error, HTTPException):
             return self._refuse(path, error.status_code, str(error.detail))
+        if isinstance(error, sqlite3.Error):
+            return self._refuse(path, 507, f"the state file cannot be written: {error}")
         _log.error("defect while answering %s %s", scope["method"], path, exc_info=error)
         return self._refuse(path, 500, "internal error")
 

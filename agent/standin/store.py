@@ -1,7 +1,7 @@
 """What the stand-in remembers: tables of plain values, in memory, and in a SQLite file if asked.
 
-Every value lives in memory; the file is written behind and read once at the start. One connection
-by construction, and the file is 0600 from its first moment.
+Every value lives in memory; the file is read once at the start, and written before an answer goes
+out. One connection by construction, and the file is 0600 from its first moment.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ class Table:
         self.dirty[key] = None
         return self._rows.pop(key, None) is not None
 
+    def next_number(self) -> int:
+        """Return the number after that of the last key, for a table whose keys are numbers."""
+        return int(next(reversed(self._rows), 0)) + 1
+
     def keys(self) -> list[str]:
         """Return the keys in the order of insertion, as a copy."""
         return list(self._rows)
@@ -94,25 +98,18 @@ class Store:
         return self._tables.setdefault(name, Table())
 
     def commit(self) -> None:
-        """Write what was put since the last time; without a file this only forgets the marks."""
+        """Write what was put since the last time; without a file this only forgets the marks.
+
+        Raises sqlite3.Error where the file cannot take it: the marks stay, and the next time
+        everything is tried again.
+        """
         changed = [(name, table) for name, table in self._tables.items() if table.dirty]
-        if self._connection is None:
-            for _, table in changed:
-                table.dirty.clear()
-            return
-        if not changed:
-            return
-        with self._connection as connection:
-            for name, table in changed:
-                for key in table.dirty:
-                    if key in table:
-                        value = msgspec.msgpack.encode(table.get(key))
-                        connection.execute(_UPSERT, (name, key, value))
-                    else:
-                        connection.execute(
-                            "DELETE FROM rows WHERE name = ? AND key = ?", (name, key)
-                        )
-                table.dirty.clear()
+        if self._connection is not None and changed:
+            with self._connection as connection:
+                for name, table in changed:
+                    _write(connection, name, table)
+        for _, table in changed:
+            table.dirty.clear()
 
     def close(self) -> None:
         """Write what is left and close the file."""
@@ -144,6 +141,15 @@ class Store:
             connection.close()
             raise ValueError(f"{path} cannot be used: {error}") from error
         self._connection = connection
+
+
+def _write(connection: sqlite3.Connection, name: str, table: Table) -> None:
+    for key in table.dirty:
+        if key in table:
+            value = msgspec.msgpack.encode(table.get(key))
+            connection.execute(_UPSERT, (name, key, value))
+        else:
+            connection.execute("DELETE FROM rows WHERE name = ? AND key = ?", (name, key))
 
 
 def _is_ours(path: Path) -> bool:

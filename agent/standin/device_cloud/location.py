@@ -206,11 +206,10 @@ def _remember(request: Request, cloud: Cloud, who: Principal, fix: Fix, service:
     if not is_device_id(device):
         raise invalid("x-custom-device-id is no device id")
     table = cloud.table("fixes")
-    number = cloud.rooms["fixes"] = cloud.rooms.get("fixes", len(table)) + 1
     at = cloud.clock.time()
     now = iso(at)
     shown = {
-        "id": f"{number:012d}",
+        "id": f"{table.next_number():012d}",
         "deviceId": device,
         "serviceType": service,
         "insertedAt": now,

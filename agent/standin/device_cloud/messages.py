@@ -104,7 +104,6 @@ def _store(cloud: Cloud, team: str, device_id: str, topic: str, message: Any) ->
         if now - OLDEST_STAMP_S <= stamped <= now:
             at = stamped
     table = cloud.table("messages")
-    number = cloud.rooms["messages"] = cloud.rooms.get("messages", len(table)) + 1
     when = iso(at)
     resource = {
         "tenantId": team,
@@ -114,7 +113,7 @@ def _store(cloud: Cloud, team: str, device_id: str, topic: str, message: Any) ->
         "message": message,
     }
     row = {"team": team, "at": at, "message": with_meta(resource, when)}
-    table.put(f"{number:012d}", row)
+    table.put(f"{table.next_number():012d}", row)
     if len(table) > _MOST:
         table.delete(next(iter(table)))
 

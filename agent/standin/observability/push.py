@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import PlainTextResponse
 
 from agent.standin.app import Host
-from agent.standin.chunks import Reassembler
 from agent.standin.errors import JSON
 from agent.standin.observability import event_schema
 from agent.standin.observability.access import Access
@@ -25,6 +24,7 @@ from agent.standin.observability.multipart import BadMultipart, boundary_of, spl
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.shapes import shape
 from agent.standin.observability.slugs import SLUG
+from agent.standin.observability.waiting_chunks import waiting_chunks
 from agent.standin.operation import Operation, Parameter
 from agent.standin.principal import Kind
 from agent.standin.schema import parse_datetime
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from agent.standin.observability.project import Project
     from agent.standin.schema import Schema
-    from agent.standin.state import Cloud
 
 MAX_EVENTS_BODY = 1024 * 1024
 MAX_CHUNK = 1024 * 1024
@@ -222,19 +221,14 @@ async def _push_chunks(exchange: Exchange) -> Response:
         raise ObservabilityRefused(413, f"a chunk is {MAX_CHUNK} bytes at most")
     serial = exchange.path["device_serial"]
     limits(exchange.cloud).count(project, "chunks", serial)
-    _take_chunks(exchange.cloud, project, serial, chunks)
-    return PlainTextResponse("Accepted", status_code=202)
-
-
-def _take_chunks(cloud: Cloud, project: Project, serial: str, chunks: list[bytes]) -> None:
-    reassembler: Reassembler = cloud.rooms.setdefault("observability chunks", Reassembler())
+    waiting = waiting_chunks(exchange.cloud)
     for chunk in chunks:
-        key = (project.organization, project.slug, serial)
-        received = reassembler.receive(key, chunk, cloud.clock.time())
+        received = waiting.receive(project, serial, chunk)
         for problem in received.problems:
             project.log("error", f"chunk: {problem}", serial)
         if received.message is not None:
             take_message(project, serial, received.message)
+    return PlainTextResponse("Accepted", status_code=202)
 
 
 async def _task(exchange: Exchange) -> Response:

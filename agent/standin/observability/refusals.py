@@ -23,6 +23,7 @@ _TYPES = {
     416: (1009, "RangeNotSatisfiableError"),
     429: (1004, "RateLimitError"),
     500: (1500, "InternalError"),
+    507: (1507, "InsufficientStorageError"),
 }
 
 ERROR_SCHEMA = {
