@@ -7,11 +7,11 @@ others' routes.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from agent.standin.dispatch import Dispatcher
 from agent.standin.guard import HostGuard
+from agent.standin.hosts import ALSO_AT_API, Host, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,24 +19,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
     from starlette.types import ASGIApp
 
-    from agent.standin.errors import Refused
     from agent.standin.state import Cloud
-
-
-class Host(StrEnum):
-    """The hosts of both services, by their key in `urls` of the ready line."""
-
-    DEVICE_CLOUD = "device_cloud"
-    API = "api"
-    CHUNKS = "chunks"
-    INGRESS = "ingress"
-    FILES = "files"
-    PROVISIONING = "provisioning"
-    DOWNLOADS = "downloads"
-
-
-# Third-party tools know one base for these, so they answer at the API's address, too.
-ALSO_AT_API = (Host.CHUNKS, Host.FILES)
 
 
 def collect(cloud: Cloud) -> dict[Host, list[Route]]:
@@ -66,17 +49,6 @@ def split_apps(cloud: Cloud) -> dict[Host, ASGIApp]:
         also = ALSO_AT_API if host is Host.API else ()
         apps[host] = _app(cloud, [*routes[host], *(route for h in also for route in routes[h])])
     return apps
-
-
-def refusal(path: str, status: int, message: str) -> Refused:
-    """Write an error that no route raised in the manner of the half that owns the path."""
-    if path.startswith(("/api/", "/auth/")):
-        from agent.standin.observability.refusals import refusal as observability
-
-        return observability(status, message)
-    from agent.standin.device_cloud.refusals import DeviceCloudRefused
-
-    return DeviceCloudRefused(status, message)
 
 
 def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:

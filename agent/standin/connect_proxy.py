@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from agent.standin.app import Host
+from agent.standin.hosts import Host
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

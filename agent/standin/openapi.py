@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.app import Host
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
+from agent.standin.hosts import Host
 from agent.standin.observability.refusals import ERROR_SCHEMA
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from agent.standin.app import Host, one_app, split_apps, urls_of
+from agent.standin.app import one_app, split_apps, urls_of
 from agent.standin.connections import ACCEPTED_AT_ONCE, Connection
 from agent.standin.faults import wrong_certificate
+from agent.standin.hosts import Host
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping

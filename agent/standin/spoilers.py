@@ -223,7 +223,7 @@ async def _gone(call: Call) -> None:
 
 
 def _error(call: Call, status: int, message: str, headers: dict[str, str]) -> Response:
-    from agent.standin.app import refusal
+    from agent.standin.hosts import refusal
 
     refused = refusal(call.scope["path"], status, message)
     refused.headers.update(headers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.standin.app import Host
 from agent.standin.device_cloud import (
     account,
     association,
@@ -22,6 +21,7 @@ from agent.standin.device_cloud import (
     onboarding,
     provisioning,
 )
+from agent.standin.hosts import Host
 
 if TYPE_CHECKING:
     from starlette.routing import Route

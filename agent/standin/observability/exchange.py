@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from agent.standin.app import Host
+    from agent.standin.hosts import Host
     from agent.standin.operation import Operation, Parameter
     from agent.standin.principal import Principal
     from agent.standin.schema import Errors, Schema

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from agent.standin.app import Host
 from agent.standin.device_cloud.downloads import ranged
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
+from agent.standin.hosts import Host
 from agent.standin.observability.access import Access
 from agent.standin.observability.exchange import Exchange, Served
 from agent.standin.observability.push import decoded

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import PlainTextResponse, Response
 
-from agent.standin.app import Host
 from agent.standin.errors import JSON
+from agent.standin.hosts import Host
 from agent.standin.observability import shapes, views
 from agent.standin.observability.access import Access
 from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from agent.standin.app import Host
 from agent.standin.errors import JSON
+from agent.standin.hosts import Host
 from agent.standin.observability import shapes, views
 from agent.standin.observability.access import Access, Role, reachable
 from agent.standin.observability.changes import conflict

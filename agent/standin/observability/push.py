@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import PlainTextResponse
 
-from agent.standin.app import Host
 from agent.standin.errors import JSON
+from agent.standin.hosts import Host
 from agent.standin.observability import event_schema
 from agent.standin.observability.access import Access
 from agent.standin.observability.coredumps import BadCoredump

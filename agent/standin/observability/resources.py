@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from agent.standin.app import Host
 from agent.standin.errors import JSON
+from agent.standin.hosts import Host
 from agent.standin.observability import changes, shapes, views
 from agent.standin.observability.access import Access, Role
 from agent.standin.observability.catalogue import COHORTS, DEVICES, ID, RESOURCES, Resource

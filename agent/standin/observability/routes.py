@@ -18,7 +18,7 @@ from agent.standin.observability.exchange import endpoint
 if TYPE_CHECKING:
     from starlette.routing import Route
 
-    from agent.standin.app import Host
+    from agent.standin.hosts import Host
     from agent.standin.observability.exchange import Served
     from agent.standin.state import Cloud
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from standin import StandIn
 
-from agent.standin.app import Host
 from agent.standin.device_cloud.declared.everything import every_operation
 from agent.standin.device_cloud.routes import routes
+from agent.standin.hosts import Host
 from agent.standin.state import open_cloud
 
 
