@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from at import encoding
 from at.dialect import LONGEST_COMMAND, Dialect, Terminator
-from at.error_codes import describe
-from at.errors import AtError, CommandRejected, LinkLost, ParseError
+from at.errors import AtError, LinkLost, ParseError
 from at.exchange import Answer, Item, NoticeLine
 from at.link import Link
 from at.notices import Dispatcher, Notice
 from at.opening import PATIENCE_S, establish, transport_of
 from at.ownership import Owner, command_name
 from at.queues import BoundedQueue
+from at.rejection import rejection
 from at.stream import Stream
 
 if TYPE_CHECKING:
@@ -256,15 +256,6 @@ class Modem:
             lines.insert(0, "AT+CMEE=1")
         for line in lines:
             await self._link.exchange(line, DEFAULT_TIMEOUT_S)
-
-
-def rejection(line: str, answer: Answer) -> CommandRejected:
-    """Return the error of an answer that is not OK, with its meaning and the way out."""
-    final, name = answer.final or "", command_name(line) or "AT"
-    message, hint = describe(final, answer.code, answer.text, command=name)
-    return CommandRejected(
-        f"{name}: {message}", hint=hint, final=final, code=answer.code, text=answer.text
-    )
 
 
 @contextlib.asynccontextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from at.errors import CommandTimeout
 from at.exchange import Answer
 from at.ownership import command_name
+from at.rejection import rejection
 
 if TYPE_CHECKING:
     from at.link import Link
@@ -51,7 +52,5 @@ async def transfer(
 
     answer = await link.occupy(work)
     if not answer.ok:
-        from at.modem import rejection
-
         raise rejection(line, answer)
     return last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,27 @@ def test_the_parts_of_the_agent_import_one_way(path: Path) -> None:
     assert used <= allowed
     if own == "standin":
         assert not {name for name in imported(path) if name.split(".")[0] in {"at", "httpx"}}
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    """Types count, too: what only a checker imports is read by people all the same."""
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for path in modules("at") + modules("agent")
+    }
+    graph = {
+        name: {
+            known
+            for used in imported(path)
+            for known in (used, used.rpartition(".")[0])
+            if known in paths
+        }
+        for name, path in paths.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
 
 
 def test_package_files_hold_names_and_nothing_else() -> None:

@@ -59,10 +59,9 @@ def command(shell: str) -> None:
 
     Example: cellagent completion bash > ~/.local/share/bash-completion/completions/cellagent
     """
-    from agent.cli.main import root
-
     chosen = get_completion_class(shell)
     if chosen is None:
         raise click.UsageError(f"no completion for {shell}")
+    root = click.get_current_context().find_root().command
     completion = chosen(root, {}, "cellagent", "_CELLAGENT_COMPLETE")
     sys.stdout.write(completion.source())

@@ -68,7 +68,7 @@ async def _send(
     terminator: str,
 ) -> int:
     from agent.cli.kit import kit_modem
-    from at.modem import rejection
+    from at.rejection import rejection
 
     async with kit_modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
         for line in _lines(commands):
@@ -138,7 +138,7 @@ def _print(line: str, answer: Answer) -> None:
 def as_json(line: str, answer: Answer) -> dict[str, object]:
     """Return an answer in the shape of `modem decode`; a credential's content is left out."""
     from at.decode import answer_value
-    from at.modem import rejection
+    from at.rejection import rejection
 
     value, error = answer_value(answer, line)
     return {

@@ -8,12 +8,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import serial
 import serial_asyncio
 
 from at.errors import LinkLost
-from at.port_holder import opening_error
-from at.usb import resolve
+from at.transport.port_handle import PortHandle, open_handle, release_handle, termios_error
 
 if TYPE_CHECKING:
     from at.transport.base import Receiver, Transport
@@ -29,15 +27,6 @@ _REPLY_S = 0.1
 _REST_S = 0.008
 
 
-def termios_error() -> type[Exception]:
-    """Return what modem-line and buffer calls raise beside OSError."""
-    if os.name != "posix":
-        return OSError
-    import termios
-
-    return termios.error
-
-
 def serial_transport(name: str, *, baud: int = 115200, rtscts: bool | None = None) -> Transport:
     """Return the transport for a serial port on this system; `name` may be "serial:NUMBER".
 
@@ -48,50 +37,6 @@ def serial_transport(name: str, *, baud: int = 115200, rtscts: bool | None = Non
 
         return ThreadedSerialTransport(name, baud=baud, rtscts=rtscts)
     return SerialTransport(name, baud=baud, rtscts=rtscts)
-
-
-class PortHandle(serial.Serial):
-    """A serial port that keeps what had arrived before it was opened: a boot banner, a notice."""
-
-    def _reset_input_buffer(self) -> None:
-        """Keep the bytes: pyserial's open() would throw them away."""
-
-
-def open_handle(name: str, *, baud: int, rtscts: bool | None, timeout: float = 0) -> PortHandle:
-    """Open a port for this process alone. Raises PortNotFound, PortBusy, PortForbidden.
-
-    flock keeps out other programs that ask (pyserial, picocom), TIOCEXCL those that do not.
-    """
-    device, flow = resolve(name, rtscts)
-    handle = PortHandle()
-    handle.port = device
-    handle.baudrate = baud
-    handle.rtscts = flow
-    handle.timeout = timeout
-    handle.write_timeout = timeout
-    if os.name == "posix":
-        handle.exclusive = True
-    try:
-        handle.open()
-        if os.name == "posix":
-            import fcntl
-            import termios
-
-            fcntl.ioctl(handle.fileno(), termios.TIOCEXCL)
-    except (OSError, ValueError, termios_error()) as error:
-        handle.close()
-        raise opening_error(name, device, error) from error
-    return handle
-
-
-def release_handle(handle: PortHandle) -> None:
-    """Give the port back; it may be gone already."""
-    if os.name == "posix" and handle.is_open:
-        import fcntl
-        import termios
-
-        with contextlib.suppress(OSError, termios.error):  # an unplugged port holds nobody off
-            fcntl.ioctl(handle.fileno(), termios.TIOCNXCL)
 
 
 class SerialTransport:

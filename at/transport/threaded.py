@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import serial
 
 from at.errors import LinkLost
-from at.transport.serial import open_handle, release_handle, termios_error
+from at.transport.port_handle import open_handle, release_handle, termios_error
 
 if TYPE_CHECKING:
     from at.transport.base import Receiver
-    from at.transport.serial import PortHandle
+    from at.transport.port_handle import PortHandle
 
 _WAIT_S = 0.2
 _CLOSE_S = 1.0

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from at.virtual.kit import DataMode
 
 if TYPE_CHECKING:
     from at.virtual.kit import Kit
-    from at.virtual.modem import VirtualModem
 
 _LOG_LINES = (
     "[00:00:{0:02d}.118,469] <inf> app: state {1}",
     "[00:00:{0:02d}.204,010] <wrn> sensor: OK, +CEREG: not mine, value {1}",
     "[00:00:{0:02d}.377,899] <dbg> net: ERROR counter {1}",
 )
+
+
+class Line(Protocol):
+    """What of the modem's line a fault takes hold of."""
+
+    def type_ahead(self, data: bytes) -> None:
+        """Put bytes into the line as if somebody had typed them before."""
+
+    def enter_data_mode(self, data: DataMode) -> None:
+        """Take raw bytes from now on."""
 
 
 class Mischief:
@@ -26,13 +35,13 @@ class Mischief:
         self._logged = 0
         self._spilt = False
 
-    def begin(self, modem: VirtualModem) -> None:
+    def begin(self, line: Line) -> None:
         """Set up what is wrong from the first moment."""
         if "open-quote" in self._faults:
-            modem.type_ahead(b'AT+COPS=1,2,"half')
+            line.type_ahead(b'AT+COPS=1,2,"half')
         if "stuck-in-data-mode" in self._faults:
             # The Serial Modem says how it ended; another firmware has no data mode to end.
-            modem.enter_data_mode(DataMode(None, lambda _: self._kit.notify("#XDATAMODE: 0")))
+            line.enter_data_mode(DataMode(None, lambda _: self._kit.notify("#XDATAMODE: 0")))
         if "urc-flood" in self._faults:
             self._flood()
 

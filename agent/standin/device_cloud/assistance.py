@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.device_cloud import location_input, orbits, paging
-from agent.standin.device_cloud.downloads import ranged
+from agent.standin.device_cloud.ranged import ranged
 from agent.standin.device_cloud.refusals import invalid
 from agent.standin.device_cloud.resource import decode_json, read_json
 from agent.standin.errors import JSON

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from agent.standin.device_cloud.downloads import ranged
+from agent.standin.device_cloud.ranged import ranged
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.hosts import Host
 from agent.standin.observability.access import Access

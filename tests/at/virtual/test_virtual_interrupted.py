@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from at.modem import open_modem
-from at.transport.serial import open_handle
+from at.transport.port_handle import open_handle
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import Options
 from at.virtual.pty_server import PtyServer

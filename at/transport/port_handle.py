@@ -1,0 +1,64 @@
+"""A serial port opened for this process alone, and given back; pyserial's traps begin here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import serial
+
+from at.port_holder import opening_error
+from at.usb import resolve
+
+
+def termios_error() -> type[Exception]:
+    """Return what modem-line and buffer calls raise beside OSError."""
+    if os.name != "posix":
+        return OSError
+    import termios
+
+    return termios.error
+
+
+class PortHandle(serial.Serial):
+    """A serial port that keeps what had arrived before it was opened: a boot banner, a notice."""
+
+    def _reset_input_buffer(self) -> None:
+        """Keep the bytes: pyserial's open() would throw them away."""
+
+
+def open_handle(name: str, *, baud: int, rtscts: bool | None, timeout: float = 0) -> PortHandle:
+    """Open a port for this process alone. Raises PortNotFound, PortBusy, PortForbidden.
+
+    flock keeps out other programs that ask (pyserial, picocom), TIOCEXCL those that do not.
+    """
+    device, flow = resolve(name, rtscts)
+    handle = PortHandle()
+    handle.port = device
+    handle.baudrate = baud
+    handle.rtscts = flow
+    handle.timeout = timeout
+    handle.write_timeout = timeout
+    if os.name == "posix":
+        handle.exclusive = True
+    try:
+        handle.open()
+        if os.name == "posix":
+            import fcntl
+            import termios
+
+            fcntl.ioctl(handle.fileno(), termios.TIOCEXCL)
+    except (OSError, ValueError, termios_error()) as error:
+        handle.close()
+        raise opening_error(name, device, error) from error
+    return handle
+
+
+def release_handle(handle: PortHandle) -> None:
+    """Give the port back; it may be gone already."""
+    if os.name == "posix" and handle.is_open:
+        import fcntl
+        import termios
+
+        with contextlib.suppress(OSError, termios.error):  # an unplugged port holds nobody off
+            fcntl.ioctl(handle.fileno(), termios.TIOCNXCL)
