@@ -96,7 +96,7 @@ def outbox_folder(configuration: Configuration) -> Path:
 
 
 def trace_reason(reason: int) -> int:
-    """Return the service's number for a reason of the kernel (facts, 5.2)."""
+    """Return the service's number for a reason of the kernel."""
     if reason in {2, 17, 32}:
         return STACK_OVERFLOW
     if reason in {3, 4}:

@@ -78,7 +78,7 @@ class Decoder:
         yield self._object(item)
 
     def _unasked(self, lines: tuple[str, ...]) -> bool:
-        """Tell whether lines that nobody asked for, as far as is known, are notices (facts a.6)."""
+        """Tell whether lines that nobody asked for, as far as is known, are notices."""
         names = {line_name(line) for line in lines} - {""}
         return not names & _REPLY_SHAPED and all(
             notices.is_known(name) or not readers_of(name) for name in names

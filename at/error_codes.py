@@ -1,6 +1,6 @@
 """What the numbers of +CME ERROR and +CMS ERROR mean, and the way out where there is one.
 
-Sources: TS 27.007 clause 9.2, TS 27.005 clause 3.2.5, Nordic's command reference (facts c).
+Sources: TS 27.007 clause 9.2, TS 27.005 clause 3.2.5, Nordic's AT command reference.
 """
 
 from __future__ import annotations

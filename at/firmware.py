@@ -1,7 +1,8 @@
 """The modem firmware: its version text, and the gate before calls in the kit's name (D1.3).
 
-Grammar (facts b): mfw[-<variant>]_<chip>[-<variant>]_<x.y.z>[-<suffix>]. Numbers are compared as
-numbers. Whoever cannot be read is refused: an unread version is no proof of a good one.
+Grammar, as Nordic names its releases: mfw[-<variant>]_<chip>[-<variant>]_<x.y.z>[-<suffix>].
+Numbers are compared as numbers. Whoever cannot be read is refused: an unread version is no proof
+of a good one.
 """
 
 from __future__ import annotations

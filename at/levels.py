@@ -1,7 +1,7 @@
 """Signal levels: the modem's indices and what they mean in dBm and dB, in this one place.
 
-The formulas are those of the current SDK (facts b), used everywhere: a level is the lower edge of
-its step. None is "not known"; an index that no table has is no level, either.
+The formulas are those of the current SDK (modem_info.h), used everywhere: a level is the lower edge
+of its step. None is "not known"; an index that no table has is no level, either.
 """
 
 from __future__ import annotations

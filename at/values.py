@@ -1,4 +1,4 @@
-"""The parameters of an answer or a notice, read as tolerantly as modems write them (facts a.2).
+"""The parameters of an answer or a notice, read as tolerantly as modems write them.
 
 `Fields` walks over one line. A line that breaks its grammar raises ParseError and is not used at
 all: a caller never sees half a record.

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 FORMATTER_LIMIT = 127
-"""Characters after which the device's formatter cuts a line (facts, 4)."""
+"""Characters after which the device's formatter cuts a line."""
 
 LEVELS = {"err": "error", "wrn": "warning", "inf": "info", "dbg": "debug"}
 _LETTERS = {"E": "error", "W": "warning", "I": "info", "D": "debug"}

@@ -69,7 +69,7 @@ class RadioWorld:
         return self._fix(rings, "wifi", "WIFI")
 
     def by_cells(self, cells: Sequence[dict[str, Any]], *, fallback: bool) -> Fix | None:
-        """Return where these cell objects (facts 5.2) are heard; with `fallback` also roughly."""
+        """Return where a request's cell objects are heard; with `fallback` also roughly."""
         rings = []
         for heard in cells:
             serving = self._cells.get(((int(heard["mcc"]), int(heard["mnc"])), heard["eci"]))

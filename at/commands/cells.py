@@ -1,4 +1,4 @@
-"""The cells around: %NCELLMEAS, all search types, and %NCELLMEASSTOP (facts b).
+"""The cells around: %NCELLMEAS, all search types, and %NCELLMEASSTOP (Nordic's AT reference).
 
 The command answers OK at once; the result is a notice. Types 0-2 and 3-5 have two shapes that the
 name does not tell apart: the search type of the running measurement does, and without it the count

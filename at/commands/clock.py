@@ -1,4 +1,4 @@
-"""The modem's clock: +CCLK (local time with zone) and the notice %XTIME (facts b)."""
+"""The modem's clock: +CCLK (local time with zone; TS 27.007, 8.15), the notice %XTIME."""
 
 from __future__ import annotations
 

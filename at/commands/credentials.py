@@ -1,4 +1,7 @@
-"""The modem's credential store: %CMNG (facts b). The digest is of the exact bytes written."""
+"""The modem's credential store: %CMNG (Nordic's AT reference).
+
+The digest is of the exact bytes written.
+"""
 
 from __future__ import annotations
 

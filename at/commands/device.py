@@ -1,4 +1,4 @@
-"""The modem's own state: %XVBAT %XTEMP, and the notices %MDMEV %RAI (facts b)."""
+"""The modem's own state: %XVBAT %XTEMP, and the notices %MDMEV %RAI (Nordic's AT reference)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How errors are reported: +CMEE, lost whenever the modem restarts (facts b)."""
+"""How errors are reported: +CMEE, lost whenever the modem restarts (TS 27.007, 9.1)."""
 
 from __future__ import annotations
 

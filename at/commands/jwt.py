@@ -1,4 +1,7 @@
-"""A token signed by the modem: %JWT (facts b). Needs firmware 1.3.0, and the time for an expiry."""
+"""A token signed by the modem: %JWT (Nordic's AT reference).
+
+It needs firmware 1.3.0, and the time for an expiry.
+"""
 
 from __future__ import annotations
 

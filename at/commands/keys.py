@@ -1,4 +1,4 @@
-"""Keys that the modem makes and keeps: %KEYGEN %ATTESTTOKEN (facts b, d)."""
+"""Keys that the modem makes and keeps: %KEYGEN %ATTESTTOKEN (Nordic's AT reference)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators and connection: +COPS (read, scan), +CSCON, +CEMODE, +CGATT (TS 27.007; facts b)."""
+"""Operators and connection: +COPS (read, scan), +CSCON, +CEMODE, +CGATT (TS 27.007)."""
 
 from __future__ import annotations
 

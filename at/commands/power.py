@@ -1,4 +1,4 @@
-"""The functional mode: +CFUN. OK comes long before the network does (facts a.7)."""
+"""The functional mode: +CFUN (TS 27.007, 8.2). OK comes long before the network does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sleep: +CPSMS +CEDRXS +CEDRXP +CEDRXRDP %XMODEMSLEEP %XT3412 %RAI (TS 27.007; facts b)."""
+"""Sleep: +CPSMS +CEDRXS +CEDRXP +CEDRXRDP (TS 27.007) %XMODEMSLEEP %XT3412 %RAI (Nordic's)."""
 
 from __future__ import annotations
 

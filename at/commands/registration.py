@@ -1,4 +1,4 @@
-"""Registration in every vendor's form: +CREG +CGREG +CEREG +C5GREG (TS 27.007; facts b, a.6).
+"""Registration in every vendor's form: +CREG +CGREG +CEREG +C5GREG (TS 27.007, 7.2 and 10.1).
 
 A read reply has <n> in front of what a notice says. Vendors write hex with and without quotes,
 put a routing area in the middle, repeat fields, pad with blanks or zeros: `read_line` tells the
@@ -105,7 +105,7 @@ class FiveGRegistration(Registration):
 
 
 def is_reply(line: str, name: str) -> bool:
-    """Tell whether a line of `name` has <n> in front, and is no notice (facts a.6)."""
+    """Tell whether a line of `name` has <n> in front, and is no notice."""
     return _has_n(Fields.of(line, name))
 
 
@@ -130,7 +130,7 @@ class ReadCircuitRegistration(Command[Registration]):
     prefix: ClassVar[str] = "+CREG"
 
     def owns(self, line: str) -> bool:
-        """Take the line with <n>; a notice may come between (facts a.6)."""
+        """Take the line with <n>; a notice may come between."""
         return is_reply(line, self.name)
 
     def parse(self, lines: Sequence[str]) -> Registration:
@@ -155,7 +155,7 @@ class ReadRegistration(Command[EpsRegistration]):
     prefix: ClassVar[str] = "+CEREG"
 
     def owns(self, line: str) -> bool:
-        """Take the line with <n>; a notice may come between (facts a.6)."""
+        """Take the line with <n>; a notice may come between."""
         return is_reply(line, self.name)
 
     def parse(self, lines: Sequence[str]) -> EpsRegistration:
@@ -175,7 +175,7 @@ class ReadFiveGRegistration(ReadCircuitRegistration):
 
 @dataclass(frozen=True, slots=True)
 class SetRegistrationNotices(Command[None]):
-    """AT+CEREG=<n>: 0 off, 5 the most telling (facts b)."""
+    """AT+CEREG=<n>: 0 off, 5 the most telling."""
 
     n: int = 5
 

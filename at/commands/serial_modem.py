@@ -1,6 +1,6 @@
 """Nordic's Serial Modem firmware: #XSMVER #XUUID #XRESET #XMODEMRESET #XFOTA #XDFU* #XNRFCLOUD*.
 
-Sources: its own documentation (facts b). Failures are plain ERROR, or numbers in a later notice.
+Sources: its own documentation. Failures are plain ERROR, or numbers in a later notice.
 """
 
 from __future__ import annotations

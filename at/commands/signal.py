@@ -137,7 +137,7 @@ class Monitor(Record):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionEvaluation(Record):
-    """Answer of %CONEVAL: result 0 ok, 1 no cell, 2 no UICC ... 7 unspecified (facts b)."""
+    """Answer of %CONEVAL: result 0 ok, 1 no cell, 2 no UICC ... 7 unspecified."""
 
     result: int
     rrc_state: int | None = None

@@ -1,4 +1,4 @@
-"""The SIM: +CPIN +CPINR +CIMI %XICCID %XSIM +CRSM (TS 27.007; facts b)."""
+"""The SIM: +CPIN +CPINR +CIMI %XICCID %XSIM +CRSM (TS 27.007; Nordic's AT reference)."""
 
 from __future__ import annotations
 

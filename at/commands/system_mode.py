@@ -1,4 +1,4 @@
-"""Which radios run and where: %XSYSTEMMODE %XCBAND %XCONNSTAT %XDATAPRFL (facts b)."""
+"""Which radios run and where: %XSYSTEMMODE %XCBAND %XCONNSTAT %XDATAPRFL (Nordic's)."""
 
 from __future__ import annotations
 

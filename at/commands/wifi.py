@@ -1,4 +1,4 @@
-"""A companion that scans Wi-Fi: ESP-AT's +CWMODE and +CWLAP (facts b)."""
+"""A companion that scans Wi-Fi: ESP-AT's +CWMODE and +CWLAP."""
 
 from __future__ import annotations
 

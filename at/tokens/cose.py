@@ -1,4 +1,4 @@
-"""COSE_Sign1 as the modem makes it (RFC 8152; facts d): read whole, verified with a known key."""
+"""COSE_Sign1 as the modem makes it (RFC 8152): read whole, verified with a known key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A JWT that a modem made (AT%JWT), read and verified over its original bytes (facts b).
+"""A JWT that a modem made (AT%JWT), read and verified over its original bytes.
 
 The modem pads its JSON texts with blanks at the end, so that base64url needs no "=": JSON is read
 leniently there, and a signature is checked over what was signed, never over JSON written anew.

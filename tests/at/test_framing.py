@@ -1,4 +1,4 @@
-"""Bytes to events: every line discipline of the facts, cut anywhere."""
+"""Bytes to events: every line discipline of a firmware, cut anywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indices to dBm and dB, and the timers of power saving: the facts' own figures."""
+"""Indices to dBm and dB, and the timers of power saving: figures of the standards."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agent.observability.chunk_codec import decode_varint
 
 WINDOW_S = 600.0
-"""Seconds within which an export of the same message is the same message (facts, 8)."""
+"""Seconds within which an export of the same message is the same message."""
 
 _HEAD = 32
 _CONTINUATION = 0x80

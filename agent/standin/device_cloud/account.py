@@ -1,4 +1,4 @@
-"""Document, account, status, and two deprecated account paths (facts 2; clauses D9.4, D10.9)."""
+"""Document, account, status, and two deprecated account paths (clauses D9.4, D10.9)."""
 
 from __future__ import annotations
 

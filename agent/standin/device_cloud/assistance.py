@@ -1,4 +1,4 @@
-"""A-GNSS and P-GPS: requests, and the binary files of the documented formats (facts 5.5 to 6.2)."""
+"""A-GNSS and P-GPS: requests, and the binary files of the documented formats."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ _ELEMENTS: dict[int, Callable[[list[int], float], list[bytes]]] = {
 
 
 def _location(place: Fix) -> bytes:
-    """Return the 15 bytes of a position: scales of facts 6.1, type 8."""
+    """Return the 15 bytes of a position: scales of A-GNSS type 8 in nrf_cloud_agnss_schema_v1.h."""
     steps = math.ceil(math.log(place.uncertainty_m / 10 + 1) / math.log(1.1))
     radius = max(0, min(127, steps))
     lat = max(-(2**23), min(2**23 - 1, round(place.lat * 2**23 / 90)))

@@ -1,4 +1,4 @@
-"""Claiming a device with its ownership code, and letting go of it (facts 3.6)."""
+"""Claiming a device with its ownership code, and letting go of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BLE devices behind a gateway: values, discovery, adding (facts 3.3; clauses D6, D7, D3)."""
+"""BLE devices behind a gateway: values, discovery, adding (clauses D6, D7, D3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that are accepted now and done a little later: bulk requests (facts 3.6)."""
+"""Operations that are accepted now and done a little later: bulk requests."""
 
 from __future__ import annotations
 

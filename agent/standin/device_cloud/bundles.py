@@ -1,4 +1,4 @@
-"""Firmware bundles: uploaded as a zip with a manifest, listed, deleted (facts 4.5)."""
+"""Firmware bundles: uploaded as a zip with a manifest, listed, deleted."""
 
 from __future__ import annotations
 

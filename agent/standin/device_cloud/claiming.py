@@ -1,4 +1,4 @@
-"""The provisioning host: claimed devices, rules and tags (facts 3.6)."""
+"""The provisioning host: claimed devices, rules and tags."""
 
 from __future__ import annotations
 

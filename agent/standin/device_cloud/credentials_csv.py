@@ -1,4 +1,4 @@
-"""The CSV bodies of onboarding and key registration (facts 3.6)."""
+"""The CSV bodies of onboarding and key registration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The changes of a device: name, tags, state, deletion (facts 3.3; clauses D5.2, D9.1)."""
+"""The changes of a device: name, tags, state, deletion (clauses D5.2, D9.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ListDevices and FetchDevice (facts 3.1, 3.2; clauses D4, D5.1)."""
+"""ListDevices and FetchDevice (clauses D4, D5.1)."""
 
 from __future__ import annotations
 

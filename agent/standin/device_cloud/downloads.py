@@ -1,4 +1,4 @@
-"""The host of files: images of jobs and prediction files, with ranges (facts 4.4; RFC 9110, 14).
+"""The host of files: images of jobs and prediction files, with ranges (RFC 9110, 14).
 
 No credential is asked for: the path is the secret, as with the real service's signed links.
 """

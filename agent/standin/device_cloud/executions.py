@@ -1,4 +1,4 @@
-"""FOTA job executions: one device's part of a job, and its life cycle (facts 4.1, 4.2; D9.2).
+"""FOTA job executions: one device's part of a job, and its life cycle (clause D9.2).
 
 Table `executions`: "device/job" -> row; `queues`: device -> its job ids, oldest first.
 """

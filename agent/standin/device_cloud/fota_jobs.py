@@ -1,4 +1,4 @@
-"""FOTA jobs: made by users, turned into one execution a device (facts 4.5)."""
+"""FOTA jobs: made by users, turned into one execution a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The location endpoints, in the organization form and the legacy form (facts 5; D8, D10.6, D10.7).
+"""The location endpoints, in the organization form and the legacy form (clauses D8, D10.6, D10.7).
 
 An operation is written once and hung below both prefixes; each prefix has its own credentials.
 """

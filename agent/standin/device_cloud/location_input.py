@@ -1,4 +1,4 @@
-"""What a location request may hold, checked field by field (facts 5.2, 5.3)."""
+"""What a location request may hold, checked field by field."""
 
 from __future__ import annotations
 

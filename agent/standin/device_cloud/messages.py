@@ -1,4 +1,4 @@
-"""Messages of devices: sent with either scheme, listed by users (facts 3.5)."""
+"""Messages of devices: sent with either scheme, listed by users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RegisterPublicKeys, RegisterCertificates, onboarding (facts 3.6; D9.3, D10.8)."""
+"""RegisterPublicKeys, RegisterCertificates, onboarding (clauses D9.3, D10.8)."""
 
 from __future__ import annotations
 

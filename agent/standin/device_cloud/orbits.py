@@ -1,6 +1,7 @@
 """A made-up GPS constellation: circular-looking orbits, as almanac and ephemeris numbers.
 
-Scaled integers in the units of the assistance formats (facts 6.1; IS-GPS-200, 20.3.3).
+Scaled integers in the units of the assistance formats (the SDK's nrf_cloud_agnss_schema_v1.h;
+IS-GPS-200, 20.3.3).
 """
 
 from __future__ import annotations

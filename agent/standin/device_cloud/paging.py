@@ -1,4 +1,4 @@
-"""Pages of the device cloud: `pageLimit`, an opaque `pageNextToken`, `total` (facts 3.1)."""
+"""Pages of the device cloud: `pageLimit`, an opaque `pageNextToken`, `total`."""
 
 from __future__ import annotations
 

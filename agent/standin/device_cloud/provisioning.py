@@ -1,4 +1,4 @@
-"""Commands for claimed devices, and a made-up device that carries them out (facts 3.6).
+"""Commands for claimed devices, and a made-up device that carries them out.
 
 No kit asks this stand-in for its commands, so each is done after a moment, as a kit would do it:
 a signing request is made with a key that only then exists.

@@ -1,4 +1,4 @@
-"""The device cloud's error bodies: `{"code": int, "message": text}` (facts 1.5)."""
+"""The device cloud's error bodies: `{"code": int, "message": text}`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from zephyr_dumps import arch, header, memory, printed
 
 from agent.observability.chunk_codec import encode
 
-# The service's published test event, as facts give it.
+# The service's published test event.
 EVENT = bytes.fromhex(
     "02a702010301076a5445535453455249414c0a6d746573742d736f667477617265096a312e302e302d74657374"
     "066d746573742d686172647761726504a101a1726368756e6b5f746573745f7375636365737301"

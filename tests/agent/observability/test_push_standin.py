@@ -32,7 +32,7 @@ from agent.observability.transfer import Upload, file_source, transfer
 from agent.observability.uploads import FileKind, Project, commit_details
 
 KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0")
-# The service's published test event, as facts give it.
+# The service's published test event.
 EVENT = bytes.fromhex(
     "02a702010301076a5445535453455249414c0a6d746573742d736f667477617265096a312e302e302d74657374"
     "066d746573742d686172647761726504a101a1726368756e6b5f746573745f7375636365737301"

@@ -1,4 +1,4 @@
-"""%KEYGEN and %ATTESTTOKEN: vectors made here with keys of this run, as the facts describe them."""
+"""%KEYGEN and %ATTESTTOKEN: vectors made here with keys of this run."""
 
 from __future__ import annotations
 

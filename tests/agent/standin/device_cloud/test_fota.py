@@ -1,4 +1,4 @@
-"""Bundles, jobs, executions and downloads at the stand-in (facts 4, clauses D1.4, D9.2)."""
+"""Bundles, jobs, executions and downloads at the stand-in (clauses D1.4, D9.2)."""
 
 from __future__ import annotations
 
