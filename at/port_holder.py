@@ -9,6 +9,7 @@ from pathlib import Path
 from at.errors import PortBusy, PortError, PortForbidden, PortNotFound
 
 _ANOTHER = "another user's process"
+_PSEUDO_TERMINALS = range(136, 144)  # major numbers: Linux, Documentation/admin-guide/devices.txt
 
 
 def opening_error(name: str, device: str, error: Exception) -> PortError:
@@ -60,9 +61,14 @@ def holder_of(device: str, proc: Path = Path("/proc")) -> str:
             if _process_name(process) == "ModemManager":
                 hidden = process.name
             continue
-        if any(_is_device(handle, wanted) for handle in handles):
-            return f"{_process_name(process)} (PID {process.name})"
+        if any(_is_device(handle, wanted) for handle in handles) and not _serves(process, wanted):
+            return shown_process(process)
     return _own_holder(wanted, proc) or (_modem_manager(device, hidden) if hidden else _ANOTHER)
+
+
+def shown_process(process: Path) -> str:
+    """Return "NAME (PID n)" of a process by its folder in /proc."""
+    return f"{_process_name(process)} (PID {process.name})"
 
 
 def group_of(device: str) -> str:
@@ -97,6 +103,17 @@ def _own_holder(wanted: int, proc: Path) -> str:
 def _is_device(handle: Path, wanted: int) -> bool:
     try:
         return handle.stat().st_rdev == wanted
+    except OSError:
+        return False
+
+
+def _serves(process: Path, terminal: int) -> bool:
+    """Tell whether a process is a pseudo-terminal's far end, such as a virtual modem."""
+    if os.major(terminal) not in _PSEUDO_TERMINALS:
+        return False
+    mark = f"tty-index:\t{os.minor(terminal)}\n"
+    try:
+        return any(mark in info.read_text() for info in (process / "fdinfo").iterdir())
     except OSError:
         return False
 

@@ -34,6 +34,7 @@ AT_IO = {
     "payload",
     "port_holder",
     "ports",
+    "process_lock",
     "pytest_plugin",
     "stream",
     "transport",

@@ -77,12 +77,13 @@ async def _record(
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-"))
             pty = str(Path(folder) / "modem")
         stack.push_async_callback(transport.close)
-        port, between.send = await serve_port(
+        served = await serve_port(
             stack, between.receive, pty=pty, tcp=tcp, allow_remote=allow_remote
         )
+        between.send = served.send
         await transport.open(between)
-        emit({"ready": True, "port": port, "recording": file})
-        code = await until_told_to_stop(cmd, {"CELLAGENT_PORT": port}, lost)
+        emit({"ready": True, "port": served.port, "recording": file})
+        code = await until_told_to_stop(cmd, {"CELLAGENT_PORT": served.port}, lost)
     note(f"the session is in {file}")
     if lost.done():
         raise LinkLost(f"{kit.port}: the link was lost") from lost.result()

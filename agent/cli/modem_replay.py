@@ -10,11 +10,11 @@ from agent.cli.frame import AgentCommand, emit, note, run
 from agent.cli.places import require_one, serve_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from at.errors import TranscriptError
+    from at.errors import AtError
     from at.playback import Playback
     from at.transcript import Step
+    from at.virtual.pty_server import PtyServer
+    from at.virtual.tcp_server import TcpServer
 
 
 @click.command(
@@ -44,6 +44,8 @@ def command(
     step was expected and which is nearest, and ends with exit code 1. So it does when CMD ends
     before the session does. `AT` and the questions about AT+CMEE, with which drivers begin, are
     answered even where the session has them not.
+
+    Where the recorded line was closed, the port hangs up, and comes back if the session goes on.
     """
     require_one(pty, tcp)
     run(_serve(transcript, cmd, pty, tcp, allow_remote, lenient, paced))
@@ -58,6 +60,7 @@ async def _serve(
     lenient: bool,
     paced: bool,
 ) -> int:
+    import asyncio
     from contextlib import AsyncExitStack
 
     from agent.cli.serving import until_told_to_stop
@@ -69,15 +72,17 @@ async def _serve(
     playback = Playback(load_transcript(path), strict=not lenient, answers_setup=True)
     player = _Player(playback, paced=paced)
     async with AsyncExitStack() as stack:
-        stack.callback(player.stop)
-        port, player.send = await serve_port(
+        served = await serve_port(
             stack, player.receive, pty=pty, tcp=tcp, allow_remote=allow_remote
         )
-        emit({"ready": True, "port": port})
-        player.play(playback.opening())
-        code = await until_told_to_stop(cmd, {"CELLAGENT_PORT": port}, player.misfit)
-    if player.misfit.done():
-        raise player.misfit.result()
+        emit({"ready": True, "port": served.port})
+        playing = asyncio.create_task(player.play_on(served, stays=lenient))
+        stack.callback(playing.cancel)
+        if not cmd:  # which may do without the port; with no CMD there is nothing left to serve
+            playing.add_done_callback(lambda _: player.end(None))
+        code = await until_told_to_stop(cmd, {"CELLAGENT_PORT": served.port}, player.over)
+    if player.over.done() and (misfit := player.over.result()) is not None:
+        raise misfit
     if cmd and not lenient and not code and playback.remaining:
         step = playback.remaining[0]
         raise TranscriptError(
@@ -97,36 +102,65 @@ class _Player:
 
         self._playback = playback
         self._paced = paced
-        self._loop = asyncio.get_running_loop()
-        self._timers: list[asyncio.TimerHandle] = []
-        self.misfit: asyncio.Future[TranscriptError] = self._loop.create_future()
-        self.send: Callable[[bytes], None] = lambda _data: None
+        self._steps: asyncio.Queue[list[Step]] = asyncio.Queue()
+        self._somebody = asyncio.Event()
+        self.over: asyncio.Future[AtError | None] = asyncio.get_running_loop().create_future()
+        """What ended the replay: a misfit, or None where the recorded link had ended for good."""
 
     def receive(self, data: bytes) -> None:
         """Take what was sent."""
         from at.errors import TranscriptError
 
-        if self.misfit.done():
+        if self.over.done():
             return
         try:
-            self.play(self._playback.sent(data))
+            self._steps.put_nowait(self._playback.sent(data))
         except TranscriptError as error:
-            self.misfit.set_result(error)
+            self.end(error)
 
-    def play(self, steps: list[Step]) -> None:
-        """Print steps, now or with the times between them."""
-        first = next((step.at_s for step in steps if step.at_s is not None), None)
-        for step in steps:
-            later_s = step.at_s - first if step.at_s is not None and first is not None else 0.0
-            if not self._paced or later_s <= 0:
-                self.send(step.data)
-            else:
-                self._timers.append(self._loop.call_later(later_s, self._later, step.data))
+    def end(self, reason: AtError | None) -> None:
+        """Have the replay end."""
+        if not self.over.done():
+            self.over.set_result(reason)
 
-    def _later(self, data: bytes) -> None:
-        self.send(data)
+    async def play_on(self, port: PtyServer | TcpServer, *, stays: bool) -> None:
+        """Print on a port, and hang up where the recorded line was closed.
 
-    def stop(self) -> None:
-        """Print nothing more."""
-        for timer in self._timers:
-            timer.cancel()
+        Returns once it was closed for good: nothing follows in the session. A port that `stays`
+        comes back all the same.
+        """
+        from at.errors import AtError
+
+        port.opened = self._somebody.set
+        steps = self._playback.opening()
+        while True:
+            try:
+                if await self._play(steps, port, stays=stays):
+                    return
+            except AtError as error:
+                self.end(error)
+                return
+            steps = await self._steps.get()
+
+    async def _play(self, steps: list[Step], port: PtyServer | TcpServer, *, stays: bool) -> bool:
+        """Print steps, now or with the times between them; tell whether the port went for good."""
+        import asyncio
+
+        from at.transcript import Direction
+
+        before = next((step.at_s for step in steps if step.at_s is not None), 0.0)
+        for number, step in enumerate(steps, 1):
+            if self._paced and step.at_s is not None:
+                await asyncio.sleep(step.at_s - before)
+                before = step.at_s
+            # What a kit says before anybody is there would be said to nobody.
+            await self._somebody.wait()
+            if step.direction is not Direction.CLOSED:
+                port.send(step.data)
+                continue
+            goes_on = stays or number < len(steps) or bool(self._playback.remaining)
+            self._somebody.clear()
+            await port.hang_up(for_good=not goes_on)
+            if not goes_on:
+                return True
+        return False

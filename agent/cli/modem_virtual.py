@@ -85,34 +85,39 @@ async def _serve(
     from at.virtual.modem import Port
     from at.virtual.options import OptionError
     from at.virtual.serving import Runner, make_modem
+    from at.virtual.state import StateFile
 
-    try:
-        modem = make_modem(kit, state, console_apart=places.console is not None)
-    except OptionError as error:
-        raise UsageError(str(error), hint=error.hint) from error
-    runner = Runner(modem, state)
     async with AsyncExitStack() as stack:
+        flash = None
+        if state is not None:
+            flash = StateFile(state)
+            stack.callback(flash.release)
+        try:
+            modem = make_modem(kit, flash, console_apart=places.console is not None)
+        except OptionError as error:
+            raise UsageError(str(error), hint=error.hint) from error
+        runner = Runner(modem, flash)
         stack.callback(runner.stop)
-        port, send = await serve_port(
+        served = await serve_port(
             stack,
             runner.receive,
             pty=places.pty,
             tcp=places.tcp,
             allow_remote=places.allow_remote,
         )
-        runner.attach(Port.AT, send)
-        ready = {"ready": True, "port": port}
+        runner.attach(Port.AT, served.send)
+        ready = {"ready": True, "port": served.port}
         if places.console is not None:
-            sends = serve_terminal(stack, places.console, runner.receive_console)
-            runner.attach(Port.CONSOLE, sends)
+            console = serve_terminal(stack, places.console, runner.receive_console)
+            runner.attach(Port.CONSOLE, console.send)
             ready["console"] = places.console
         if places.companion is not None:
-            sends = serve_terminal(stack, places.companion, runner.receive_companion)
-            runner.companion_sends = sends
+            companion = serve_terminal(stack, places.companion, runner.receive_companion)
+            runner.companion_sends = companion.send
             ready["companion"] = places.companion
         runner.start()
         emit(ready)
-        return await until_told_to_stop(cmd, {"CELLAGENT_PORT": port})
+        return await until_told_to_stop(cmd, {"CELLAGENT_PORT": served.port})
 
 
 def _list_faults() -> None:

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AsyncExitStack
 
+    from at.virtual.pty_server import PtyServer
+    from at.virtual.tcp_server import TcpServer
+
 
 async def serve_port(
     stack: AsyncExitStack,
@@ -18,28 +21,28 @@ async def serve_port(
     pty: str | None,
     tcp: str | None,
     allow_remote: bool,
-) -> tuple[str, Callable[[bytes], None]]:
-    """Serve a port until `stack` unwinds; return its name and the function that prints on it."""
+) -> PtyServer | TcpServer:
+    """Serve a port until `stack` unwinds."""
     if tcp is not None:
         from at.virtual.tcp_server import TcpServer
 
         server = TcpServer(received)
         stack.push_async_callback(server.close)
         await server.listen(*_address(tcp, allow_remote))
-        return server.port, server.send
+        return server
     assert pty is not None
-    return pty, serve_terminal(stack, pty, received)
+    return serve_terminal(stack, pty, received)
 
 
 def serve_terminal(
     stack: AsyncExitStack, path: str, received: Callable[[bytes], None]
-) -> Callable[[bytes], None]:
-    """Serve a terminal until `stack` unwinds; return the function that prints on it."""
+) -> PtyServer:
+    """Serve a terminal until `stack` unwinds."""
     from at.virtual.pty_server import PtyServer
 
     terminal = PtyServer(path, received)
     stack.callback(terminal.close)
-    return terminal.send
+    return terminal
 
 
 def require_one(pty: str | None, tcp: str | None) -> None:

@@ -6,14 +6,21 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import re
+import select
+import stat
 import termios
 import tty
 from collections.abc import Callable
 from pathlib import Path
 
 from at.errors import PortError
+from at.port_holder import shown_process
 from at.virtual.inotify import OpenCounter
 
+_LAST_WORDS_S = 2.0
+# What a link of ours leads to: /proc/PID/fd/N, or the device itself where there is no /proc.
+_TERMINAL = re.compile(r"/proc/(?P<pid>\d+)/fd/\d+|/dev/pts/\d+|/dev/ttys\d+")
 _BACKLOG = 256 * 1024  # bytes that wait for a client that does not read; older ones are lost
 
 
@@ -28,36 +35,44 @@ class PtyServer:
     def __init__(self, path: str | Path, received: Callable[[bytes], None]) -> None:
         self._received = received
         self._loop = asyncio.get_running_loop()
-        self._backlog = bytearray()
         self.link = Path(path)
+        self.opened: Callable[[], None] = lambda: None
+        """Called when somebody has opened the terminal."""
+        self._plugged = False
+        self._plug_in()
+
+    @property
+    def port(self) -> str:
+        """Where clients find it."""
+        return str(self.link)
+
+    def _plug_in(self) -> None:
+        self._backlog = bytearray()
         self._ours, self._theirs = os.openpty()
         self.device = os.ttyname(self._theirs)
         os.set_blocking(self._ours, False)
         self._settle()
-        self._make_link()
         try:
             self._clients: OpenCounter | None = OpenCounter(self.device)
         except OSError:
             self._clients = None  # then somebody is thought to be there always
+        try:
+            _make_link(self.link, self._lifelong_name())
+        except PortError:
+            self._close_ends()
+            raise
+        self._plugged = True
         self._loop.add_reader(self._ours, self._readable)
         if self._clients is not None:
             self._loop.add_reader(self._clients.fd, self._count)
 
-    def _make_link(self) -> None:
-        try:
-            left_over = self.link.is_symlink() and (
-                not self.link.exists() or self.link.readlink() == Path(self.device)
-            )
-            if left_over:
-                self.link.unlink()  # of a run that was killed: it leads nowhere, or by chance here
-            self.link.symlink_to(self.device)
-        except OSError as error:
-            os.close(self._ours)
-            os.close(self._theirs)
-            raise PortError(
-                f"cannot make {self.link}: {error.strerror}",
-                hint="give a path that does not exist yet, in a folder that you may write to",
-            ) from error
+    def _lifelong_name(self) -> str:
+        """Return a name of the terminal that ends with this process.
+
+        /dev/pts/7 belongs to somebody else soon after a kill: a client would type into his shell.
+        """
+        name = f"/proc/{os.getpid()}/fd/{self._theirs}"
+        return name if os.path.realpath(name) == self.device else self.device
 
     def _settle(self) -> None:
         """Make the terminal what it is for a new client: raw, free, empty."""
@@ -70,6 +85,8 @@ class PtyServer:
             self._backlog.clear()
             self._loop.remove_writer(self._ours)
             self._settle()
+        if self._clients is None or self._clients.open:
+            self.opened()
 
     def _readable(self) -> None:
         self._count()  # who typed this opened the terminal before
@@ -104,15 +121,78 @@ class PtyServer:
         if not self._backlog:
             self._loop.remove_writer(self._ours)
 
+    async def hang_up(self, *, for_good: bool) -> None:
+        """Go as a kit goes that is unplugged; unless `for_good`, come back as it does.
+
+        What was printed is read first, for a while: a terminal forgets it when its far end goes.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                while self._backlog or self._unread():  # noqa: ASYNC110 - reading has no event
+                    await asyncio.sleep(0.005)
+        self.close()
+        if not for_good:
+            self._plug_in()
+
+    def _unread(self) -> bool:
+        """Tell whether a client has yet to read what was printed."""
+        self._count()
+        if self._clients is None or not self._clients.open:
+            return False
+        # Not FIONREAD: the kernel hands bytes over a moment after they were written.
+        return bool(select.select([self._theirs], [], [], 0)[0])
+
     def close(self) -> None:
-        """Hang up and take the link away, if it is still ours."""
+        """Hang up and take the link away, if it is still ours. Closing twice is harmless."""
+        if not self._plugged:
+            return
+        self._plugged = False
         self._loop.remove_reader(self._ours)
         self._loop.remove_writer(self._ours)
         if self._clients is not None:
             self._loop.remove_reader(self._clients.fd)
-            self._clients.close()
         with contextlib.suppress(OSError):
-            if self.link.readlink() == Path(self.device):
+            if os.path.realpath(self.link) == self.device:
                 self.link.unlink()
+        self._close_ends()
+
+    def _close_ends(self) -> None:
+        if self._clients is not None:
+            self._clients.close()
         os.close(self._ours)
         os.close(self._theirs)
+
+
+def _make_link(link: Path, target: str) -> None:
+    """Make `link`, in the place of one that a killed run left. Raises PortError."""
+    try:
+        if link.is_symlink() and _TERMINAL.fullmatch(str(link.readlink())) and not _leads(link):
+            link.unlink()
+        link.symlink_to(target)
+    except FileExistsError as error:
+        raise PortError(
+            f"cannot make {link}: {_what_is_there(link)}",
+            hint="give another path, or take away what is there if nobody needs it",
+        ) from error
+    except OSError as error:
+        raise PortError(
+            f"cannot make {link}: {error.strerror}",
+            hint="give a path that does not exist yet, in a folder that you may write to",
+        ) from error
+
+
+def _leads(link: Path) -> bool:
+    """Tell whether a link leads to a terminal."""
+    try:
+        return stat.S_ISCHR(link.stat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _what_is_there(link: Path) -> str:
+    if not link.is_symlink():
+        return "it exists already"
+    served = _TERMINAL.fullmatch(str(link.readlink()))
+    if served is not None and served["pid"]:
+        return f"it is a terminal that {shown_process(Path('/proc', served['pid']))} serves"
+    return f"it is a link to {link.readlink()} already"

@@ -6,27 +6,26 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
-from at.virtual import state
 from at.virtual.companion import Companion
 from at.virtual.downloads import download
 from at.virtual.kit import Fetch
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import OptionError, Options
+from at.virtual.state import Saved, StateFile
 
 
 def make_modem(
-    options: Options, statefile: str | Path | None = None, *, console_apart: bool = False
+    options: Options, flash: StateFile | None = None, *, console_apart: bool = False
 ) -> VirtualModem:
     """Return a modem switched on now, with the state of its file. Raises PortError, OptionError."""
-    saved = state.load(Path(statefile)) if statefile else None
-    if saved is not None:
+    saved = flash.load() if flash is not None else None
+    if flash is not None and saved is not None:
         for name in ("model", "imei", "uuid"):
             asked, kept = getattr(options.completed(), name), getattr(saved, name)
             if getattr(options, name) and asked != kept:
                 raise OptionError(
-                    f"{statefile} is the state of another kit: its {name} is {kept}, not {asked}",
+                    f"{flash.path} is the state of another kit: its {name} is {kept}, not {asked}",
                     hint="give each kit a state file of its own",
                 )
         asked_firmware = replace(options, model=saved.model).completed().firmware
@@ -45,7 +44,7 @@ def make_modem(
         options,
         now=time.monotonic(),
         unix_time=time.time(),
-        saved=saved or state.Saved.fresh(options),
+        saved=saved or Saved.fresh(options),
         console_apart=console_apart,
     )
 
@@ -53,12 +52,11 @@ def make_modem(
 class Runner:
     """Moves bytes between a modem and whoever is on its ports, when they are due."""
 
-    def __init__(self, modem: VirtualModem, statefile: str | Path | None = None) -> None:
+    def __init__(self, modem: VirtualModem, flash: StateFile | None = None) -> None:
         self.modem = modem
         self.companion = Companion(modem.kit)
         self.companion_sends: Callable[[bytes], None] | None = None
-        self._path = Path(statefile) if statefile else None
-        self._stored = b""
+        self._flash = flash
         self._senders: dict[Port, Callable[[bytes], None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -98,13 +96,10 @@ class Runner:
 
     def flush(self) -> None:
         """Store what changed, print what is due, come back when more is due."""
-        if self._path is not None:
+        if self._flash is not None:
             where = self.modem.kit.position
             self.modem.kit.saved.position = (where.lat, where.lon)
-            encoded = self.modem.kit.saved.encode()
-            if encoded != self._stored:
-                state.store(self._path, self.modem.kit.saved)
-                self._stored = encoded
+            self._flash.store(self.modem.kit.saved)
         for port in Port:
             data = self.modem.data_to_send(port)
             send = self._senders.get(port)

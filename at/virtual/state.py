@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from at.errors import PortError
+from at.errors import PortBusy, PortError
+from at.port_holder import shown_process
+from at.process_lock import HeldByAnother, ProcessLock
 from at.virtual.options import MODELS, Options
 
 FORMAT = 1
@@ -90,37 +92,68 @@ class Saved:
         )
 
 
-def load(path: Path) -> Saved | None:
-    """Read a state file; None if there is none yet. Raises PortError if it is no such file."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise PortError(f"the state of the virtual modem, {path}: {error.strerror}") from error
-    try:
-        return Saved.decode(data)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PortError(
-            f"{path} is not the state of a virtual modem",
-            hint="give another file, or move this one away to begin with a fresh kit",
-        ) from error
+class StateFile:
+    """The file of one kit's flash, and of one process at a time: two would undo each other's work.
 
+    Raises PortBusy, which names who has it; PortError where the folder cannot be written.
+    """
 
-def store(path: Path, saved: Saved) -> None:
-    """Write a state file so that a kill or a power cut leaves the old state or the new one."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # mkstemp makes the file 0600 from the first moment, whatever the umask.
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(saved.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise PortError(f"the state of the virtual modem, {path}: {error.strerror}") from error
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = ProcessLock(self.path.with_name(f"{self.path.name}.lock"))
+        except HeldByAnother as held:
+            holder = shown_process(Path("/proc", held.holder)) if held.holder else "another process"
+            raise PortBusy(
+                f"{self.path}, the state of a virtual modem, is in use by {holder}",
+                hint="stop it, talk to the modem that it serves, or name another state file",
+                holder=holder,
+            ) from held
+        except OSError as error:
+            raise self._failed(error) from error
+        self._stored = b""
+
+    def load(self) -> Saved | None:
+        """Return what it holds; None if there is none yet. Raises PortError if it is another's."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._failed(error) from error
+        try:
+            return Saved.decode(data)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PortError(
+                f"{self.path} is not the state of a virtual modem",
+                hint="give another file, or move this one away to begin with a fresh kit",
+            ) from error
+
+    def store(self, saved: Saved) -> None:
+        """Write what changed, so that a kill or a power cut leaves the old state or the new one."""
+        data = saved.encode()
+        if data == self._stored:
+            return
+        try:
+            # mkstemp makes the file 0600 from the first moment, whatever the umask.
+            handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                Path(name).replace(self.path)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise self._failed(error) from error
+        self._stored = data
+
+    def release(self) -> None:
+        """Let another process have it."""
+        self._lock.release()
+
+    def _failed(self, error: OSError) -> PortError:
+        return PortError(f"the state of the virtual modem, {self.path}: {error.strerror}")

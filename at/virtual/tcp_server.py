@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 from collections.abc import Callable
 
 from at.errors import PortError
 
+_LAST_WORDS_S = 2.0
 _BACKLOG = 256 * 1024  # bytes that wait for a client that does not read, before it is hung up on
 
 
@@ -19,6 +21,8 @@ class TcpServer:
         self._server: asyncio.Server | None = None
         self._writer: asyncio.StreamWriter | None = None
         self.port = ""
+        self.opened: Callable[[], None] = lambda: None
+        """Called when somebody has connected."""
 
     async def listen(self, host: str, port: int) -> None:
         """Listen on an address; `port` then says where, as "tcp://host:port". Raises PortError."""
@@ -38,6 +42,7 @@ class TcpServer:
             writer.close()  # the port is taken
             return
         self._writer = writer
+        self.opened()
         try:
             while data := await reader.read(65536):
                 self._received(data)
@@ -56,6 +61,17 @@ class TcpServer:
             writer.transport.abort()
             return
         writer.write(data)
+
+    async def hang_up(self, *, for_good: bool) -> None:
+        """Hang up once what was printed is sent; `for_good`, and listen no more."""
+        if for_good and self._server is not None:
+            self._server.close()
+        writer = self._writer
+        if writer is not None:
+            writer.close()
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    await writer.wait_closed()
 
     async def close(self) -> None:
         """Stop listening and hang up."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from at.errors import LinkLost
+from at.errors import AtError, LinkLost
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import Options
 from at.virtual.serving import Runner, make_modem
+from at.virtual.state import StateFile
 
 if TYPE_CHECKING:
     from at.transport.base import Receiver
@@ -25,6 +26,7 @@ class VirtualTransport:
         self._statefile = statefile
         self._options = Options(**options)
         self._modem: VirtualModem | None = None
+        self._flash: StateFile | None = None
         self._runner: Runner | None = None
         self._receiver: Receiver | None = None
 
@@ -36,16 +38,34 @@ class VirtualTransport:
     @property
     def modem(self) -> VirtualModem:
         """The modem at the far end: its true position, its state, its faults."""
-        if self._modem is None:
-            self._modem = make_modem(self._options, self._statefile)
-        return self._modem
+        return self._modem or self._switch_on()
 
     async def open(self, receiver: Receiver) -> None:
         """Switch the modem on, or come back to it. Raises PortError, OptionError."""
+        modem = self._switch_on()
         self._receiver = receiver
-        self._runner = Runner(self.modem, self._statefile)
+        self._runner = Runner(modem, self._flash)
         self._runner.attach(Port.AT, self._deliver)
         self._runner.start()
+
+    def _switch_on(self) -> VirtualModem:
+        """Return the modem; its state file is ours from now on until `close`."""
+        try:
+            if self._statefile and self._flash is None:
+                self._flash = StateFile(self._statefile)
+                if self._modem is not None and self._flash.load() != self._modem.kit.saved:
+                    self._modem = None  # another process had it meanwhile: it was switched off
+            if self._modem is None:
+                self._modem = make_modem(self._options, self._flash)
+        except AtError:
+            self._let_go()
+            raise
+        return self._modem
+
+    def _let_go(self) -> None:
+        flash, self._flash = self._flash, None
+        if flash is not None:
+            flash.release()
 
     def write(self, data: bytes) -> None:
         """Type bytes at the AT port. Raises LinkLost once closed."""
@@ -64,6 +84,7 @@ class VirtualTransport:
         receiver, self._receiver = self._receiver, None
         if runner is not None:
             runner.stop()
+        self._let_go()
         if receiver is not None:
             receiver.connection_lost(None)
 

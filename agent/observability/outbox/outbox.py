@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agent.config.private import make_private_folder
 from agent.errors import AgentError
-from agent.observability.outbox.lock import FolderLock
+from agent.observability.outbox.items import OutboxHeld
 from agent.observability.outbox.schema import open_file
 from agent.observability.outbox.store import Store
 from agent.observability.outbox.writer import Work, Writer, settle
+from at.process_lock import HeldByAnother, ProcessLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +44,12 @@ class Outbox:
         self._clock = clock
         try:
             make_private_folder(folder)
-            self._lock = FolderLock(folder / f"{FILE}.lock")
+            self._lock = ProcessLock(folder / f"{FILE}.lock")
+        except HeldByAnother as held:
+            raise OutboxHeld(
+                f"the outbox in {folder} is {held}",
+                hint="it is the running agent's: ask it with `cellagent status`, or stop it first",
+            ) from held
         except OSError as exc:
             raise AgentError(f"{folder}: {exc.strerror}") from exc
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -79,6 +80,78 @@ def test_a_lenient_replay_answers_in_any_order(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("mfw_nrf9160_1.3.7") == 2
+
+
+UNPLUGGED = """\
+# origin: by hand
+> AT+CGMR
+< mfw_nrf9160_1.3.7
+< OK
+! closed
+> AT+CGMM
+< nRF9160-SICA
+< OK
+! closed
+"""
+CLIENT = """\
+import os, sys
+import serial
+port = os.environ["CELLAGENT_PORT"].replace("tcp://", "socket://")
+for command in (b"AT+CGMR", b"AT+CGMM"):
+    while True:
+        try:
+            line = serial.serial_for_url(port, timeout=10)
+            break
+        except OSError:
+            pass
+    line.write(command + b"\\r")
+    print(line.read_until(b"OK\\r\\n"))
+    try:
+        print("still there:", line.read(1))
+    except serial.SerialException:
+        print("hung up")
+try:
+    serial.serial_for_url(port)
+except serial.SerialException:
+    print("gone")
+"""
+
+
+@pytest.mark.parametrize("where", [("--pty", "played"), ("--tcp", "127.0.0.1:0")])
+def test_a_replay_hangs_up_where_the_recorded_line_was_closed(
+    where: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "unplugged.transcript").write_text(UNPLUGGED)
+    client = (sys.executable, "-c", CLIENT)
+    done = run(tmp_path, "replay", "unplugged.transcript", *where, "--", *client)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == [
+        r"b'mfw_nrf9160_1.3.7\r\nOK\r\n'",
+        "hung up",
+        r"b'nRF9160-SICA\r\nOK\r\n'",
+        "hung up",
+        "gone",
+    ]
+
+
+def test_a_replay_whose_line_was_closed_for_good_ends_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "unplugged.transcript").write_text("< Ready\n! closed\n")
+    link = tmp_path / "played"
+    with subprocess.Popen(
+        [*CELLAGENT, "modem", "replay", "unplugged.transcript", "--pty", str(link)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+    ) as served:
+        assert served.stdout is not None
+        served.stdout.readline()
+        with link.open("rb", buffering=0) as terminal:
+            # What the modem said first waits for somebody to hear it.
+            assert terminal.read(7) == b"Ready\r\n"
+            with contextlib.suppress(OSError):  # for who was reading when it went
+                assert terminal.read(1) == b""
+        assert served.wait(10) == 0
+    assert not os.path.lexists(link)
 
 
 def test_a_log_is_imported_from_a_file_or_a_pipe(tmp_path: Path) -> None:

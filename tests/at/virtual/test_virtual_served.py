@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import json
 import os
@@ -13,14 +14,18 @@ import termios
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import serial
 
-from at.errors import PortError
+from at.errors import PortBusy, PortError
+from at.modem import Modem
 from at.virtual.options import OptionError, Options
 from at.virtual.pty_server import PtyServer
 from at.virtual.serving import make_modem
+from at.virtual.state import StateFile
+from at.virtual.transport import VirtualTransport
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -132,11 +137,102 @@ def test_what_makes_no_sense_is_refused(
 def test_a_state_file_of_another_kit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "kit.json"
     path.write_bytes(make_modem(Options()).kit.saved.encode())
-    with pytest.raises(OptionError, match="another kit"):
-        make_modem(Options(model="nrf9160"), path)
+    with closing_file(path) as flash, pytest.raises(OptionError, match="another kit"):
+        make_modem(Options(model="nrf9160"), flash)
     path.write_text("{")
-    with pytest.raises(PortError, match="not the state"):
-        make_modem(Options(), path)
+    transport = VirtualTransport(str(path))
+    for _ in range(2):  # a refusal lets the file go
+        with pytest.raises(PortError, match="not the state"):
+            _ = transport.modem
+
+
+@contextmanager
+def closing_file(path: Path) -> Iterator[StateFile]:
+    flash = StateFile(path)
+    try:
+        yield flash
+    finally:
+        flash.release()
+
+
+@pytest.mark.parametrize("where", ["--pty", "--port"])
+def test_a_state_file_in_use_is_refused_and_its_holder_named(where: str, tmp_path: Path) -> None:
+    state = tmp_path / "kit.json"
+    with modem_virtual("--pty", str(tmp_path / "kit"), "--state", str(state)) as (server, _):
+        command = (
+            ("virtual", "--pty", str(tmp_path / "other"), "--state", str(state))
+            if where == "--pty"
+            else ("at", "--port", f"virtual:{state}", "AT%CMNG=3,7,0")
+        )
+        with closing(serial.Serial(str(tmp_path / "kit"), timeout=10)) as port:
+            ask(port, b'AT%CMNG=0,7,0,"test"')
+            before = state.read_bytes()
+            refused = json_of("modem", command[0], "--json", *command[1:])
+            assert refused["error"]["exit"] == 3
+            assert refused["error"]["kind"] == "port-busy"
+            assert f"(PID {server.pid})" in refused["error"]["message"]
+            assert state.read_bytes() == before
+            assert b"%CMNG: 7,0," in ask(port, b"AT%CMNG=1,7")
+        server.kill()
+        server.wait()
+    assert (tmp_path / "kit.json.lock").stat().st_mode & 0o777 == 0o600
+    with closing_file(state) as flash:
+        saved = flash.load()
+        assert saved is not None
+        assert "7,0" in saved.credentials
+
+
+def json_of(*arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "agent", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_busy_terminal_names_its_user_and_not_the_modem_behind_it(tmp_path: Path) -> None:
+    link = str(tmp_path / "kit")
+    hold = "import serial, sys; p = serial.Serial(sys.argv[1], exclusive=True); print(); input()"
+    with (
+        modem_virtual("--pty", link) as _,
+        subprocess.Popen(
+            [sys.executable, "-c", hold, link], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as holder,
+    ):
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        refused = json_of("modem", "at", "--json", "--port", link, "AT")
+        assert f"(PID {holder.pid})" in refused["error"]["message"]
+        holder.communicate(b"\n", timeout=10)
+
+
+async def test_a_kit_that_another_process_had_meanwhile_was_switched_off(tmp_path: Path) -> None:
+    path = tmp_path / "kit.json"
+    ours = Modem(VirtualTransport(str(path), instant=True))
+    await ours.open()
+    await ours.execute("AT+CFUN=4")
+    await ours.close()
+    same = VirtualTransport(str(path), instant=True)
+    theirs = Modem(same)
+    await theirs.open()
+    await theirs.execute('AT%CMNG=0,7,0,"theirs"')
+    with pytest.raises(PortBusy):
+        await ours.open()
+    await theirs.close()
+    again = Modem(same)
+    await again.open()
+    assert (await again.execute("AT%CMNG=1,7")).lines
+    await again.execute("AT+CFUN=4")
+    await again.close()
+    # Nobody wrote in between: it is the modem that it was.
+    once_more = Modem(same)
+    await once_more.open()
+    assert (await once_more.execute("AT+CFUN?")).lines == ("+CFUN: 4",)
+    await once_more.close()
 
 
 async def eventually(true: Callable[[], bool]) -> None:
@@ -201,12 +297,78 @@ async def test_settings_of_a_client_end_with_it(tmp_path: Path) -> None:
         server.close()
 
 
-def test_a_path_that_is_taken_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "kit").write_text("precious")
+async def test_hanging_up_waits_until_what_was_printed_is_read(tmp_path: Path) -> None:
+    server = PtyServer(tmp_path / "kit", lambda _data: None)
+    client = os.open(server.link, os.O_RDWR | os.O_NOCTTY)
+    server.send(b"last words")
+    hanging_up = asyncio.ensure_future(server.hang_up(for_good=False))
+    await asyncio.sleep(0)
+    assert os.read(client, 100) == b"last words"
+    await hanging_up
+    assert os.read(client, 100) == b""
+    os.close(client)
+    client = os.open(server.link, os.O_RDWR | os.O_NOCTTY)
+    server.send(b"back again")
+    assert os.read(client, 100) == b"back again"
+    os.close(client)
+    await server.hang_up(for_good=True)
+    assert not server.link.is_symlink()
+    server.close()
 
-    async def serve() -> None:
-        PtyServer(tmp_path / "kit", lambda _data: None)
 
-    with pytest.raises(PortError, match="cannot make"):
-        asyncio.run(serve())
-    assert (tmp_path / "kit").read_text() == "precious"
+async def take(path: Path) -> None:
+    PtyServer(path, lambda _data: None).close()
+
+
+@pytest.mark.parametrize("target", ["/proc/99999999/fd/7", "/dev/pts/99999999"])
+async def test_a_link_that_a_killed_run_left_is_replaced(target: str, tmp_path: Path) -> None:
+    link = tmp_path / "kit"
+    link.symlink_to(target)
+    await take(link)
+    assert not link.is_symlink()
+
+
+def test_the_link_of_a_killed_run_never_leads_to_somebody_elses_terminal(tmp_path: Path) -> None:
+    link = tmp_path / "kit"
+    with modem_virtual("--pty", str(link)) as (server, _):
+        device = os.path.realpath(link)
+        server.kill()
+        server.wait()
+        others: list[int] = []
+        try:
+            # Whoever opens terminals now is given the number of the one that went.
+            while not others or os.ttyname(others[-1]) != device:
+                others += os.openpty()
+            assert not link.exists()
+            asyncio.run(take(link))
+        finally:
+            for other in others:
+                os.close(other)
+
+
+@pytest.mark.parametrize("there", ["file", "folder", "link", "dangling", "terminal", "served"])
+def test_a_path_that_is_taken_is_left_alone(there: str, tmp_path: Path) -> None:
+    path = tmp_path / "kit"
+    says = "already"
+    with contextlib.ExitStack() as stack:
+        match there:
+            case "file":
+                path.write_text("precious")
+            case "folder":
+                path.mkdir()
+            case "link":
+                (tmp_path / "precious").write_text("precious")
+                path.symlink_to(tmp_path / "precious")
+            case "dangling":
+                path.symlink_to("/mnt/not-mounted/precious")
+            case "terminal":
+                for end in os.openpty():
+                    stack.callback(os.close, end)
+                path.symlink_to(os.ttyname(end))
+            case _:
+                server, _ = stack.enter_context(modem_virtual("--pty", str(path)))
+                says = rf"\(PID {server.pid}\) serves"
+        before = path.lstat()
+        with pytest.raises(PortError, match=rf"cannot make .*{says}"):
+            asyncio.run(take(path))
+        assert path.lstat() == before

@@ -1,4 +1,4 @@
-"""The lock that makes a folder one process's; it ends with the process, however that ends."""
+"""A lock file that makes something one process's; it ends with the process, however that ends."""
 
 from __future__ import annotations
 
@@ -6,34 +6,40 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from agent.observability.outbox.items import OutboxHeld
-
 if TYPE_CHECKING:
     from pathlib import Path
 
 _PID_DIGITS = 20
 
 
-class FolderLock:
-    """Held from construction to `release`. Raises OutboxHeld, naming the process that holds it."""
+class HeldByAnother(Exception):
+    """Another process, or this one, holds the lock; `holder` is its number, "" if unknown."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"held by process {holder or 'unknown'}")
+        self.holder = holder
+
+
+class ProcessLock:
+    """Held from construction to `release`. Raises HeldByAnother; OSError where no file can be.
+
+    The file, 0600, stays behind: to take it away would let two processes hold two files.
+    """
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_INHERIT, 0o600)
         try:
             _lock(self._descriptor)
-        except OSError as exc:
+        except OSError as error:
             os.lseek(self._descriptor, 1, os.SEEK_SET)
             holder = os.read(self._descriptor, _PID_DIGITS).decode("ascii", "replace").strip()
             os.close(self._descriptor)
-            raise OutboxHeld(
-                f"the outbox in {path.parent} is held by process {holder or 'unknown'}",
-                hint="it is the running agent's: ask it with `cellagent status`, or stop it first",
-            ) from exc
+            raise HeldByAnother(holder) from error
         os.ftruncate(self._descriptor, 0)
         os.write(self._descriptor, b"\n%d\n" % os.getpid())
 
     def release(self) -> None:
-        """Let another process have the folder."""
+        """Let another process have it."""
         os.close(self._descriptor)
 
 
