@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
-from agent.console.zephyr_coredump import reason_name, registers
+from agent.console.zephyr_coredump import reason_name
+from agent.console.zephyr_registers import frame, registers
 from agent.observability.events import trace
 from agent.observability.outbox import Kind, NewItem
 from agent.observability.uploads import FileKind
@@ -62,7 +63,7 @@ def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) ->
     """Return a Zephyr dump as what the service takes: the file, and a trace with its registers."""
     header = captured.dump.header
     assert header is not None
-    found = registers(captured.dump, captured.data)
+    found = frame(registers(captured.dump, captured.data))
     body = bytes(captured.data)
     file = NewItem(
         Kind.COREDUMP,

@@ -12,7 +12,10 @@ from agent.cli.chunk_sources import pieces, read_chunks
 from agent.cli.frame import AgentGroup, emit, note, options, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.observability.chunk_codec import Damaged, Message
+    from agent.observability.symbols import ElfSymbols
 
 _SOURCE = click.argument("source", metavar="FILE|-", type=click.File("rb"))
 
@@ -103,38 +106,40 @@ def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
     A dump that is not whole goes to OUT.incomplete. Exits 1 if none is usable. FILE may also be
     a core dump itself: of Zephyr, of the device SDK, or of Linux.
     """
-    from agent.cli.coredumps import (
-        DumpFiles,
-        describe_dump,
-        find_dumps,
-        other_core,
-        spooled,
-        tell_core,
-        tell_dump,
-    )
+    from agent.cli.dump_files import DumpFiles
+    from agent.cli.other_cores import other_core, spooled, tell_core
+    from agent.cli.zephyr_dumps import describe_dump, find_dumps, tell_dump
     from agent.errors import AgentError
 
-    files, source = DumpFiles(out), spooled(source)
-    if (core := other_core(source, elf)) is not None:
+    files, source, symbols = DumpFiles(out), spooled(source), _symbols(elf)
+    if (core := other_core(source, symbols)) is not None:
         core["file"] = str(files.copy(source, usable=core["status"] == "complete"))
-        if options().json or not sys.stdout.isatty():
-            emit(core)
-        else:
-            say(tell_core(core))
+        _show(core, tell_core)
         if not files.usable:
             raise AgentError("the core dump is not whole", hint=files.advice)
         return
     for captured in find_dumps(pieces(source)):
         path = files.write(captured)
-        shown = describe_dump(captured, elf)
+        shown = describe_dump(captured, symbols)
         if path is not None:
             shown["file"] = str(path)
-        if options().json or not sys.stdout.isatty():
-            emit(shown)
-        else:
-            say(tell_dump(shown))
+        _show(shown, tell_dump)
     if not files.usable:
         raise AgentError("no usable core dump was found", hint=files.advice)
+
+
+def _symbols(elf: Path | None) -> ElfSymbols | None:
+    from agent.observability.symbols import ElfSymbols
+
+    return None if elf is None else ElfSymbols(elf)
+
+
+def _show(shown: dict[str, Any], tell: Callable[[dict[str, Any]], str]) -> None:
+    """Show a dump to a person at a terminal, else to a program."""
+    if options().json or not sys.stdout.isatty():
+        emit(shown)
+    else:
+        say(tell(shown))
 
 
 def _message(item: Message | Damaged) -> dict[str, Any]:
@@ -152,7 +157,7 @@ def _message(item: Message | Damaged) -> dict[str, Any]:
     try:
         opened = open_message(item.data)
         if opened.kind == "coredump":
-            from agent.cli.coredumps import device_coredump_summary
+            from agent.cli.other_cores import device_coredump_summary
 
             shown["decoded"] = device_coredump_summary(opened.payload)
         else:

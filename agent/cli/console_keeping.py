@@ -63,7 +63,7 @@ async def forwarding(
 
 def saving(folder: Path) -> Callable[[list[ConsoleItem]], Awaitable[None]]:
     """Append chunks to FOLDER/chunks.jsonl, write each dump to a file of its own; 0600."""
-    from agent.cli.coredumps import DumpFiles
+    from agent.cli.dump_files import DumpFiles
     from agent.config.private import make_private_folder
     from agent.console.chunk_lines import ChunkLine
     from agent.console.dump_lines import CapturedDump

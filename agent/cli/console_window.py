@@ -68,7 +68,7 @@ class ConsoleWindow:
             self._chunks += 1
             return [f"** chunk {self._chunks}: {len(item.chunk)} bytes"]
         if isinstance(item, CapturedDump):
-            from agent.cli.coredumps import describe_dump, tell_dump
+            from agent.cli.zephyr_dumps import describe_dump, tell_dump
 
             return [f"** {line}" for line in tell_dump(describe_dump(item)).splitlines()]
         if isinstance(item, DamagedChunk):
@@ -94,7 +94,7 @@ def _describe(item: ConsoleItem) -> dict[str, Any]:
         text = item.text.decode("utf-8", "backslashreplace")
         return {"type": "damaged_chunk", "text": text, "reason": item.reason}
     if isinstance(item, CapturedDump):
-        from agent.cli.coredumps import describe_dump
+        from agent.cli.zephyr_dumps import describe_dump
 
         return {"type": "coredump", **describe_dump(item)}
     if isinstance(item, DamagedDumpLine):

@@ -1,16 +1,30 @@
-"""Faults and restarts as a kit prints them in clear. Pure."""
+"""Faults and restarts as a kit prints them in clear. Pure.
+
+***** MPU FAULT *****                                  heading: Zephyr's fault handlers
+>>> ZEPHYR FATAL ERROR 19: Unknown error on CPU 0      end: the kernel gives up
+*** Booting nRF Connect SDK v2.7.0 ***                 a start; `Using ...` is its second line
+
+Also the headings of TF-M, ESP-IDF and Linux, and the names that older kernels used.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _FATAL = re.compile(r">>> ZEPHYR FATAL ERROR (\d{1,9}): (.+)")
 _FAULT = re.compile(r"\*{5} (.+?) \*{5}")
-_ASSERT = re.compile(r"ASSERTION FAIL.*|\bassert(?:ion)? failed\b.*", re.IGNORECASE)
-_ADDRESS = re.compile(r"Faulting instruction address \([^)]*\): (0x[0-9a-fA-F]{1,16})")
-_THREAD = re.compile(r"Current thread: (0x[0-9a-fA-F]{1,16}) \(([^)]*)\)")
-_BANNER = re.compile(r"\*\*\* (?:Booting |Using )?(.+?) \*\*\*")
+_HEADING = re.compile(
+    r"ASSERTION FAIL.*|\bassert(?:ion)? failed\b.*|\bFATAL ERROR: .+|Guru Meditation Error: .+"
+    r"|\babort\(\) was called .+|Kernel panic - not syncing.*|Unable to handle kernel .+"
+    r"|Internal error: Oops.*",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"Faulting instruction address(?: \([^)]{1,40}\):| =) (0x[0-9a-fA-F]{1,16})")
+_THREAD = re.compile(r"Current thread(?: ID)?(?::| =) (0x[0-9a-fA-F]{1,16})(?: \(([^)]*)\))?")
+_BANNER = re.compile(r"\*{3,5} Booting (.+?) +\*{3,5}")
+_ESP_RESET = re.compile(r"rst:0x[0-9a-f]+ \(\w+\)")
+_BOOTLOADERS = ("MCUboot",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +38,62 @@ class FaultText:
     address: int | None = None
     """The instruction at fault."""
     thread: str | None = None
+    first: bool = True
+    """It is the first line of its crash: each crash has one such line."""
+
+    @property
+    def is_detail(self) -> bool:
+        """Tell whether the line only adds to a report that has a heading or an end."""
+        return self.address is not None or self.thread is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Reboot:
-    """The banner of a start: of the bootloader, the SDK or the kernel."""
+    """The banner of a start."""
 
     line: str
     banner: str
+
+    @property
+    def is_bootloader(self) -> bool:
+        """Tell whether it is a bootloader's: the banner of what it starts is still to come."""
+        return self.banner.startswith(_BOOTLOADERS)
 
 
 def read_fault(line: str) -> FaultText | Reboot | None:
     """Return what `line` says about a crash or a restart, None for an ordinary line."""
     if "***" in line:
-        if match := _FAULT.search(line):
-            return FaultText(line, match[1].lower())
-        if (match := _BANNER.search(line)) and "***" in line[:3]:
+        if match := _BANNER.search(line):
             return Reboot(line, match[1])
+        if (match := _FAULT.search(line)) and "boot" not in match[1]:
+            return FaultText(line, match[1].lower())
     if match := _FATAL.search(line):
         return FaultText(line, match[2], reason=int(match[1]))
     if match := _ADDRESS.search(line):
         return FaultText(line, "faulting instruction", address=int(match[1], 16))
     if match := _THREAD.search(line):
-        return FaultText(line, "current thread", thread=match[2])
-    if match := _ASSERT.search(line):
+        return FaultText(line, "current thread", thread=match[2] or match[1])
+    if match := _HEADING.search(line):
         return FaultText(line, match[0])
+    if match := _ESP_RESET.match(line):
+        return Reboot(line, match[0])
     return None
+
+
+class CrashCounter:
+    """Tells the first line of each crash from the lines that go on about it."""
+
+    def __init__(self) -> None:
+        self._open = False
+
+    def take(self, item: FaultText | Reboot) -> FaultText | Reboot:
+        """Return `item`, with `first` as it is."""
+        if isinstance(item, Reboot):
+            self._open = False
+            return item
+        if item.is_detail:
+            return replace(item, first=False)
+        # A fault that escalates has two headings before its end; an assertion may end nothing.
+        goes_on = self._open and "assert" not in item.what.lower()
+        self._open = item.reason is None
+        return replace(item, first=not goes_on)

@@ -1,7 +1,11 @@
 """Log lines as Zephyr prints them: time, level, module, text. Pure.
 
 [00:00:10.123,456] <inf> module: text      the log subsystem, with or without time
+<err> [main] module: text                  with the thread (CONFIG_LOG_THREAD_ID_PREFIX)
 E: text                                    its minimal mode, MCUboot
+E (1234) module: text                      ESP-IDF, on a companion chip
+
+A prompt of the shell, a tag, and the stamp of a program that recorded the line may stand before.
 """
 
 from __future__ import annotations
@@ -13,17 +17,26 @@ FORMATTER_LIMIT = 127
 """Characters after which the device's formatter cuts a line."""
 
 LEVELS = {"err": "error", "wrn": "warning", "inf": "info", "dbg": "debug"}
-_LETTERS = {"E": "error", "W": "warning", "I": "info", "D": "debug"}
+_LETTERS = {"E": "error", "W": "warning", "I": "info", "D": "debug", "V": "debug"}
 
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])")
 """Colours, cursor moves of the shell's prompt, titles."""
 
 _STANDARD = re.compile(
     r"(?P<prefix>.*?)(?:\[(?P<time>[^\[\]]{1,40})\] )?<(?P<level>err|wrn|inf|dbg)> "
+    r"(?:\[(?P<thread>[^\[\]]{1,64})\] (?=[\w./@-]{1,64}: ?))?"
     r"(?:(?P<module>[\w./@-]{1,64}): ?)?(?P<text>.*)",
     re.DOTALL,
 )
-_MINIMAL = re.compile(r"(?P<level>[EWID]): (?P<text>.*)", re.DOTALL)
+_MINIMAL = re.compile(
+    r"(?:[^\s$>#]{0,32}[$>#] )?(?P<level>[EWID]): (?P<text>.*)",
+    re.DOTALL,
+)
+_ESP_IDF = re.compile(
+    r"(?P<level>[EWIDV]) \((?P<time>[\d:. -]{1,24})\) (?P<module>[^\s:]{1,64}): (?P<text>.*)",
+    re.DOTALL,
+)
+_PREFIX = re.compile(r"(?:.*[$>#] )?(?:\[[^\[\]]*\] ?|[\d:.,/TZ+-]+ )*", re.DOTALL)
 _DROPPED = re.compile(r"--- (\d+) messages? dropped ---")
 
 
@@ -39,6 +52,7 @@ class LogLine:
     """The whole line, without colours, as the kit printed it."""
     cut: bool = False
     """It is as long as the formatter allows: its end may be missing."""
+    thread: str | None = None
 
 
 def strip_ansi(line: str) -> str:
@@ -50,12 +64,21 @@ def parse_line(raw: bytes) -> LogLine:
     """Read one line, without its end, in whatever form it comes."""
     line = strip_ansi(raw.decode("utf-8", "backslashreplace"))
     cut = len(line) >= FORMATTER_LIMIT
-    if "<" in line and (match := _STANDARD.fullmatch(line)) and _is_prefix(match["prefix"]):
+    if "<" in line and (match := _STANDARD.fullmatch(line)) and _PREFIX.fullmatch(match["prefix"]):
         return LogLine(
-            match["text"], LEVELS[match["level"]], match["module"], match["time"], line, cut
+            match["text"],
+            LEVELS[match["level"]],
+            match["module"],
+            match["time"],
+            line,
+            cut,
+            match["thread"],
         )
     if match := _MINIMAL.fullmatch(line):
         return LogLine(match["text"], _LETTERS[match["level"]], line=line, cut=cut)
+    if match := _ESP_IDF.fullmatch(line):
+        level = _LETTERS[match["level"]]
+        return LogLine(match["text"], level, match["module"], match["time"], line=line, cut=cut)
     return LogLine(line, line=line, cut=cut)
 
 
@@ -63,8 +86,3 @@ def dropped_messages(line: str) -> int:
     """Return how many log messages the kit says it dropped here; 0 for any other line."""
     match = _DROPPED.search(line)
     return int(match[1]) if match else 0
-
-
-def _is_prefix(text: str) -> bool:
-    """Tell a shell's prompt, behind which a log line may begin, from a sentence that quotes one."""
-    return not text or text.endswith(("$ ", "> ", "# "))

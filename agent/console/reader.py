@@ -15,7 +15,7 @@ from agent.console.chunk_lines import MARK as CHUNK_MARK
 from agent.console.chunk_lines import ChunkLine, DamagedChunk, lift_chunks
 from agent.console.dump_lines import MARK as DUMP_MARK
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine, DumpCollector
-from agent.console.faults import FaultText, Reboot, read_fault
+from agent.console.faults import CrashCounter, FaultText, Reboot, read_fault
 from agent.console.log_line import LogLine, dropped_messages, parse_line
 
 MAX_LINE = 65536
@@ -52,7 +52,9 @@ class ConsoleCounts:
     dumps: int = 0
     damaged_dump_lines: int = 0
     faults: int = 0
+    """Crashes and failed assertions, each with all its lines."""
     reboots: int = 0
+    """Starts of what the kit runs; that of a bootloader before it is not another."""
     dropped_by_kit: int = 0
     """Log messages that the kit says it dropped."""
     overlong: int = 0
@@ -64,6 +66,7 @@ class LineClassifier:
     def __init__(self) -> None:
         self.counts = ConsoleCounts()
         self._dumps = DumpCollector()
+        self._crashes = CrashCounter()
 
     @property
     def dump_bytes(self) -> int:
@@ -111,10 +114,11 @@ class LineClassifier:
         fault = read_fault(log.text)
         if fault is None:
             return [log]
+        fault = self._crashes.take(fault)
         if isinstance(fault, FaultText):
-            self.counts.faults += 1
+            self.counts.faults += fault.first
         else:
-            self.counts.reboots += 1
+            self.counts.reboots += not fault.is_bootloader
         return [log, fault]
 
 

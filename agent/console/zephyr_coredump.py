@@ -248,28 +248,6 @@ def reason_name(header: Header) -> str:
     return name or f"reason {header.reason}"
 
 
-def is_arm(header: Header) -> bool:
-    """Tell whether the registers are those of an ARM Cortex-M, as `registers` reads them."""
-    return header.target == _ARM_CORTEX_M
-
-
-_ARM_REGISTERS = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr", "sp")
-_ARM_CALLEE_SAVED = ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11")
-
-
-def registers(dump: Dump, data: bytes | bytearray) -> dict[str, int]:
-    """Return the registers of an ARM Cortex-M dump by name, in the order of the dump; else {}.
-
-    Block A of version 1 holds nine, 2 adds r4 to r11, 3 adds where the callee-saved ones stand.
-    """
-    block = next((block for block in dump.blocks if block.id == "A"), None)
-    if block is None or dump.header is None or not is_arm(dump.header):
-        return {}
-    names = _ARM_REGISTERS + (_ARM_CALLEE_SAVED if block.version >= 2 else ())
-    count = min(len(names), block.size // 4)
-    return dict(zip(names, struct.unpack_from(f"<{count}I", data, block.start), strict=False))
-
-
 def kernel_words(dump: Dump, data: bytes | bytearray) -> tuple[int, ...] | None:
     """Return the words of the kernel's state (block T), each of a pointer's size; None without."""
     block = next((block for block in dump.blocks if block.id == "T"), None)

@@ -148,7 +148,7 @@ class KitConsole:
 
     def _count(self, item: ConsoleItem) -> None:
         name = _COUNTED.get(type(item))
-        if name is None:
+        if name is None or _goes_on(item):
             return
         count = int(self.concern.facts.get(name, 0)) + 1
         self.concern.learn(**{name: count})
@@ -173,6 +173,13 @@ def _read(classifier: LineClassifier, items: Sequence[Item]) -> list[ConsoleItem
         if isinstance(item, Log | Unknown | Restart):
             heard += classifier.take(item.text.encode())
     return heard
+
+
+def _goes_on(item: ConsoleItem) -> bool:
+    """Tell whether a line belongs to a crash, or to a start, that has another line to count."""
+    if isinstance(item, FaultText):
+        return not item.first
+    return isinstance(item, Reboot) and item.is_bootloader
 
 
 _COUNTED = {ChunkLine: "chunks", CapturedDump: "dumps", FaultText: "faults", Reboot: "reboots"}

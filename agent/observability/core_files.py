@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from agent.errors import UsageError
 from agent.observability.device_coredump import MAGIC as DEVICE_MAGIC
-from agent.observability.linux_core import ELF, is_core
+from agent.observability.elf_headers import ELF
+from agent.observability.linux_core import is_core
 from agent.observability.uploads import FileKind
 
 if TYPE_CHECKING:
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
 
 _ZEPHYR = b"ZE"
 _ZIP = b"PK\x03\x04"
-_GZIP = b"\x1f\x8b"
+_COMPRESSED = {
+    b"\x1f\x8b": "gunzip",
+    b"\x28\xb5\x2f\xfd": "zstd -d",
+    b"\xfd7zXZ\0": "xz -d",
+    b"\x04\x22\x4d\x18": "lz4 -d",
+    b"BZh": "bzip2 -d",
+}
+"""First bytes -> the program that undoes it."""
 
 
 def recognise(file: BinaryIO) -> FileKind:
@@ -33,9 +41,15 @@ def recognise(file: BinaryIO) -> FileKind:
         )
     if head.startswith(_ZIP):
         return FileKind.MAR
-    if head.startswith(_GZIP):
-        raise UsageError(f"{file.name}: it is compressed", hint="gunzip it first")
+    refuse_compressed(head, file.name)
     raise UsageError(
         f"{file.name}: no core dump of the device SDK, of Zephyr or of Linux",
         hint="a console log is read with `cellagent capture coredump`",
     )
+
+
+def refuse_compressed(head: bytes, name: str) -> None:
+    """Raise UsageError when a file that begins with `head` is compressed."""
+    for magic, program in _COMPRESSED.items():
+        if head.startswith(magic):
+            raise UsageError(f"{name}: it is compressed", hint=f"undo that first: {program}")

@@ -1,8 +1,10 @@
-"""Core dumps of the device SDK for microcontrollers: the `CORE` format, version 2. Pure.
+"""Core dumps of the device SDK for microcontrollers: the `CORE` format, versions 1 and 2. Pure.
 
 "CORE" | u32 version | u32 total size             little endian throughout
 blocks: u8 type | 3 reserved | u32 address | u32 length | bytes
 "DUMP" | u32 flags | 2 reserved u32               bit 0: memory was left out for want of room
+
+Version 1, of the SDK before 0.20, has no footer: the last block ends it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAGIC = b"CORE"
-VERSION = 2
+WITHOUT_FOOTER, NEWEST_VERSION = 1, 2
 
 _HEADER = struct.Struct("<4sII")
 _BLOCK = struct.Struct("<B3xII")
@@ -34,6 +36,15 @@ _TEXT = {
     _SOFTWARE: "software_version",
     _SOFTWARE_TYPE: "software_type",
 }
+
+
+# Of an ARM Cortex-M, in the order of the SDK's fault handler; its oldest ones end at psr.
+_ARM = 40
+_ARM_REGISTERS = (
+    *(f"r{number}" for number in range(13)),
+    *("sp", "lr", "pc", "psr", "msp", "psp"),
+)
+_ARM_SIZES = (17 * 4, 19 * 4)
 
 
 class CutShort(ValueError):
@@ -62,7 +73,8 @@ class DeviceCoredump:
     reason: int | None
     identity: dict[str, str]
     build_id: str | None
-    registers_size: int | None
+    registers: dict[str, int]
+    """Of an ARM Cortex-M; empty for every other machine."""
     memory: tuple[MemoryRegion, ...]
     truncated: bool
     """The device had no room for all of its memory."""
@@ -70,8 +82,8 @@ class DeviceCoredump:
 
 def parse_device_coredump(data: bytes) -> DeviceCoredump:
     """Read a dump. Raises ValueError when it is none or damaged; CutShort, OtherVersion."""
-    flags = _check_frame(data)
-    blocks = list(_blocks(data, len(data) - _FOOTER.size))
+    end, flags = _check_frame(data)
+    blocks = list(_blocks(data, end))
     bodies = {kind: body for kind, _, _, body in blocks if kind != _MEMORY}
     machine = _number(bodies.get(_MACHINE))
     return DeviceCoredump(
@@ -84,7 +96,7 @@ def parse_device_coredump(data: bytes) -> DeviceCoredump:
             if kind in bodies
         },
         build_id=bodies[_BUILD_ID].hex() if _BUILD_ID in bodies else None,
-        registers_size=len(bodies[_REGISTERS]) if _REGISTERS in bodies else None,
+        registers=_arm_registers(machine, bodies.get(_REGISTERS, b"")),
         memory=tuple(
             MemoryRegion(address, len(body), start)
             for kind, address, start, body in blocks
@@ -94,22 +106,27 @@ def parse_device_coredump(data: bytes) -> DeviceCoredump:
     )
 
 
-def _check_frame(data: bytes) -> int:
-    """Check header and footer; return the footer's flags."""
+def _check_frame(data: bytes) -> tuple[int, int]:
+    """Check header and footer; return where the blocks end, and the footer's flags."""
     if not data.startswith(MAGIC):
         raise ValueError("it does not begin with CORE")
-    if len(data) < _HEADER.size + _FOOTER.size:
+    if len(data) < _HEADER.size:
         raise CutShort(f"{len(data)} bytes are too short for a core dump")
     _, version, total = _HEADER.unpack_from(data)
-    if version != VERSION:
-        raise OtherVersion(f"version {version} of the format; {VERSION} is known")
+    if not WITHOUT_FOOTER <= version <= NEWEST_VERSION:
+        raise OtherVersion(f"version {version} of the format; {NEWEST_VERSION} is the newest known")
     if total != len(data):
         wrong = CutShort if total > len(data) else ValueError
         raise wrong(f"the header says {total} bytes, {len(data)} are there")
-    magic, flags = _FOOTER.unpack_from(data, total - _FOOTER.size)
+    if version == WITHOUT_FOOTER:
+        return total, 0
+    end = total - _FOOTER.size
+    if end < _HEADER.size:
+        raise CutShort(f"{total} bytes are too short for a header and a footer")
+    magic, flags = _FOOTER.unpack_from(data, end)
     if magic != _END:
         raise ValueError("the footer is missing")
-    return int(flags)
+    return end, int(flags)
 
 
 def _blocks(data: bytes, end: int) -> Iterator[tuple[int, int, int, bytes]]:
@@ -124,6 +141,13 @@ def _blocks(data: bytes, end: int) -> Iterator[tuple[int, int, int, bytes]]:
             raise ValueError(f"block {kind} at byte {at} is {length} bytes long, past the footer")
         yield kind, address, at, data[at : at + length]
         at += length
+
+
+def _arm_registers(machine: int | None, body: bytes) -> dict[str, int]:
+    if machine is None or machine & 0xFFFF != _ARM or len(body) not in _ARM_SIZES:
+        return {}
+    words = struct.unpack(f"<{len(body) // 4}I", body)
+    return dict(zip(_ARM_REGISTERS, words, strict=False))
 
 
 def _number(body: bytes | None) -> int | None:

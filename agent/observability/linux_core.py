@@ -1,7 +1,8 @@
 """A Linux core dump: who died of what, where each thread stood. Pure.
 
-ELF of type CORE; its notes hold one NT_PRSTATUS a thread (the one that died first) and one
-NT_PRPSINFO (elf(5), and `elf_prstatus` of the kernel's linux/elfcore.h).
+ELF of type CORE; its notes hold one NT_PRSTATUS a thread (the one that died first), one
+NT_PRPSINFO, one NT_SIGINFO and one NT_FILE (elf(5), and `elf_prstatus` of the kernel's
+linux/elfcore.h).
 """
 
 from __future__ import annotations
@@ -10,16 +11,23 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.observability.elf_headers import (
+    PT_LOAD,
+    PT_NOTE,
+    CutShort,
+    ElfHeader,
+    read_header,
+    read_notes,
+    read_programs,
+)
+
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-ELF = b"\x7fELF"
 _ET_CORE = 4
-_PT_LOAD, _PT_NOTE = 1, 4
-_NT_PRSTATUS, _NT_PRPSINFO = 1, 3
+_NT_PRSTATUS, _NT_PRPSINFO, _NT_SIGINFO, _NT_FILE = 1, 3, 0x53494749, 0x46494C45
 _MACHINES = {3: "x86", 8: "MIPS", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
 _MAX_NOTES = 64 * 1024 * 1024
-_MAX_FILE = 1 << 48  # bytes: beyond it an offset is damage, and no file system can seek there
 
 SIGNALS = {
     3: "SIGQUIT",
@@ -34,6 +42,7 @@ SIGNALS = {
     31: "SIGSYS",
 }
 """Of those that leave a core dump."""
+_WITH_ADDRESS = frozenset({4, 5, 7, 8, 11})  # their `siginfo` says where
 
 # In the order of the kernel's `elf_gregset_t`, by ELF machine.
 _REGISTERS = {
@@ -46,6 +55,7 @@ _REGISTERS = {
     "t3 t4 t5 t6",
 }
 PROGRAM_COUNTERS, STACK_POINTERS = ("rip", "eip", "pc"), ("rsp", "esp", "sp")
+LINKS = ("lr", "ra", "x30")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,26 @@ class LinuxThread:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """Memory that the core holds: `offset` is the place of its bytes in the file."""
+
+    address: int
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class MappedFile:
+    """A part of a file that the process had in its memory."""
+
+    start: int
+    end: int
+    offset: int
+    """Bytes from the file's beginning."""
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class LinuxCore:
     """What a Linux core dump says of the process that died."""
 
@@ -67,8 +97,10 @@ class LinuxCore:
     """The one that died first."""
     missing: int
     """Bytes by which the file is shorter than its headers say: 0 when it is whole."""
-    regions: tuple[tuple[int, int], ...]
-    """Address and size in bytes of each memory region."""
+    regions: tuple[Segment, ...]
+    fault_address: int | None = None
+    """What the process touched, or where it stood, when the signal says so."""
+    files: tuple[MappedFile, ...] = ()
 
     @property
     def signal(self) -> int | None:
@@ -77,94 +109,98 @@ class LinuxCore:
 
 
 def is_core(head: bytes) -> bool:
-    """Tell by its first 18 bytes whether an ELF file is a core dump."""
-    order = ">" if head[5:6] == b"\x02" else "<"
-    return len(head) >= 18 and bool(struct.unpack_from(order + "H", head, 16)[0] == _ET_CORE)
+    """Tell by its first 20 bytes whether a file is an ELF core dump."""
+    header = read_header(head)
+    return header is not None and header.kind == _ET_CORE
 
 
 def parse_linux_core(file: BinaryIO) -> LinuxCore:
-    """Read the headers and notes of an ELF core. Raises ValueError when it is none or cut short."""
-    head = file.read(64)
-    if not head.startswith(ELF) or len(head) < 52 or not is_core(head):
+    """Read the headers and notes of an ELF core. Raises ValueError when it is none; CutShort."""
+    header = read_header(file.read(20))
+    if header is None or header.kind != _ET_CORE:
         raise ValueError("it is no ELF core dump")
-    order = ">" if head[5] == 2 else "<"
-    wide = head[4] == 2
-    machine = struct.unpack_from(order + "H", head, 18)[0]
-    try:
-        table = struct.unpack_from(order + ("Q" if wide else "I"), head, 32 if wide else 28)[0]
-        size, count = struct.unpack_from(order + "HH", head, 54 if wide else 42)
-        headers = [
-            _program_header(file, table + at * size, order, wide=wide) for at in range(count)
-        ]
-    except struct.error as exc:
-        raise ValueError("it ends inside its headers") from exc
+    programs = read_programs(file, header)
     notes = [
         note
-        for kind, offset, length, _ in headers
-        if kind == _PT_NOTE
-        for note in _notes(file, offset, length, order)
+        for program in programs
+        if program.kind == PT_NOTE
+        for note in _notes(file, program.offset, program.in_file, header)
     ]
-    file.seek(0, 2)
-    end = file.tell()
-    missing = max((offset + length - end for _, offset, length, _ in headers), default=0)
-    command = next((body for kind, body in notes if kind == _NT_PRPSINFO), b"")
+    end = file.seek(0, 2)
+    missing = max((each.offset + each.in_file - end for each in programs), default=0)
+    first = dict(reversed(notes))
+    names = _REGISTERS.get(header.machine, "").split()
     return LinuxCore(
-        _MACHINES.get(machine, f"machine {machine}"),
+        _MACHINES.get(header.machine, f"machine {header.machine}"),
         # The short name stands before the arguments, which are 80 bytes at the end.
-        command[-96:-80].split(b"\0")[0].decode("utf-8", "backslashreplace"),
-        tuple(
-            _thread(body, order, _REGISTERS.get(machine, "").split(), wide=wide)
-            for kind, body in notes
-            if kind == _NT_PRSTATUS
-        ),
+        _text(first.get(_NT_PRPSINFO, b"")[-96:-80].split(b"\0")[0]),
+        tuple(_thread(body, header, names) for kind, body in notes if kind == _NT_PRSTATUS),
         max(missing, 0),
-        tuple((address, in_file) for kind, _, in_file, address in headers if kind == _PT_LOAD),
+        tuple(
+            Segment(each.address, each.in_file, each.offset)
+            for each in programs
+            if each.kind == PT_LOAD
+        ),
+        _fault_address(first.get(_NT_SIGINFO, b""), header),
+        _mapped_files(first.get(_NT_FILE, b""), header),
     )
 
 
-def _thread(body: bytes, order: str, names: list[str], *, wide: bool) -> LinuxThread:
+def _notes(file: BinaryIO, offset: int, size: int, header: ElfHeader) -> list[tuple[int, bytes]]:
+    file.seek(offset)
+    data = file.read(min(size, _MAX_NOTES))
+    if len(data) < size:
+        raise CutShort(f"its notes hold {len(data)} of {size} bytes")
+    # Other makers' notes use the same numbers for other things.
+    return [(kind, body) for name, kind, body in read_notes(data, header.order) if name == b"CORE"]
+
+
+def _fault_address(body: bytes, header: ElfHeader) -> int | None:
+    """Read `siginfo`: signal, errno, code, then, for a fault, an address."""
+    at, size = (16, 8) if header.wide else (12, 4)
+    if len(body) < at + size:
+        return None
+    signal, _, code = struct.unpack_from(header.order + "iii", body)
+    # A signal that another process sent (code 0 or less) has a sender in its place.
+    if signal not in _WITH_ADDRESS or code <= 0:
+        return None
+    return _word(body, at, header)
+
+
+def _mapped_files(body: bytes, header: ElfHeader) -> tuple[MappedFile, ...]:
+    """Read NT_FILE: count, page size, start, end and page of each, then their names."""
+    word = 8 if header.wide else 4
+    count, page = _word(body, 0, header), _word(body, word, header)
+    names_at = word * (2 + 3 * count)
+    names = body[names_at:].split(b"\0")
+    if names_at > len(body) or len(names) <= count:
+        return ()  # cut short: what else the core says is still told
+    found = []
+    for number in range(count):
+        at = word * (2 + 3 * number)
+        start, end, offset = (_word(body, at + word * each, header) for each in range(3))
+        found.append(MappedFile(start, end, offset * page, _text(names[number])))
+    return tuple(found)
+
+
+def _word(body: bytes, at: int, header: ElfHeader) -> int:
+    """Return a word of the process; 0 past the end."""
+    size = 8 if header.wide else 4
+    return int.from_bytes(body[at : at + size], "big" if header.order == ">" else "little")
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
+
+
+def _thread(body: bytes, header: ElfHeader, names: list[str]) -> LinuxThread:
     """Read `elf_prstatus`: signal, thread, registers; what a short one lacks raises ValueError."""
-    thread_at, registers_at, word = (32, 112, 8) if wide else (24, 72, 4)
+    thread_at, registers_at, word = (32, 112, 8) if header.wide else (24, 72, 4)
     if len(body) < registers_at:
         raise ValueError(f"the state of a thread has {len(body)} bytes")
+    order = header.order
     count = min(len(names), (len(body) - registers_at) // word)
-    values = struct.unpack_from(f"{order}{count}{'Q' if wide else 'I'}", body, registers_at)
+    values = struct.unpack_from(f"{order}{count}{'Q' if header.wide else 'I'}", body, registers_at)
     (signal,) = struct.unpack_from(order + "i", body)
     (number,) = struct.unpack_from(order + "i", body, thread_at)
     return LinuxThread(number, signal, dict(zip(names, values, strict=False)))
-
-
-def _program_header(
-    file: BinaryIO, at: int, order: str, *, wide: bool
-) -> tuple[int, int, int, int]:
-    """Return type, offset, size in the file and address."""
-    if at > _MAX_FILE:
-        raise ValueError(f"its program headers are at {at:#x}")
-    file.seek(at)
-    data = file.read(56 if wide else 32)
-    if wide:
-        kind, _, offset, address, _, in_file, _, _ = struct.unpack(order + "IIQQQQQQ", data)
-    else:
-        kind, offset, address, _, in_file, _, _, _ = struct.unpack(order + "8I", data)
-    return kind, offset, in_file, address
-
-
-def _notes(file: BinaryIO, offset: int, length: int, order: str) -> list[tuple[int, bytes]]:
-    if offset > _MAX_FILE:
-        raise ValueError(f"its notes are at {offset:#x}")
-    file.seek(offset)
-    data = file.read(min(length, _MAX_NOTES))
-    if len(data) < length:
-        raise ValueError(f"its notes hold {len(data)} of {length} bytes")
-    found = []
-    at = 0
-    while at + 12 <= len(data):
-        name, size, kind = struct.unpack_from(order + "III", data, at)
-        start = at + 12 + (name + 3 & ~3)
-        if start + size > len(data):
-            raise ValueError(f"a note at byte {offset + at} runs past the notes")
-        # Other makers' notes use the same numbers for other things.
-        if data[at + 12 : at + 12 + name].rstrip(b"\0") == b"CORE":
-            found.append((kind, data[start : start + size]))
-        at = start + (size + 3 & ~3)
-    return found

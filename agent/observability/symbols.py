@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import AgentError, UsageError
+from agent.observability.elf_threads import thread_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,8 @@ class ElfSymbols:
                 elf = ELFFile(file)
                 self.machine: str = elf["e_machine"]
                 self.build_id = _build_id(elf)
+                self.thread_table = thread_table(elf)
+                """Where a Zephyr kernel keeps what of its threads; None without it."""
                 self._functions = _functions(elf)
                 self._lines = _lines(elf)
             except self._damage as exc:

@@ -3,38 +3,93 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
 ARM, X86_64 = 40, 62
+DATA = 0x8000
+"""Address of the constants of a firmware."""
 
 
-def firmware(functions: dict[str, tuple[int, int]], build_id: bytes = b"\x01" * 20) -> bytes:
-    """Return a 32-bit ARM executable with these functions (address, size) and a build id."""
-    strings = b"\0" + b"".join(name.encode() + b"\0" for name in functions)
+def firmware(
+    functions: dict[str, tuple[int, int]],
+    build_id: bytes = b"\x01" * 20,
+    objects: dict[str, bytes] | None = None,
+) -> bytes:
+    """Return a 32-bit ARM executable with these functions (address, size) and a build id.
+
+    `objects` are constants by the name of their symbol, one behind the other at DATA.
+    """
+    objects = objects or {}
+    strings = b"\0" + b"".join(name.encode() + b"\0" for name in [*functions, *objects])
     symbols = bytes(16)
     for name, (address, size) in functions.items():
-        at = strings.index(name.encode() + b"\0")
+        at = strings.index(b"\0" + name.encode() + b"\0") + 1
         # STT_FUNC, global; Thumb functions have bit 0 of their address set.
         symbols += struct.pack("<IIIBBH", at, address | 1, size, 0x12, 0, 1)
+    place = DATA
+    for name, content in objects.items():
+        at = strings.index(b"\0" + name.encode() + b"\0") + 1
+        symbols += struct.pack("<IIIBBH", at, place, len(content), 0x11, 0, 5)
+        place += len(content)
+    data = b"".join(objects.values())
     note = struct.pack("<III", 4, len(build_id), 3) + b"GNU\0" + build_id
-    names = b"\0.symtab\0.strtab\0.note.gnu.build-id\0.shstrtab\0"
-    parts = [symbols, strings + bytes(-len(strings) % 4), note, names]
+    names = b"\0.symtab\0.strtab\0.note.gnu.build-id\0.shstrtab\0.rodata\0"
+    parts = [symbols, strings + bytes(-len(strings) % 4), note, names, data]
     starts = [52]
     for part in parts:
         starts.append(starts[-1] + len(part))
 
-    def section(name: bytes, kind: int, at: int, link: int = 0, entry: int = 0) -> bytes:
+    def section(
+        name: bytes, kind: int, at: int, link: int = 0, entry: int = 0, address: int = 0
+    ) -> bytes:
         offset, size = starts[at], len(parts[at])
         where = names.index(name + b"\0")
-        return struct.pack("<10I", where, kind, 0, 0, offset, size, link, 0, 4, entry)
+        return struct.pack("<10I", where, kind, 0, address, offset, size, link, 0, 4, entry)
 
     sections = bytes(40)
     sections += section(b".symtab", 2, 0, link=2, entry=16)
     sections += section(b".strtab", 3, 1)
     sections += section(b".note.gnu.build-id", 7, 2)
     sections += section(b".shstrtab", 3, 3)
+    sections += section(b".rodata", 1, 4, address=DATA)
     head = b"\x7fELF\x01\x01\x01" + bytes(9)
-    head += struct.pack("<HHIIIIIHHHHHH", 2, ARM, 1, 0, 0, starts[4], 0, 52, 0, 0, 40, 5, 4)
+    head += struct.pack("<HHIIIIIHHHHHH", 2, ARM, 1, 0, 0, starts[5], 0, 52, 0, 0, 40, 6, 4)
     return head + b"".join(parts) + sections
+
+
+@dataclass(frozen=True)
+class LoadedProgram:
+    """A program in the memory of a process: its first page holds its headers and its build id."""
+
+    build_id: bytes
+    start: int = 0x1000
+    bias: int = 0
+    name: bytes = b"/usr/bin/modemd"
+
+    def page(self, wide: bool) -> bytes:
+        head_size, entry = (64, 56) if wide else (52, 32)
+        note = struct.pack("<III", 4, len(self.build_id), 3) + b"GNU\0" + self.build_id
+        notes_at = head_size + 2 * entry
+        address = self.start - self.bias
+        head = b"\x7fELF" + (b"\x02" if wide else b"\x01") + b"\x01\x01" + bytes(9)
+        head += struct.pack(
+            f"<HHI{'QQQ' if wide else 'III'}IHHHHHH",
+            *(3, X86_64, 1, 0, head_size, 0, 0, head_size, entry, 2, 0, 0, 0),
+        )
+        head += _segment(1, 0, address, notes_at + len(note), wide)
+        head += _segment(4, notes_at, address + notes_at, len(note), wide)
+        return head + note
+
+    def files(self, wide: bool) -> bytes:
+        """Return the content of NT_FILE: this program and a part of it that holds no headers."""
+        word = "Q" if wide else "I"
+        parts = [
+            (self.start, self.start + 0x1000, 0),
+            (self.start + 0x1000, self.start + 0x2000, 1),
+        ]
+        body = struct.pack(f"<2{word}", len(parts), 0x1000)
+        body += b"".join(struct.pack(f"<3{word}", *part) for part in parts)
+        return body + (self.name + b"\0") * len(parts)
 
 
 def linux_core(
@@ -44,8 +99,13 @@ def linux_core(
     memory: bytes = bytes(64),
     machine: int = X86_64,
     wide: bool = True,
+    program: LoadedProgram | None = None,
+    code: int = 1,
 ) -> bytes:
-    """Return a core dump of a process; register n of each thread holds 0x1000 + n."""
+    """Return a core dump of a process; register n of each thread holds 0x1000 + n.
+
+    It touched 0x1234, if `code` says that the kernel sent the signal.
+    """
     registers = struct.pack("<40" + "IQ"[wide], *range(0x1000, 0x1028))
     before = (32, 76) if wide else (24, 44)
     info = bytes(40) + command.ljust(16, b"\0") + b"modemd --now".ljust(80, b"\0")
@@ -53,6 +113,12 @@ def linux_core(
         _note(1, struct.pack(f"<i{before[0] - 4}xi{before[1]}x", signal, 100 + at) + registers)
         for at in range(threads)
     ) + _note(3, info)
+    details = struct.pack("<iii", signal, 0, code) + (struct.pack("<4xQ" if wide else "<I", 0x1234))
+    notes += _note(0x53494749, details.ljust(128, b"\0"))
+    address = 0x400000
+    if program is not None:
+        notes += _note(0x46494C45, program.files(wide))
+        address, memory = program.start, program.page(wide)
     head_size, entry = (64, 56) if wide else (52, 32)
     start = head_size + 2 * entry
     head = b"\x7fELF" + (b"\x02" if wide else b"\x01") + b"\x01\x01" + bytes(9)
@@ -61,7 +127,7 @@ def linux_core(
         f"<HHI{words}IHHHHHH", 4, machine, 1, 0, head_size, 0, 0, head_size, entry, 2, 0, 0, 0
     )
     head += _segment(4, start, 0, len(notes), wide)
-    head += _segment(1, start + len(notes), 0x400000, len(memory), wide)
+    head += _segment(1, start + len(notes), address, len(memory), wide)
     return head + notes + memory
 
 

@@ -16,7 +16,11 @@ def arch(version: int = 2, registers: bytes | None = None) -> bytes:
     size = {1: 36, 2: 68, 3: 76}[version]
     if registers is None:
         registers = struct.pack(f"<{size // 4}I", *range(0x100, 0x100 + size // 4))
-    return b"A" + struct.pack("<HH", version, len(registers)) + registers
+    return arch_block(version, registers)
+
+
+def arch_block(version: int, body: bytes) -> bytes:
+    return b"A" + struct.pack("<HH", version, len(body)) + body
 
 
 def threads(body: bytes = b"kernel") -> bytes:

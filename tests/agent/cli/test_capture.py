@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from elf_files import firmware, linux_core
+from elf_files import LoadedProgram, firmware, linux_core
 from zephyr_dumps import arch, header, memory, printed
+from zephyr_kernel import OFFSETS, Thread, kernel, table
 
 from agent.observability.chunk_codec import encode
 
@@ -131,6 +132,116 @@ def test_the_function_at_fault_is_named_when_the_firmware_is_given(tmp_path: Pat
     ]
 
 
+def dump_with_threads(tmp_path: Path, *options: str) -> dict[str, object]:
+    listed = [Thread("main", entry=0x101), Thread("idle", 0x80, 15, pc=0x208, entry=0x201)]
+    text = printed(header() + arch() + kernel(listed))
+    out = str(tmp_path / "crash.bin")
+    _, (line,), _ = capture("coredump", "-", "--out", out, *options, stdin=text)
+    return line
+
+
+@pytest.mark.parametrize("prefix", ["_kernel_thread_info_", "_kernel_openocd_"])
+def test_the_threads_are_told_when_the_firmware_is_given(tmp_path: Path, prefix: str):
+    elf = tmp_path / "zephyr.elf"
+    functions = {"main": (0x100, 0x40), "idle": (0x200, 0x40)}
+    elf.write_bytes(firmware(functions, objects=table(prefix=prefix)))
+    line = dump_with_threads(tmp_path, "--elf", str(elf))
+    assert "threads_detail" not in line
+    assert line["threads"] == [
+        {
+            "address": "0x20001000",
+            "current": True,
+            "name": "main",
+            "states": ["ready"],
+            "priority": 0,
+            "entry": "main",
+            "stack_pointer": "0x20008000",
+            "pc": None,
+            "function": None,
+        },
+        {
+            "address": "0x200010a0",
+            "current": False,
+            "name": "idle",
+            "states": ["ready"],
+            "priority": 15,
+            "entry": "idle",
+            "stack_pointer": "0x20008040",
+            "pc": "0x00000208",
+            "function": "idle",
+        },
+    ]
+
+
+def test_without_the_firmware_the_threads_are_said_to_need_it(tmp_path: Path):
+    assert "--elf" in str(dump_with_threads(tmp_path)["threads_detail"])
+    elf = tmp_path / "zephyr.elf"
+    elf.write_bytes(firmware({}))
+    told = dump_with_threads(tmp_path, "--elf", str(elf))
+    assert "CONFIG_DEBUG_THREAD_INFO" in str(told["threads_detail"])
+    elf.write_bytes(firmware({}, objects=table((7, *OFFSETS[1:]))))
+    told = dump_with_threads(tmp_path, "--elf", str(elf))
+    assert "version" in str(told["threads_detail"])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\x1f\x8b\x08\0", b"\x28\xb5\x2f\xfd\0", b"\xfd7zXZ\0\0", b"\x04\x22\x4d\x18\0"],
+    ids=["gzip", "zstd", "xz", "lz4"],
+)
+@pytest.mark.parametrize("piped", [True, False], ids=["pipe", "file"])
+def test_a_compressed_core_is_refused_with_the_way_to_undo_it(tmp_path: Path, data, piped):
+    path, out = tmp_path / "core.z", tmp_path / "out.bin"
+    path.write_bytes(data)
+    source = ("-", data) if piped else (str(path), b"")
+    code, lines, said = capture("coredump", source[0], "--out", str(out), stdin=source[1])
+    assert (code, lines) == (2, [])
+    assert "compressed" in said
+    assert "try:" in said
+
+
+def test_an_elf_file_that_is_no_core_is_refused(tmp_path: Path):
+    path, out = tmp_path / "zephyr.elf", tmp_path / "out.bin"
+    path.write_bytes(firmware({}))
+    code, lines, said = capture("coredump", str(path), "--out", str(out))
+    assert (code, lines) == (1, [])
+    assert "no core dump" in said
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_linux_core_names_where_it_stood_if_the_program_is_the_same_build(tmp_path: Path):
+    path, elf, out = tmp_path / "core", tmp_path / "modemd", tmp_path / "out.bin"
+    path.write_bytes(linux_core(program=LoadedProgram(b"\x01" * 20)))
+    elf.write_bytes(firmware({"main": (0x1000, 0x40)}))
+    code, (line,), _ = capture("coredump", str(path), "--out", str(out), "--elf", str(elf))
+    assert (code, line["elf_matches"], line["module"]) == (0, True, "/usr/bin/modemd")
+    assert [(each["register"], each["function"]) for each in line["frames"]] == [("rip", "main")]
+    assert line["fault_address"] == "0x1234"
+    elf.write_bytes(firmware({"main": (0x1000, 0x40)}, build_id=b"\x02" * 20))
+    _, (line,), _ = capture("coredump", str(path), "--out", str(out), "--elf", str(elf))
+    assert line["elf_matches"] is False
+    assert "frames" not in line
+
+
+def test_a_device_core_names_where_it_stood_if_the_firmware_is_the_same_build(tmp_path: Path):
+    path, elf, out = tmp_path / "core", tmp_path / "zephyr.elf", tmp_path / "out.bin"
+    registers = struct.pack("<19I", *range(0x100, 0x113))
+    path.write_bytes(
+        device_core(block(0, registers), block(7, b"\x28\0\0\0"), block(12, b"\1" * 20))
+    )
+    elf.write_bytes(firmware({"main": (0x100, 0x40)}))
+    code, (line,), _ = capture("coredump", str(path), "--out", str(out), "--elf", str(elf))
+    assert (code, line["elf_matches"], line["registers"]["psp"]) == (0, True, "0x00000112")
+    assert [(each["register"], each["offset"]) for each in line["frames"]] == [
+        ("pc", 14),
+        ("lr", 14),
+    ]
+    elf.write_bytes(firmware({"main": (0x100, 0x40)}, build_id=b"\2" * 20))
+    _, (line,), _ = capture("coredump", str(path), "--out", str(out), "--elf", str(elf))
+    assert line["elf_matches"] is False
+    assert "frames" not in line
+
+
 def test_a_linux_core_is_told_and_copied(tmp_path: Path):
     path, out = tmp_path / "core", tmp_path / "out.bin"
     path.write_bytes(linux_core())
@@ -142,11 +253,15 @@ def test_a_linux_core_is_told_and_copied(tmp_path: Path):
     assert (code, line["status"]) == (1, "incomplete")
 
 
-def device_core(*, version: int = 2, said: int = 0) -> bytes:
-    body = struct.pack("<B3xII", 1, 0x20000000, 8) + bytes(8)
-    size = 12 + len(body) + 16
-    header = struct.pack("<4sII", b"CORE", version, said or size)
-    return header + body + struct.pack("<4sI8x", b"DUMP", 0)
+def block(kind: int, body: bytes, address: int = 0) -> bytes:
+    return struct.pack("<B3xII", kind, address, len(body)) + body
+
+
+def device_core(*blocks: bytes, version: int = 2, said: int = 0) -> bytes:
+    body = b"".join(blocks) or block(1, bytes(8), 0x20000000)
+    footer = struct.pack("<4sI8x", b"DUMP", 0) if version > 1 else b""
+    size = 12 + len(body) + len(footer)
+    return struct.pack("<4sII", b"CORE", version, said or size) + body + footer
 
 
 @pytest.mark.parametrize(
@@ -155,11 +270,24 @@ def device_core(*, version: int = 2, said: int = 0) -> bytes:
         (device_core(), "complete"),
         (device_core()[:-1], "incomplete"),
         (device_core()[:20], "incomplete"),
-        (device_core(version=1), "unsupported"),
+        (device_core(version=1), "complete"),
+        (device_core(version=1)[:-1], "incomplete"),
+        (device_core(version=0), "unsupported"),
+        (device_core(version=3), "unsupported"),
         (device_core() + b"\0", "damaged"),
         (device_core(said=12 + 16), "damaged"),
     ],
-    ids=["whole", "a byte short", "in its first block", "version 1", "a byte over", "said less"],
+    ids=[
+        "whole",
+        "a byte short",
+        "in its first block",
+        "version 1, which has no footer",
+        "version 1, a byte short",
+        "version 0",
+        "version 3",
+        "a byte over",
+        "said less",
+    ],
 )
 def test_a_device_core_is_cut_short_of_another_version_or_damaged(tmp_path, data, status):
     path, out = tmp_path / "core", tmp_path / "out.bin"

@@ -88,6 +88,16 @@ def test_what_is_heard_does_not_depend_on_where_the_bytes_were_cut(cuts):
             "behind a prompt",
         ),
         (b"\x1b[8D\x1b[J[00:00:01.000,000] <inf> app: redrawn", "info", "app", "redrawn"),
+        (b"uart:~$ W: minimal, behind a prompt", "warning", None, "minimal, behind a prompt"),
+        (b"[00000012] <inf> app: raw ticks", "info", "app", "raw ticks"),
+        (b"[   12.345678] <inf> app: as Linux", "info", "app", "as Linux"),
+        (b"[2026-01-02T03:04:05,000123Z] <inf> app: a date", "info", "app", "a date"),
+        (b"[00:00:01.000,000] <err> [ 7 main] app: a thread", "error", "app", "a thread"),
+        (b"[00:00:01.000,000] <err> [x] is no thread", "error", None, "[x] is no thread"),
+        (b"[bench 3] [00:00:01.000,000] <inf> app: tagged", "info", "app", "tagged"),
+        (b"2026-01-02 03:04:05 [00:00:01.000,000] <inf> app: saved", "info", "app", "saved"),
+        (b"00> [00:00:01.000,000] <inf> app: by RTT", "info", "app", "by RTT"),
+        (b"\x1b[0;31mE (1234) wifi: a companion\x1b[0m", "error", "wifi", "a companion"),
         (b"AT+CFUN=1", None, None, "AT+CFUN=1"),
         (b"it said <inf> app: x", None, None, "it said <inf> app: x"),
         (b"bad \xff byte", None, None, "bad \\xff byte"),
@@ -110,11 +120,67 @@ def test_a_line_as_long_as_the_formatter_allows_may_be_cut():
         (b"E: Faulting instruction address (r15/pc): 0x00001234", "faulting instruction"),
         (b"E: Current thread: 0x20001000 (main)", "current thread"),
         (b"ASSERTION FAIL [x] @ WEST_TOPDIR/a.c:12", "ASSERTION FAIL [x] @ WEST_TOPDIR/a.c:12"),
+        (b"FATAL ERROR: SecureFault", "FATAL ERROR: SecureFault"),
+        (b"Faulting instruction address = 0xae42714c", "faulting instruction"),
+        (b"Current thread ID = 0x2000a98c", "current thread"),
+        (b"[   12.3] Kernel panic - not syncing: x", "Kernel panic - not syncing: x"),
     ],
 )
 def test_the_text_of_a_crash_is_recognised(line, what):
     _, fault = heard(line)
     assert fault.what == what
+
+
+CRASH = (
+    b"E: ***** HARD FAULT *****\nE:   Fault escalation (see below)\n"
+    b"E: ***** MPU FAULT *****\nE: Faulting instruction address (r15/pc): 0x00001234\n"
+    b"E: >>> ZEPHYR FATAL ERROR 19: Unknown error on CPU 0\n"
+    b"E: Current thread: 0x20001000 (main)\n"
+)
+START = (
+    b"*** Booting MCUboot v2.1.0 ***\n*** Using nRF Connect SDK v2.7.0 ***\n"
+    b"*** Booting nRF Connect SDK v2.7.0 ***\n*** Using Zephyr OS v3.6.99 ***\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "faults", "reboots"),
+    [
+        (CRASH, 1, 0),
+        (CRASH + CRASH, 2, 0),
+        (b"E: >>> ZEPHYR FATAL ERROR 3: Kernel oops on CPU 0\n" * 2, 2, 0),
+        (b"ASSERTION FAIL [a] @ a.c:1\nE: >>> ZEPHYR FATAL ERROR 4: Kernel panic on CPU 0\n", 1, 0),
+        (b"ASSERTION FAIL [a] @ a.c:1\nASSERTION FAIL [b] @ a.c:2\n", 2, 0),
+        (b"E: ***** USAGE FAULT *****\n*** Booting Zephyr OS build v4.1.0 ***\n" * 2, 2, 2),
+        (START, 0, 1),
+        (b"Booting from ROM..*** Booting Zephyr OS build zephyr-v2.3.0  ***\n", 0, 1),
+        (b"***** Booting Zephyr OS v1.14.1 *****\n", 0, 1),
+        (b"***** delaying boot 500ms (per build configuration) *****\n", 0, 0),
+        (b"uart:~$ *** Booting Zephyr OS build v2.7.99 ***\n", 0, 1),
+        (b"rst:0xc (RTC_SW_CPU_RST),boot:0x9 (SPI_FAST_FLASH_BOOT)\n", 0, 1),
+        (b"the *** middle *** of a line\n", 0, 0),
+    ],
+    ids=[
+        "a crash of many lines",
+        "two crashes",
+        "two crashes of one line",
+        "an assertion that ends the kernel",
+        "assertions that end nothing",
+        "crashes with a start between them",
+        "a start by way of the bootloader",
+        "a banner behind other words",
+        "an old banner",
+        "an old notice",
+        "a banner behind a prompt",
+        "a companion chip",
+        "three asterisks",
+    ],
+)
+def test_a_crash_and_a_start_are_each_counted_once(text, faults, reboots):
+    reader = ConsoleReader()
+    reader.receive(text)
+    reader.finish()
+    assert (reader.counts.faults, reader.counts.reboots) == (faults, reboots)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from agent.console.zephyr_coredump import (
     kernel_words,
     parse_dump,
     reason_name,
-    registers,
     target_name,
 )
+from agent.console.zephyr_registers import registers
 
 WHOLE = header() + arch() + threads() + memory(0x20000000, b"abcd") + memory(0x20001000, bytes(64))
 

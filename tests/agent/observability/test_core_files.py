@@ -7,13 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from elf_files import firmware, linux_core
+from elf_files import LoadedProgram, firmware, linux_core
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.errors import AgentError, UsageError
 from agent.observability.core_files import recognise
+from agent.observability.core_modules import modules
 from agent.observability.device_coredump import parse_device_coredump
+from agent.observability.elf_headers import CutShort
 from agent.observability.linux_core import parse_linux_core
 from agent.observability.symbols import ElfSymbols
 from agent.observability.uploads import FileKind
@@ -61,7 +63,7 @@ def test_a_linux_core_tells_who_died_of_what():
     assert [thread.id for thread in core.threads] == [100, 101]
     assert core.threads[0].registers["rip"] == 0x1010
     assert core.threads[0].registers["rsp"] == 0x1013
-    assert core.regions == ((0x400000, 64),)
+    assert [(each.address, each.size) for each in core.regions] == [(0x400000, 64)]
     assert core.missing == 0
 
 
@@ -86,12 +88,55 @@ def test_a_linux_core_that_was_cut_short_says_by_how_much():
     assert parse_linux_core(io.BytesIO(linux_core()[:-10])).missing == 10
 
 
-@given(st.integers(0, len(linux_core())), st.binary(max_size=8), st.integers(0, 200))
-def test_any_damage_to_a_linux_core_is_an_error_or_a_summary(end, patch, at):
+@pytest.mark.parametrize("end", [20, 63, 100, 400])
+def test_a_linux_core_that_ends_in_its_headers_or_notes_is_cut_short(end):
+    with pytest.raises(CutShort):
+        parse_linux_core(io.BytesIO(linux_core()[:end]))
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_linux_core_tells_what_was_touched_and_which_files_were_loaded(wide):
+    program = LoadedProgram(b"\1" * 20, start=0x7F0000, bias=0x7F0000)
+    core = parse_linux_core(io.BytesIO(linux_core(program=program, wide=wide)))
+    assert core.fault_address == 0x1234
+    assert [(each.start, each.offset, each.name) for each in core.files] == [
+        (0x7F0000, 0, "/usr/bin/modemd"),
+        (0x7F1000, 0x1000, "/usr/bin/modemd"),
+    ]
+    (module,) = modules(core, io.BytesIO(linux_core(program=program, wide=wide)))
+    assert (module.build_id, module.bias) == ("01" * 20, 0x7F0000)
+    assert [module.holds(each) for each in (0x7EFFFF, 0x7F0000, 0x7F1FFF, 0x7F2000)] == [
+        False, True, True, False,
+    ]  # fmt: skip
+
+
+def test_a_signal_that_another_process_sent_has_no_address():
+    assert parse_linux_core(io.BytesIO(linux_core(code=0))).fault_address is None
+    assert parse_linux_core(io.BytesIO(linux_core(signal=6))).fault_address is None
+
+
+def test_more_program_headers_than_the_header_can_count_are_counted_in_the_first_section():
     data = bytearray(linux_core())
+    sections = len(data)
+    data[56:58] = b"\xff\xff"
+    data[40:48] = sections.to_bytes(8, "little")
+    data += bytes(44) + (2).to_bytes(4, "little") + bytes(16)
+    core = parse_linux_core(io.BytesIO(bytes(data)))
+    assert (len(core.threads), len(core.regions)) == (2, 1)
+
+
+WITH_PROGRAM = linux_core(program=LoadedProgram(b"\1" * 20))
+
+
+@given(st.integers(0, len(WITH_PROGRAM)), st.binary(max_size=8), st.integers(0, len(WITH_PROGRAM)))
+def test_any_damage_to_a_linux_core_is_an_error_or_a_summary(end, patch, at):
+    data = bytearray(WITH_PROGRAM)
     data[at : at + len(patch)] = patch
+    file = io.BytesIO(bytes(data[:end]))
     with suppress(ValueError):
-        assert parse_linux_core(io.BytesIO(bytes(data[:end]))).missing >= 0
+        core = parse_linux_core(file)
+        assert core.missing >= 0
+        assert len(modules(core, file)) <= 2
 
 
 @given(st.binary(max_size=100).map(lambda body: b"CORE\x02\0\0\0" + body) | st.binary(max_size=40))

@@ -1,0 +1,73 @@
+"""The files that core dumps are written to: OUT, OUT.1 ... and OUT.incomplete, private."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from agent.console.dump_lines import CapturedDump
+
+
+class DumpFiles:
+    """Names and writes the files of the dumps: OUT, OUT.1 ... and OUT.incomplete, 0600."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.usable = 0
+        self.others = 0
+
+    @classmethod
+    def unused(cls, out: Path) -> DumpFiles:
+        """Return names behind those that are taken, so that nothing of an earlier run goes."""
+        files = cls(out)
+        while files._usable_path().exists():
+            files.usable += 1
+        while files._other_path().exists():
+            files.others += 1
+        return files
+
+    @property
+    def advice(self) -> str:
+        """What to try when no dump was usable."""
+        if self.others:
+            return f"{self.others} cannot be used; what was heard is in {self.out}.incomplete"
+        return "the kit prints one with CONFIG_DEBUG_COREDUMP, or on `coredump print`"
+
+    def copy(self, source: BinaryIO, *, usable: bool) -> Path:
+        """Write a file that is a dump itself, however large."""
+        path = self._usable_path() if usable else self._other_path()
+        self.usable, self.others = self.usable + usable, self.others + (not usable)
+        source.seek(0)
+        with _private(path) as file:
+            shutil.copyfileobj(source, file)
+        return path
+
+    def write(self, captured: CapturedDump) -> Path | None:
+        """Write one dump; return where it is, None when it has no bytes."""
+        if captured.dump.usable:
+            path = self._usable_path()
+            self.usable += 1
+        else:
+            path = self._other_path()
+            self.others += 1
+        if not captured.data:
+            return None
+        with _private(path) as file:
+            file.write(captured.data)
+        return path
+
+    def _usable_path(self) -> Path:
+        return Path(f"{self.out}.{self.usable}" if self.usable else self.out)
+
+    def _other_path(self) -> Path:
+        return Path(f"{self.out}.incomplete" + (f".{self.others}" if self.others else ""))
+
+
+def _private(path: Path) -> BinaryIO:
+    # Memory of a device holds what it was told in confidence: private from the first moment.
+    if path.is_file():
+        path.unlink()  # its mode may be another
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb")
