@@ -40,13 +40,21 @@ def location_client(request: Request, cloud: Cloud) -> Principal:
 
 
 def project_client(request: Request, cloud: Cloud, organization: str, project: str) -> Principal:
-    """Return who uses a location path of the organization form (clauses D8.4, D10.7)."""
+    """Return who uses a path of a project, with the token of its organization."""
     who = _require(request, cloud, frozenset({Kind.ORGANIZATION_TOKEN}), change=False)
-    found = cloud.project(organization, project)
-    if found is None or who.organization != organization:
+    if cloud.project(organization, project) is None or who.organization != organization:
         # One answer for both: a token must not tell which slugs another organization has.
         raise unauthorized("the token does not belong to this organization and project")
-    if not found["location"]:
+    return who
+
+
+def project_location_client(
+    request: Request, cloud: Cloud, organization: str, project: str
+) -> Principal:
+    """Return who uses a location path of the organization form (clauses D8.4, D10.7)."""
+    who = project_client(request, cloud, organization, project)
+    found = cloud.project(organization, project)
+    if found is None or not found["location"]:
         raise forbidden("the project does not have location services enabled")
     return who
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     from agent.standin.state import Cloud
 
+TEXT_ONLY_TOOL = "nrfcloud-utils/"
+"""How a released tool names itself that writes each value of an ended request as text, and fails
+on an object: the one reader to whom `$meta` is not shown."""
+BY_PROJECT = "CREATE_DEVICES"
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _FIRMWARE = frozenset(
     {"APP", "BOOT", "MODEM", "MDM_FULL", "SMP", "CUSTOM", "SOFTDEVICE", "BOOTLOADER"}
@@ -76,11 +80,8 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user(request, cloud)
         key, row = find(request, who.team)
         shown = _show(cloud, key, row)
-        if row["done"]:
-            # A released onboarding tool writes each value of a request that has ended as text, and
-            # fails on anything else. Nothing changes it any more: its version is in the header.
-            version = shown.pop("$meta")["version"]
-            return JSON(shown, headers={"ETag": version})
+        if request.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOL):
+            return JSON(shown, headers={"ETag": shown.pop("$meta")["version"]})
         return answer_one(shown)
 
     async def listed(request: Request) -> Response:
@@ -114,8 +115,9 @@ def _show(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
     base = f"{cloud.urls['device_cloud']}/v1/bulk-ops-files/{key}"
     shown = {
         "bulkOpsRequestId": key,
-        "endpoint": row["endpoint"],
-        "status": _status(cloud, row),
+        # A request below a project does the same under another path.
+        "endpoint": "ONBOARD_DEVICES" if row["endpoint"] == BY_PROJECT else row["endpoint"],
+        "status": status(cloud, row),
         "requestedAt": iso(row["requested_at"]),
         "uploadedDataUrl": f"{base}/upload",
     }
@@ -127,7 +129,8 @@ def _show(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
     return with_meta(shown, shown["requestedAt"], updated)
 
 
-def _status(cloud: Cloud, row: dict[str, Any]) -> str:
+def status(cloud: Cloud, row: dict[str, Any]) -> str:
+    """Return how far a request is, by its row."""
     if row["done"]:
         return "FAILED" if row["errors"] else "SUCCEEDED"
     half = (row["requested_at"] + row["due"]) / 2
@@ -151,6 +154,12 @@ def _register_row(cloud: Cloud, team: str, fields: list[str]) -> None:
     if len(fields) != 2 or not is_device_id(fields[0]):
         raise BadKey("a row is a device id and a PEM")
     register(cloud, team, fields[0], fields[1])
+
+
+def _create_row(cloud: Cloud, team: str, fields: list[str]) -> None:
+    if len(fields) != 2 or not is_device_id(fields[0]):
+        raise BadKey("a row is a device id and a certificate")
+    onboard(cloud, team, Newcomer(fields[0], fields[1], "", [], []))
 
 
 def _onboard_row(cloud: Cloud, team: str, fields: list[str]) -> None:
@@ -206,6 +215,7 @@ _ROWS = {
     "REGISTER_PUBLIC_KEYS": _register_row,
     "REGISTER_CERTIFICATES": _register_row,
     "ONBOARD_DEVICES": _onboard_row,
+    BY_PROJECT: _create_row,
 }
 
 

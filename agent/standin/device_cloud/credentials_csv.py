@@ -24,14 +24,19 @@ class BadKey(Exception):
 
 async def read_rows(request: Request) -> tuple[str, list[list[str]]]:
     """Return the body and its rows. Refuses another type, a blank line, too many rows."""
+    text = await read_text(request)
+    return text, parse_rows(text)
+
+
+async def read_text(request: Request) -> str:
+    """Return the body of a CSV upload. Refuses another type, and what is no UTF-8."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _TYPES:
         raise DeviceCloudRefused(415, "the body is CSV: text/csv, text/plain or octet-stream")
     try:
-        text = (await request.body()).decode("utf-8-sig")
+        return (await request.body()).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise bad_request("the body is not UTF-8") from error
-    return text, parse_rows(text)
 
 
 def parse_rows(text: str) -> list[list[str]]:

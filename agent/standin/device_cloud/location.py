@@ -143,7 +143,8 @@ def routes(cloud: Cloud) -> list[Route]:
 def _organization_form(cloud: Cloud, operation: Operation) -> Callable[..., Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         path = request.path_params
-        who = access.project_client(request, cloud, path["organization"], path["project"])
+        organization, project = path["organization"], path["project"]
+        who = access.project_location_client(request, cloud, organization, project)
         return await operation(request, cloud, who)
 
     return answer

@@ -24,6 +24,7 @@ _CODES = {
     422: 42200,
     429: 42900,
     500: 50010,
+    501: 50100,
     507: 50700,
 }
 
@@ -75,3 +76,8 @@ def not_found(message: str) -> DeviceCloudRefused:
 def invalid(message: str) -> DeviceCloudRefused:
     """422: well formed, yet the values are wrong."""
     return DeviceCloudRefused(422, message)
+
+
+def not_built(why: str) -> DeviceCloudRefused:
+    """501: the service has it, and nothing public fixes how it answers."""
+    return DeviceCloudRefused(501, f"not built in this stand-in: {why}")

@@ -19,6 +19,7 @@ from agent.standin.device_cloud import (
     location,
     messages,
     onboarding,
+    project_devices,
     provisioning,
 )
 from agent.standin.hosts import Host
@@ -37,6 +38,7 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
             *account.routes(cloud),
             *onboarding.routes(cloud),
             *association.routes(cloud),
+            *project_devices.routes(cloud),
             *bulk.routes(cloud),
             *devices.routes(cloud),
             *device_changes.routes(cloud),

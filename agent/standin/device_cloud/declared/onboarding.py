@@ -9,6 +9,7 @@ from agent.standin.device_cloud.declared.shapes import (
     JSON,
     LIST,
     OBJECT,
+    ORGANIZATION_TOKEN,
     PAGES,
     TEXT,
     WHOLE,
@@ -91,12 +92,28 @@ def onboarding() -> Iterator[Operation]:
         "FetchBulkOpsRequest",
         "How far a bulk request is.",
         tag=tag,
-        answers={200: OBJECT},
+        answers={200: WHOLE},
     )
+    yield from _below_a_project(tag)
     yield one(
         "GET /v1/bulk-ops-files/{request_id}/{name}", "FetchBulkOpsFile",
         "A file of a bulk request: its upload, or its errors.", tag=tag, security=(),
         answers={200: {}},
+    )  # fmt: skip
+
+
+def _below_a_project(tag: str) -> Iterator[Operation]:
+    place = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
+    with_header = {**ROWS, "pattern": ROWS["pattern"].replace("^", "^deviceId,certificate\\n", 1)}
+    yield one(
+        f"POST {place}", "CreateProjectDevices",
+        "Make devices of their certificates; `Location` tells how far it is.", tag=tag,
+        security=(ORGANIZATION_TOKEN,), bodies={"text/csv": with_header}, answers={202: None},
+    )  # fmt: skip
+    yield one(
+        f"GET {place}/{{request_id}}", "FetchProjectDevices",
+        "How far the making of devices is.", tag=tag,
+        security=(ORGANIZATION_TOKEN,), answers={200: WHOLE},
     )  # fmt: skip
 
 
