@@ -25,6 +25,9 @@ Read = Callable[["Record"], Any]
 
 ID: Schema = {"type": "integer", "minimum": 1}
 _TEXT: Schema = {"type": "string", "maxLength": 1000}
+_STEP: Schema = {"type": "array", "items": RELEASE_VERSION, "minItems": 2, "maxItems": 2}
+_RELEASE_OR_STEP: Schema = {"anyOf": [RELEASE_VERSION, _STEP]}
+"""A version, or the two between which a delta release leads."""
 _PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
 
 
@@ -181,7 +184,9 @@ DEPLOYMENTS = Resource(
     show=views.deployment,
     filters={
         "cohort": _any("cohort"),
-        "release": _any("release"),
+        "release": Filter(lambda record: None if record["delta_from"] else record["release"]),
+        "delta_from": _any("delta_from"),
+        "delta_to": Filter(lambda record: record["release"] if record["delta_from"] else None),
         "status": _any("status"),
         "deployed_date": _since("deployed"),
     },
@@ -192,7 +197,7 @@ DEPLOYMENTS = Resource(
     | {
         "properties": {
             "type": {"type": "string", "enum": ["normal", "staged_rollout"]},
-            "release": RELEASE_VERSION,
+            "release": _RELEASE_OR_STEP,
             "cohort": SLUG,
             "rollout_percent": _PERCENT,
             "extra_info": shapes.OPEN_OR_NULL,

@@ -40,7 +40,7 @@ def remove_release(project: Project, record: Record) -> None:
     """Remove a release that no deployment hands out."""
     version = record["version"]
     active = (one for one in project.table("deployments").values() if one["status"] != "aborted")
-    if any(one["release"] == version for one in active):
+    if any(one["release"] == version and not one["delta_from"] for one in active):
         raise conflict(f"release {version} is deployed")
     project.table("releases").delete(version)
 
@@ -102,7 +102,10 @@ def remove_device(project: Project, record: Record) -> None:
 def create_deployment(exchange: Exchange) -> Record:
     """Hand out a release to a cohort; the same release there before is taken over by this one."""
     project, body, who = exchange.project, exchange.body, exchange.who
-    if body["release"] not in project.table("releases"):
+    # A step from one version to another is named by both.
+    pair = body["release"] if isinstance(body["release"], list) else ["", body["release"]]
+    named = {"delta_from": pair[0], "release": pair[1], "cohort": body["cohort"]}
+    if release_of(project, named) is None:
         raise unknown("release", "This release")
     if project.cohort(body["cohort"]) is None:
         raise unknown("cohort", "This cohort")
@@ -110,16 +113,14 @@ def create_deployment(exchange: Exchange) -> Record:
     percent = body.get("rollout_percent", 100) if kind == "staged_rollout" else 100
     table = project.table("deployments")
     for key, other in table.items():
-        same = (other["release"], other["cohort"]) == (body["release"], body["cohort"])
-        if same and other["status"] != "aborted":
+        if named.items() <= other.items() and other["status"] != "aborted":
             table.put(key, {**other, "status": "aborted"})
     number = project.next_id("deployments")
     record = {
         "id": number,
         "type": kind,
         "status": "done" if percent == 100 else "in_progress",
-        "release": body["release"],
-        "cohort": body["cohort"],
+        **named,
         "deployer": {"email": who.email} if who.kind is Kind.BASIC else None,
         "rollout_percent": percent,
         "deployed": project.now,
@@ -127,6 +128,17 @@ def create_deployment(exchange: Exchange) -> Record:
     }
     table.put(str(number), record)
     return record
+
+
+def release_of(project: Project, deployment: Record) -> Record | None:
+    """Return the release that a deployment hands out, whole or a step."""
+    found: Record | None
+    if deployment["delta_from"]:
+        key = f"{deployment['delta_from']}/{deployment['release']}"
+        found = project.table("delta-releases").get(key)
+    else:
+        found = project.table("releases").get(deployment["release"])
+    return found
 
 
 def change_deployment(exchange: Exchange, record: Record) -> Record:

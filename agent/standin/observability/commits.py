@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from agent.standin.observability import files
 from agent.standin.observability.coredumps import MAGIC
 from agent.standin.observability.intake import take_coredump
+from agent.standin.observability.ota_payloads import commit_release
 from agent.standin.observability.push import accepted, store_coredump
-from agent.standin.observability.refusals import ObservabilityRefused, invalid, invalid_fields
-from agent.standin.observability.slugs import RELEASE_VERSION
+from agent.standin.observability.refusals import ObservabilityRefused, invalid
 from agent.standin.observability.symbols import gnu_build_id
-from agent.standin.schema import check
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -93,44 +92,11 @@ def _commit_elf(exchange: Exchange, kind: Kind, found: Record) -> Response:
     return accepted(exchange)
 
 
-def _commit_release(exchange: Exchange, _kind: Kind, found: Record) -> Response:
-    body, project = exchange.body, exchange.project
-    software = body["software_version"]
-    version = software["version"]
-    if isinstance(version, list):
-        version = version[1]
-    if check(version, RELEASE_VERSION):
-        raise invalid_fields({"software_version": {"version": ["Not a Semantic Version."]}})
-    release = project.release(version)
-    artifact = {
-        "id": project.next_id("artifacts"),
-        "type": "firmware",
-        "hardware_version": body["hardware_version"],
-        "software_type": software["software_type"],
-        "build_id": None,
-        "filename": found["name"],
-        "blob": found["blob"],
-        "md5": found["md5"],
-        "size": found["size"],
-        "created": project.now,
-    }
-    same = (artifact["hardware_version"], artifact["software_type"])
-    for other in release["artifacts"]:
-        if (other["hardware_version"], other["software_type"]) == same:
-            raise ObservabilityRefused(409, "this release has such an artifact already")
-    changed = {**release, "artifacts": [*release["artifacts"], artifact], "updated": project.now}
-    changed |= {name: body[name] for name in ("notes", "extra_info") if name in body}
-    changed["revision"] = software.get("revision") or release["revision"]
-    changed["must_pass_through"] = bool(body.get("must_pass_through"))
-    project.table("releases").put(version, changed)
-    return accepted(exchange)
-
-
 _COMMITS = {
     "COREDUMP": _commit_coredump,
     "ELF_COREDUMP": _commit_elf,
     "SYMBOL_FILE": _commit_symbols,
-    "OTA_PAYLOAD": _commit_release,
+    "OTA_PAYLOAD": commit_release,
 }
 
 

@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.errors import JSON
 from agent.standin.hosts import Host
-from agent.standin.observability import shapes, views
+from agent.standin.observability import changes, shapes, views
 from agent.standin.observability.access import Access
 from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served
 from agent.standin.observability.limits import limits
@@ -97,28 +97,47 @@ def _newest(exchange: Exchange) -> Record | None:
     _require_known(project, hardware, kind)
     device = project.device(serial, hardware)
     current = query.get("current_version")
-    best: Record | None = None
-    for deployment in project.table("deployments").values():
-        if deployment["cohort"] != device["cohort"] or deployment["status"] == "aborted":
-            continue
-        if not _chosen(serial, deployment):
-            continue
-        release = project.table("releases").get(deployment["release"])
-        if release is None or not _artifact(release, hardware, kind):
-            continue
-        if best is None or precedence(release["version"]) > precedence(best["version"]):
-            best = release
-    if best is None or current == best["version"]:
-        return None
-    if current and is_semver(current) and precedence(current) >= precedence(best["version"]):
-        return None
-    return best
+    offers = [
+        release
+        for release in _deployed(project, device["cohort"], serial)
+        if _artifact(release, hardware, kind) and _leads_on(release, current)
+    ]
+    # A release that must not be jumped over comes first; a step goes before the whole.
+    forced = [release for release in offers if release["must_pass_through"]] if current else []
+    if forced:
+        return min(forced, key=lambda one: (precedence(one["version"]), not one["delta_from"]))
+    return max(
+        offers, key=lambda one: (precedence(one["version"]), bool(one["delta_from"])), default=None
+    )
+
+
+def _deployed(project: Project, cohort: str, serial: str) -> list[Record]:
+    """Return the releases, whole and in steps, that are handed out to a device."""
+    found = [
+        changes.release_of(project, deployment)
+        for deployment in project.table("deployments").values()
+        if deployment["cohort"] == cohort
+        and deployment["status"] != "aborted"
+        and _chosen(serial, deployment)
+    ]
+    return [release for release in found if release is not None]
+
+
+def _leads_on(release: Record, current: str | None) -> bool:
+    """Say whether a release is for a device that runs `current`."""
+    if release["delta_from"]:
+        return current == release["delta_from"]
+    if not current or current == release["version"]:
+        return not current
+    newer = precedence(current) < precedence(release["version"]) if is_semver(current) else True
+    return bool(newer)
 
 
 def _require_known(project: Project, hardware: str, kind: str) -> None:
     """400 for a hardware version or software type that nothing of the project has."""
-    releases, devices = project.table("releases").values(), project.table("devices").values()
+    releases = [*project.table("releases").values(), *project.table("delta-releases").values()]
     artifacts = [one for release in releases for one in release["artifacts"]]
+    devices = project.table("devices").values()
     if hardware not in {one["hardware_version"] for one in (*artifacts, *devices)}:
         raise invalid_fields({"hardware_version": ["Unknown hardware version."]})
     kinds = {one["software_type"] for one in artifacts}

@@ -98,23 +98,25 @@ class Project:
         """Return the release of that version, made where there is none."""
         table = self.table("releases")
         if version not in table:
-            table.put(
-                version,
-                {
-                    "id": self.next_id("releases"),
-                    "version": version,
-                    "min_version": "",
-                    "revision": "",
-                    "notes": "",
-                    "extra_info": None,
-                    "must_pass_through": False,
-                    "artifacts": [],
-                    "created": self.now,
-                    "updated": self.now,
-                },
-            )
+            table.put(version, self.new_release(version))
         found: Record = table.get(version)
         return found
+
+    def new_release(self, version: str, delta_from: str = "") -> Record:
+        """Return a release without artifacts, not stored; `delta_from` makes it a step."""
+        return {
+            "id": self.next_id("releases"),
+            "version": version,
+            "delta_from": delta_from,
+            "min_version": delta_from,
+            "revision": "",
+            "notes": "",
+            "extra_info": None,
+            "must_pass_through": False,
+            "artifacts": [],
+            "created": self.now,
+            "updated": self.now,
+        }
 
     def device(self, serial: str, hardware_version: str | None = None) -> Record:
         """Return the device of that serial; an unknown one comes into being with its first data."""

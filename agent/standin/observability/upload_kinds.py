@@ -32,6 +32,8 @@ _SOFTWARE: Schema = {
         "revision": _NAME,
     },
 }
+_BUILD: Schema = {**_SOFTWARE, "properties": {**_SOFTWARE["properties"], "version": _NAME}}
+"""What symbols are of: an Android app's version has its code behind a colon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ KINDS = (
          },
          required=("start_time", "mimetypes", "reason", "device")),
     Kind(name="SYMBOL_FILE", limit=MAX_FILE, key_path=None, user_path="symbols",
-         fields={"software_version": _SOFTWARE}),
+         fields={"software_version": _BUILD}),
     Kind(name="SBOM", limit=64 * _MEBIBYTE, key_path=None, user_path="sboms",
          fields={"software_version": VERSION, "software_type": VERSION},
          required=("software_version", "software_type")),
@@ -90,7 +92,17 @@ KINDS = (
              "notes": {"type": "string"},
              "must_pass_through": {"type": ["boolean", "null"]},
              "extra_info": {"type": ["object", "null"]},
+             "firmware_type": _NAME,
+             "component_version": VERSION,
+             "component_base_version": VERSION,
          },
          required=("software_version", "hardware_version")),
+    Kind(name="QCOMM_X", limit=MAX_FILE, key_path="qc/x", user_path="qc/x",
+         fields={
+             "device_serial": SLUG,
+             "hardware_version": VERSION,
+             "trace_attributes": {"type": "array", "items": {"type": "object"}, "maxItems": 1000},
+         },
+         required=("device_serial", "hardware_version")),
 )  # fmt: skip
 BY_NAME = {kind.name: kind for kind in KINDS}

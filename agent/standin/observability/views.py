@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent.standin.observability import changes
 from agent.standin.observability.project import timestamp
 
 if TYPE_CHECKING:
@@ -40,10 +41,13 @@ def project(scope: Project) -> dict[str, Any]:
 
 def release_ref(scope: Project, version: str | None) -> dict[str, Any] | None:
     """Show which release it is."""
-    record = scope.table("releases").get(version) if version else None
-    if record is None:
+    return _ref(scope.table("releases").get(version) if version else None)
+
+
+def _ref(release: Record | None) -> dict[str, Any] | None:
+    if release is None:
         return None
-    return {key: record[key] for key in ("id", "version", "revision")}
+    return {key: release[key] for key in ("id", "version", "revision")}
 
 
 def device_ref(scope: Project, serial: str) -> dict[str, Any] | None:
@@ -77,6 +81,7 @@ def release(scope: Project, record: Record, base_url: str) -> dict[str, Any]:
                 "url": signed_url(scope.cloud, one["blob"], one["filename"], base_url),
                 "created_date": timestamp(one["created"]),
                 "updated_date": timestamp(one["created"]),
+                **one.get("more", {}),
             }
             for one in record["artifacts"]
         ],
@@ -114,10 +119,12 @@ def device(scope: Project, record: Record) -> dict[str, Any]:
 
 
 def deployment(scope: Project, record: Record) -> dict[str, Any]:
-    """Show a deployment."""
+    """Show a deployment; of a step from one version to another also where it begins."""
+    step = {"delta_from": record["delta_from"]} if record["delta_from"] else {}
     return {
+        **step,
         **{key: record[key] for key in ("id", "type", "status", "deployer", "rollout_percent")},
-        "release": release_ref(scope, record["release"]),
+        "release": _ref(changes.release_of(scope, record)),
         "cohort": cohort_ref(scope, record["cohort"]),
         "deployed_date": timestamp(record["deployed"]),
         "extra_info": record["extra_info"],
