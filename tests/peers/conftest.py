@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from served_cloud import ServedCloud, served_cloud
 from served_kit import ServedKit, served
 
 
@@ -15,3 +16,10 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., ServedKit]]:
     """Return a function from options of `modem virtual` to a kit that is served."""
     with contextlib.ExitStack() as stack:
         yield lambda *options: stack.enter_context(served(tmp_path, *options))
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Iterator[ServedCloud]:
+    """Give a stand-in that is served by a process of its own."""
+    with served_cloud(tmp_path) as found:
+        yield found

@@ -2,77 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tarfile
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from sdk_bytes import EXAMPLE_LINES, EXAMPLE_SINGLE, coredump
+from served_cloud import MEMFAULT, ServedCloud
 from small_elf import BUILD_ID, small_elf
-
-TOOL = Path(__file__).resolve().parents[2] / ".peers" / "bin" / "memfault"
 
 pytestmark = [
     pytest.mark.peer,
     pytest.mark.contract("O5.6"),
-    pytest.mark.skipif(not TOOL.exists(), reason="no .peers here: ./scripts/peers makes it"),
+    pytest.mark.skipif(not MEMFAULT.exists(), reason="no .peers here: ./scripts/peers makes it"),
 ]
 
 
-class Cloud:
-    """A stand-in that is served by a process of its own, and the tool that talks to it."""
-
-    def __init__(self, ready: dict[str, Any], folder: Path) -> None:
-        self.ready = ready
-        self.folder = folder
-        self.url: str = ready["urls"]["api"]
-        self.key = ["--project-key", ready["credentials"]["project_key"]]
-        place = ["--org", ready["organization"], "--project", ready["project"]]
-        self.token = ["--org-token", ready["credentials"]["organization_auth_token"], *place]
-        self.user = ["--email", ready["credentials"]["user_email"], *place,
-                     "--password", ready["credentials"]["user_api_key"]]  # fmt: skip
-
-    def run(self, credential: list[str], *arguments: str) -> str:
-        done = subprocess.run(
-            [str(TOOL), "--url", self.url, *credential, *arguments],
-            cwd=self.folder,
-            env={"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "LC_ALL": "C.UTF-8"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def data(self, path: str) -> Any:
-        place = f"organizations/{self.ready['organization']}/projects/{self.ready['project']}"
-        bearer = f"Bearer {self.ready['credentials']['organization_auth_token']}"
-        with httpx.Client(trust_env=False) as client:
-            answer = client.get(
-                f"{self.url}/api/v0/{place}/{path}", headers={"Authorization": bearer}
-            )
-        assert answer.status_code == 200, answer.text
-        return answer.json()["data"]
-
-
-@pytest.fixture
-def cloud(tmp_path: Path) -> Iterator[Cloud]:
-    command = [sys.executable, "-m", "agent", "cloud", "serve"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield Cloud(json.loads(process.stdout.readline()), tmp_path)
-        finally:
-            process.terminate()
-
-
-def test_a_chunk_in_each_of_its_encodings(cloud: Cloud) -> None:
+def test_a_chunk_in_each_of_its_encodings(cloud: ServedCloud) -> None:
     (cloud.folder / "chunk.bin").write_bytes(EXAMPLE_SINGLE)
     cloud.run(cloud.key, "post-chunk", "--encoding", "hex", EXAMPLE_SINGLE.hex())
     cloud.run(cloud.key, "post-chunk", "--encoding", "bin", "chunk.bin")
@@ -81,7 +26,7 @@ def test_a_chunk_in_each_of_its_encodings(cloud: Cloud) -> None:
     assert {event["device"]["device_serial"] for event in events} == {"TESTSERIAL"}
 
 
-def test_the_chunks_of_a_console_export(cloud: Cloud) -> None:
+def test_the_chunks_of_a_console_export(cloud: ServedCloud) -> None:
     (cloud.folder / "console.txt").write_text("boot\n" + EXAMPLE_LINES + "uart:~$ \n")
     shown = cloud.run(
         cloud.key, "post-chunk", "--device-serial", "kit-1", "--encoding", "sdk_data_export",
@@ -92,7 +37,7 @@ def test_the_chunks_of_a_console_export(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("credential", ["key", "token", "user"])
-def test_a_core_dump(cloud: Cloud, credential: str) -> None:
+def test_a_core_dump(cloud: ServedCloud, credential: str) -> None:
     (cloud.folder / "core.bin").write_bytes(coredump("kit-7"))
     cloud.run(getattr(cloud, credential), "upload-coredump", "core.bin")
     (trace,) = cloud.data("traces")
@@ -101,7 +46,7 @@ def test_a_core_dump(cloud: Cloud, credential: str) -> None:
 
 
 @pytest.mark.parametrize("credential", ["token", "user"])
-def test_symbols_are_uploaded_once(cloud: Cloud, credential: str) -> None:
+def test_symbols_are_uploaded_once(cloud: ServedCloud, credential: str) -> None:
     (cloud.folder / "app.elf").write_bytes(small_elf())
     with tarfile.open(cloud.folder / "symbols.tar", "w") as archive:
         archive.add(cloud.folder / "app.elf", "app.elf")
@@ -112,7 +57,7 @@ def test_symbols_are_uploaded_once(cloud: Cloud, credential: str) -> None:
     assert stored["name"] == "app.elf"
 
 
-def test_symbols_of_a_software_version(cloud: Cloud) -> None:
+def test_symbols_of_a_software_version(cloud: ServedCloud) -> None:
     (cloud.folder / "app.elf").write_bytes(small_elf())
     cloud.run(cloud.token, "upload-mcu-symbols", "--software-type", "modem-app",
               "--software-version", "1.2.3", "app.elf")  # fmt: skip
@@ -120,7 +65,7 @@ def test_symbols_of_a_software_version(cloud: Cloud) -> None:
     assert stored["details"]["software_version"]["version"] == "1.2.3"
 
 
-def test_a_release_is_uploaded_deployed_and_withdrawn(cloud: Cloud) -> None:
+def test_a_release_is_uploaded_deployed_and_withdrawn(cloud: ServedCloud) -> None:
     image = bytes(range(256)) * 40_000  # more than one part
     (cloud.folder / "image.bin").write_bytes(image)
     cloud.run(cloud.token, "upload-ota-payload", "--hardware-version", "nrf9161dk",
@@ -146,7 +91,7 @@ def test_a_release_is_uploaded_deployed_and_withdrawn(cloud: Cloud) -> None:
     assert latest().status_code == 204
 
 
-def test_the_other_files_of_a_device(cloud: Cloud) -> None:
+def test_the_other_files_of_a_device(cloud: ServedCloud) -> None:
     identity = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk",
                 "--software-type", "modem-app", "--software-version", "1.2.3"]  # fmt: skip
     (cloud.folder / "scan.json").write_text("{}")

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from agent.standin.observability import files
+from agent.standin.observability.archive_intake import take_archive
 from agent.standin.observability.coredumps import MAGIC
 from agent.standin.observability.intake import take_coredump
 from agent.standin.observability.ota_payloads import commit_release
@@ -58,9 +59,17 @@ def _claim(exchange: Exchange, kind: Kind) -> Record:
 def _keep(exchange: Exchange, kind: Kind, found: Record) -> Response:
     """Keep a file that the service only stores."""
     details = {key: value for key, value in exchange.body.items() if key != "file"}
-    if kind.name in {"MAR", "CUSTOM_DATA_RECORDING"}:
+    if kind.name == "CUSTOM_DATA_RECORDING":
         _seen(exchange, details)
     _add_file(exchange, kind, found, details)
+    return accepted(exchange)
+
+
+def _commit_archive(exchange: Exchange, kind: Kind, found: Record) -> Response:
+    details = {key: value for key, value in exchange.body.items() if key != "file"}
+    _seen(exchange, details)
+    entries = take_archive(exchange.project, found["data"], details["device_serial"])
+    _add_file(exchange, kind, found, {**details, "entries": entries})
     return accepted(exchange)
 
 
@@ -95,6 +104,7 @@ def _commit_elf(exchange: Exchange, kind: Kind, found: Record) -> Response:
 _COMMITS = {
     "COREDUMP": _commit_coredump,
     "ELF_COREDUMP": _commit_elf,
+    "MAR": _commit_archive,
     "SYMBOL_FILE": _commit_symbols,
     "OTA_PAYLOAD": commit_release,
 }

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.observability.coredumps import BadCoredump, Coredump, parse_coredump
-from agent.standin.observability.device_events import BadEvent, DeviceEvent, parse_events
-from agent.standin.observability.messages import BadMessage, Kind, parse_message
 from agent.standin.observability.project import is_semver
 from agent.standin.observability.reasons import reason_name
 from agent.standin.observability.slugs import SLUG, VERSION
@@ -54,28 +52,6 @@ def take_event(project: Project, event: dict[str, Any], captured_s: float | None
     return record
 
 
-def take_message(project: Project, serial: str, message: bytes) -> None:
-    """Store what a message out of chunks holds; what is wrong goes to the processing log.
-
-    `serial` is that of the request: an event that names its own device overrides it.
-    """
-    try:
-        parsed = parse_message(message)
-        if parsed.project_key is not None:
-            project = _by_key(project, parsed.project_key)
-        if parsed.kind is Kind.COREDUMP:
-            take_coredump(project, parsed.payload, serial)
-        elif parsed.kind is Kind.MAR:
-            project.log("info", f"an archive of {len(parsed.payload)} bytes", serial)
-        else:
-            events = parse_events(parsed.payload)
-            prepared = [_prepare(event, serial) for event in events]
-            for event, captured in prepared:
-                take_event(project, event, captured)
-    except (BadMessage, BadEvent, BadCoredump) as error:
-        project.log("error", str(error), serial)
-
-
 def take_coredump(
     project: Project,
     data: bytes,
@@ -101,8 +77,8 @@ def take_coredump(
         }
         if not identity["device_serial"]:
             raise BadCoredump("neither the dump nor the request names the device")
-        _refuse_bad(identity["device_serial"], SLUG, "device_serial", BadCoredump)
-        _refuse_bad(identity["hardware_version"], VERSION, "hardware_version", BadCoredump)
+        refuse_bad(identity["device_serial"], SLUG, "device_serial", BadCoredump)
+        refuse_bad(identity["hardware_version"], VERSION, "hardware_version", BadCoredump)
     names = ("device_serial", "hardware_version", "software_type", "software_version")
     serial, hardware, kind, version = (identity[name] for name in names)
     project.saw(serial, hardware, kind, version)
@@ -186,24 +162,7 @@ def _add_trace(project: Project, record: Record, reason: Any, *, source: str) ->
     return trace
 
 
-def _prepare(event: DeviceEvent, serial: str) -> tuple[dict[str, Any], float | None]:
-    """Fill in what a device leaves out, and hold it to the rules of the push."""
-    fields = {"device_serial": serial, "hardware_version": "unknown", **event.fields}
-    fields.setdefault("software_version", fields.get("release_version", "0.0.0"))
-    fields["type"] = event.type
-    for name, rule in (("device_serial", SLUG), ("hardware_version", VERSION)):
-        _refuse_bad(fields[name], rule, name, BadEvent)
-    return fields, event.captured_unix_s
-
-
-def _refuse_bad(value: str, rule: dict[str, Any], name: str, error: type[ValueError]) -> None:
+def refuse_bad(value: Any, rule: dict[str, Any], name: str, error: type[ValueError]) -> None:
+    """Raise `error` where a value breaks the rule of its identifier."""
     if check(value, rule):
-        raise error(f"{name} {value[:40]!r} is not a valid identifier")
-
-
-def _by_key(project: Project, key: str) -> Project:
-    """Return the project of a key in the message, which counts more than that of the request."""
-    for other in project.cloud.table("projects").values():
-        if other["project_key"] == key:
-            return type(project)(project.cloud, other["organization"], other["slug"])
-    raise BadMessage("the project key in the message is not known")
+        raise error(f"{name} {str(value)[:40]!r} is not a valid identifier")

@@ -126,11 +126,10 @@ def _deployed(project: Project, cohort: str, serial: str) -> list[Record]:
 def _leads_on(release: Record, current: str | None) -> bool:
     """Say whether a release is for a device that runs `current`."""
     if release["delta_from"]:
-        return current == release["delta_from"]
-    if not current or current == release["version"]:
-        return not current
-    newer = precedence(current) < precedence(release["version"]) if is_semver(current) else True
-    return bool(newer)
+        return bool(current == release["delta_from"])
+    if not current or not is_semver(current):
+        return bool(current != release["version"])
+    return bool(precedence(current) < precedence(release["version"]))
 
 
 def _require_known(project: Project, hardware: str, kind: str) -> None:

@@ -18,8 +18,9 @@ from agent.standin.observability import event_schema
 from agent.standin.observability.access import Access
 from agent.standin.observability.coredumps import BadCoredump
 from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served
-from agent.standin.observability.intake import take_coredump, take_event, take_message
+from agent.standin.observability.intake import take_coredump, take_event
 from agent.standin.observability.limits import limits
+from agent.standin.observability.message_intake import take_message
 from agent.standin.observability.multipart import BadMultipart, boundary_of, split_parts
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.shapes import shape

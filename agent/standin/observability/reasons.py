@@ -41,7 +41,12 @@ _REASONS = {
 
 
 def reason_name(code: object) -> str:
-    """Return the name of a reason; that of its class where the finer one is not known."""
+    """Return the name of a reason; that of its class where the finer one is not known.
+
+    A device may have reasons of its own, which come as their names.
+    """
+    if isinstance(code, str) and code:
+        return code[:200]
     if not isinstance(code, int):
         return "Unknown"
     return _REASONS.get(code) or _REASONS.get(code & 0xFF00) or f"Reason 0x{code:04x}"

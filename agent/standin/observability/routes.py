@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.standin.observability import (
+    device_config,
     files,
     latest,
     organizations,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def every_operation() -> list[Served]:
     """Return all operations of this half; a path with fewer variables stands before others."""
-    parts = (push, latest, files, organizations, resources, uploads, processing_log)
+    parts = (push, latest, device_config, files, organizations, resources, uploads, processing_log)
     found = [served for part in parts for served in part.served()]
     return sorted(found, key=lambda served: served.operation.path.count("{"))
 

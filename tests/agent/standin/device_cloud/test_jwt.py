@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
-import datetime as dt
 import json
 import time
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import (
     decode_dss_signature,
     encode_dss_signature,
 )
-from cryptography.x509.oid import NameOID
+from key_files import certificate, pem
 from standin import StandIn
 
 DEVICE = "nrf-352656109000002"
@@ -33,33 +31,6 @@ def token(key, claims: dict, *, header: dict | None = None, signature: bytes | N
         r, s = decode_dss_signature(key.sign(body.encode(), ec.ECDSA(hashes.SHA256())))
         signature = r.to_bytes(32, "big") + s.to_bytes(32, "big")
     return f"{body}.{encode(signature)}"
-
-
-def pem(key) -> str:
-    return (
-        key.public_key()
-        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-        .decode()
-    )
-
-
-def certificate(key, *, unit: str = "") -> str:
-    names = [x509.NameAttribute(NameOID.COMMON_NAME, "test key, no secret")]
-    if unit:
-        names.append(x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit))
-    name = x509.Name(names)
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + dt.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    return made.public_bytes(serialization.Encoding.PEM).decode()
 
 
 async def upload(standin: StandIn, what: str, rows: str) -> dict:

@@ -8,7 +8,7 @@ import struct
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from observability import Caller, an_event, error_of, with_project_key, with_token
+from observability import Caller, an_event, error_of, upload, with_project_key, with_token
 from sdk_bytes import coredump
 from standin import StandIn
 
@@ -19,19 +19,6 @@ IDENTITY = {
     "software_version": "2.4.1",
 }
 LATEST = {"device_serial": "kit-1", "hardware_version": "nrf9161dk", "software_type": "modem-app"}
-
-
-async def upload(
-    caller: Caller, data: bytes, kind: str, commit: str, body: dict, prepare: str = "/api/v0/upload"
-):
-    """Prepare, put and commit; return the answer to the commit."""
-    answer = await caller("POST", prepare, "files", json={"kind": kind, "size": len(data)})
-    assert answer.status_code == 200, answer.text
-    prepared = answer.json()["data"]
-    put = await caller.standin.client.put(prepared["upload_url"], content=data)
-    assert put.status_code == 200, put.text
-    told = {"token": prepared["token"], "md5": hashlib.md5(data).hexdigest(), "name": "f.bin"}
-    return await caller("POST", commit, "files", json={"file": told, **body})
 
 
 async def make_release(standin: StandIn, version: str, data: bytes = b"image", **more: object):
