@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from at import encoding
 from at.dialect import LONGEST_COMMAND, Dialect, Terminator
 from at.errors import AtError, LinkLost, ParseError
-from at.exchange import Answer, Item, NoticeLine
+from at.exchange import Answer, Item, NoticeLine, Restart
 from at.link import Link
 from at.notices import Dispatcher, Notice
 from at.opening import PATIENCE_S, establish, transport_of
@@ -50,6 +50,8 @@ class Modem:
         self._subscriptions: dict[str, str] = {}
         self._cmee_before: int | None = None
         self._again: asyncio.Task[None] | None = None
+        self.on_restart: Callable[[str], None] = lambda _line: None
+        """Called with each line by which the modem says that it started again: several a start."""
         self._lost: LinkLost | None = None
         self._unread: BoundedQueue[Item] = BoundedQueue(_BACKLOG)
 
@@ -228,6 +230,8 @@ class Modem:
         if type(item) is NoticeLine:
             self._dispatcher.dispatch(item.name, item.line, item.context)
             return
+        if type(item) is Restart:
+            self.on_restart(item.text)
         for stream in self._consoles:
             stream.queue.put(item)
         if not self._consoles:

@@ -158,11 +158,28 @@ def _fota(each: dict[str, Any], _now: float) -> str:
     return f"last: {last['job']} {last['status']}" if last else ""
 
 
+def _events(each: dict[str, Any], _now: float) -> str:
+    counted = [
+        f"{count} x {name.removesuffix('_count').replace('_', ' ')}"
+        for name, count in each.items()
+        if name.endswith("_count")
+    ]
+    if each.get("lost"):
+        counted.append(f"{each['lost']} LOST for want of room")
+    return ", ".join(counted)
+
+
 def _nothing(_each: dict[str, Any], _now: float) -> str:
     return ""
 
 
-_FACTS = {"link": _link, "location": _location, "console": _console, "fota": _fota}
+_FACTS = {
+    "link": _link,
+    "location": _location,
+    "console": _console,
+    "fota": _fota,
+    "events": _events,
+}
 
 
 def _age(seconds: float) -> str:

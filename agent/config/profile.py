@@ -123,6 +123,15 @@ class Outbox(Section, frozen=True):
     """Permanent refusals after which an item is set aside and the others pass."""
 
 
+class Events(Section, frozen=True):
+    """What `run` itself tells the observability service about its kits."""
+
+    own: bool = True
+    """A trace when a link is lost, a modem restarts, an update ends, a task of the agent fails."""
+    heartbeat_s: NotNegative = 3600.0
+    """Time between two heartbeats that count them; 0 turns those off."""
+
+
 class Provisioning(Section, frozen=True):
     """What the bench writes and where it keeps its ledger."""
 
@@ -159,5 +168,6 @@ class Profile(Section, frozen=True):
     location: Location = Location()
     fota: Fota = Fota()
     outbox: Outbox = Outbox()
+    events: Events = Events()
     provisioning: Provisioning = Provisioning()
     metrics: Metrics = Metrics()

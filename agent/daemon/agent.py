@@ -20,12 +20,14 @@ from agent.daemon.control import ControlServer
 from agent.daemon.control_client import same_port
 from agent.daemon.control_place import place_of
 from agent.daemon.kit import KitAgent
+from agent.daemon.stall_watch import StallWatch
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
-from agent.forwarding import outbox_folder
+from agent.forwarding import outbox_folder, utc_now
 from agent.observability.outbox import Outbox, desk
 from agent.observability.outbox.delivery import Delivery
 from agent.observability.sender import ServiceSender
+from agent.own_events import Happened, Happening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -91,6 +93,9 @@ class Agent:
             # Before the kits: who borrows a modem gives it back, and it is left as it was found.
             stack.push_async_callback(control.stop)
             await self._begin()
+            watch = StallWatch(self._stands_still)
+            watch.start()
+            stack.callback(watch.stop)
             self._tasks.append(
                 asyncio.ensure_future(supervise(self._housekeeping, self._keep_house))
             )
@@ -268,6 +273,16 @@ class Agent:
                 self._delivery.try_now()
                 for concern in self.board.concerns:
                     concern.wake.set()
+
+    def _stands_still(self, text: str) -> None:
+        """Hear, in another thread, that the event loop does nothing any more."""
+        self._housekeeping.tell(logging.WARNING, text)
+        happened = Happened(Happening.WATCHDOG, utc_now(), text)
+        for kit in list(self.kits.values()):
+            try:
+                kit.events.keep_at_once(happened)
+            except AgentError as error:
+                self._housekeeping.tell(logging.WARNING, f"no event of it was kept: {error}")
 
     @staticmethod
     def _kits_of(profile: Profile) -> dict[str, Kit]:

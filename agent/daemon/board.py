@@ -6,11 +6,16 @@ import asyncio
 import logging
 import re
 import time
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from agent.own_events import Happened
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from agent.own_events import Happening
 
 _log = logging.getLogger(__name__)
 
@@ -51,8 +56,8 @@ class Concern:
         self._board = board
         self._kind = ""
 
-    def failed(self, error: BaseException) -> None:
-        """Note a failure; tell it if it is another than the one that is known."""
+    def failed(self, error: BaseException) -> bool:
+        """Note a failure; tell it, and return True, if it is another than the one that is known."""
         text, hint = str(error) or repr(error), str(getattr(error, "hint", ""))
         kind = str(getattr(error, "kind", ""))
         self.failures += 1
@@ -62,8 +67,8 @@ class Concern:
         self._kind = kind
         if not known:
             self._become(State.TROUBLE, text, hint)
-        if not known:
             self.tell(logging.WARNING, f"{text}; try: {hint}" if hint else text)
+        return not known
 
     def well(self) -> None:
         """Note that it works; tell it if it did not."""
@@ -99,6 +104,13 @@ class Concern:
         """Log a line about this concern."""
         _log.log(level, "%s", text, extra={"kit": self.kit, "concern": self.name})
 
+    def happened(
+        self, what: Happening, detail: str, *, at: datetime | None = None, key: str = ""
+    ) -> None:
+        """Tell whoever listens that something happened, `at` a time (aware) or now."""
+        when = datetime.fromtimestamp(self._board.clock(), UTC) if at is None else at
+        self._board.happened(self.kit, Happened(what, when, detail, key))
+
     def snapshot(self) -> dict[str, Any]:
         """Return the entry of `status --json`."""
         return {
@@ -127,6 +139,7 @@ class Board:
         self.clock = clock
         self.concerns: list[Concern] = []
         self._waiters: list[asyncio.Future[None]] = []
+        self._listeners: dict[str, Callable[[Happened], None]] = {}
 
     def concern(self, name: str, kit: str = "") -> Concern:
         """Return a new concern."""
@@ -136,9 +149,20 @@ class Board:
         return made
 
     def forget(self, kit: str) -> None:
-        """Take the concerns of a kit away."""
+        """Take the concerns of a kit away, and who listens for it."""
         self.concerns = [concern for concern in self.concerns if concern.kit != kit]
+        self._listeners.pop(kit, None)
         self.change()
+
+    def listen(self, kit: str, listener: Callable[[Happened], None]) -> None:
+        """Have `listener` told what happens to a kit."""
+        self._listeners[kit] = listener
+
+    def happened(self, kit: str, happened: Happened) -> None:
+        """Tell what happened to a kit; "" is what happened to the agent, and so to every kit."""
+        for name, listener in list(self._listeners.items()):
+            if kit in {"", name}:
+                listener(happened)
 
     def change(self) -> None:
         """Wake who watches."""

@@ -47,13 +47,18 @@ class KitConsole:
         identity: Callable[[], DeviceIdentity],
         wake: Callable[[], None],
         *,
+        restarted: Callable[[str], None] = lambda _line: None,
         wait: Wait = wait_for,
     ) -> None:
-        """`identity` tells who the kit is, as far as that is known; `wake` starts the delivery."""
+        """`identity` tells who the kit is, as far as that is known; `wake` starts the delivery.
+
+        `restarted` hears the lines of a restart on the console's own port.
+        """
         self.concern = concern
         self._outbox = outbox
         self._identity = identity
         self._wake = wake
+        self._restarted = restarted
         self._wait = wait
         self._pending: list[ConsoleItem] = []
         self._keeping = asyncio.Lock()
@@ -98,7 +103,11 @@ class KitConsole:
         try:
             self.concern.well()
             while (data := await receiver.next()) is not None:
-                await self.take(reader.receive(data))
+                items = reader.receive(data)
+                for item in items:
+                    if isinstance(item, Reboot):
+                        self._restarted(item.line)
+                await self.take(items)
         finally:
             await transport.close()
             await self.take(reader.finish())

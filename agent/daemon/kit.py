@@ -13,8 +13,10 @@ import msgspec
 
 from agent.auth.modem_jwt import ModemJwt
 from agent.auth.modem_key import ask_modem
+from agent.console.restarts import Restarts
 from agent.daemon.console import KitConsole
 from agent.daemon.first_contact import SETTLE_S, Told, findings, meet, watch_registration
+from agent.daemon.happenings import KitEvents
 from agent.daemon.kit_link import TURN_S, KitBusy, KitLink
 from agent.daemon.memory import KitMemory
 from agent.daemon.positions import Positions
@@ -23,6 +25,7 @@ from agent.daemon.together import first_of
 from agent.daemon.updates import Updates
 from agent.errors import UsageError
 from agent.observability.device_identity import DeviceIdentity
+from agent.own_events import Happening
 from at.transport.base import Receiver
 
 if TYPE_CHECKING:
@@ -87,8 +90,17 @@ class KitAgent:
         self._told = Told()
         self.link = KitLink(profile.kit, board.concern("link", name), self._serve)
         self._console = KitConsole(
-            board.concern("console", name), outbox, self._identity, wake_delivery
+            board.concern("console", name),
+            outbox,
+            self._identity,
+            wake_delivery,
+            restarted=self._restarted,
         )
+        self.events = KitEvents(
+            board.concern("events", name), outbox, self._identity, wake_delivery, self.link.up_s
+        )
+        board.listen(name, self.events.take)
+        self._restarts = Restarts()
         self._positions = Positions(board.concern("location", name), self.link, self._memory)
         self._updates = Updates(board.concern("fota", name), self.link, state_dir)
         self._client = client.acting_as(ModemJwt(self._ask_modem, profile.kit.device_id))
@@ -126,23 +138,28 @@ class KitAgent:
 
     def _start_calls(self) -> None:
         """Begin with what needs the services."""
-        positions, updates = self._positions, self._updates
+        positions, updates, events = self._positions, self._updates, self.events
         longest = max(60.0, min(900.0, self.profile.location.interval_s))
         work = partial(positions.run, self._named, self._client, self._refusal)
         self._calls = [
             _task(supervise(positions.concern, work, longest_s=longest)),
             _task(supervise(updates.concern, partial(updates.run, self._named, self._client))),
+            _task(
+                supervise(events.concern, partial(events.run, self._named, self._client.keyring))
+            ),
         ]
 
     async def stop(self) -> None:
         """End everything; the ports are closed, and the modem is as it was found."""
         await _end(self._calls)
         await _end(self._tasks)
+        await self.events.close()
 
     # --- one connection
 
     async def _serve(self, modem: Modem) -> None:
         """Get to know the kit, then look after the link until it is lost."""
+        modem.on_restart = self._restarted
         with modem.lines() as lines:
             works = [self._meet_and_mind(modem)]
             if self.kit.console_port != "none":
@@ -198,9 +215,18 @@ class KitAgent:
             model=model,
             registration=contact.told("registration"),
             time=contact.told("time"),
-            restarts=modem.restarts or None,
             findings=[{"what": each.what, "try": each.way_out or None} for each in missing] or None,
         )
+
+    def _restarted(self, line: str) -> None:
+        """Hear, on one port or the other, a line by which the kit says that it starts."""
+        if not self._restarts.begins(line, time.monotonic()):
+            return
+        self.link.concern.learn(restarts=self._restarts.count)
+        # One that is being plugged in starts, too; one that is updated starts anew.
+        if self.link.modem is not None and not self.link.expects_restart:
+            who = f" ({self.link.busy_with})" if self.link.busy_with else ""
+            self.link.concern.happened(Happening.MODEM_RESET, f"the kit said {line!r}{who}")
 
     # --- what the parts ask
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
 from agent.daemon.together import first_of
 from agent.errors import Unavailable
-from at.errors import LinkLost
+from agent.own_events import Happening
+from at.errors import AtError, LinkLost, ModemReset
 from at.modem import Modem
 from at.opening import transport_of
 
@@ -48,6 +50,12 @@ class KitLink:
         self.modem: Modem | None = None
         self.busy_with = ""
         """What must not be broken off now."""
+        self.expects_restart = False
+        """Whether an update is being installed: the kit's restarts are part of it."""
+        self.on_new_software: Callable[[], None] = lambda: None
+        """Called when the kit may run other software than before: updated, or flashed by hand."""
+        self._up_since: float | None = None
+        self._was_up_s = 0.0
         self._serve = serve
         self._turn = asyncio.Lock()
         self._up = asyncio.Event()
@@ -70,18 +78,30 @@ class KitLink:
         await modem.open()
         try:
             await first_of(self._serve(modem), self._held.wait())
+            if not self._held.is_set():
+                raise LinkLost(f"{modem.name} was closed")
+        except (AtError, OSError) as error:
+            # A restart is a happening of its own, though it may end what we were asking.
+            if self.modem is not None and not isinstance(error, ModemReset):
+                self.concern.happened(Happening.LINK_LOST, str(error))
+            raise
         finally:
             self._up.clear()
             self.modem = None
+            self._was_up_s, self._up_since = self.up_s(), None
             await modem.close()
-        if not self._held.is_set():
-            raise LinkLost(f"{modem.name} was closed")
 
     def ready(self, modem: Modem) -> None:
         """Let the other concerns use the modem; called by `serve` after its first contact."""
         self.modem = modem
+        self._up_since = time.monotonic()
         self._up.set()
         self.concern.well()
+
+    def up_s(self) -> float:
+        """Return for how many seconds there was a link, all in all."""
+        current_s = 0.0 if self._up_since is None else time.monotonic() - self._up_since
+        return self._was_up_s + current_s
 
     async def up(self, waiting: Concern) -> Modem:
         """Wait for the link; return the modem. When that is lost it raises LinkLost."""
@@ -155,6 +175,7 @@ class KitLink:
                 self.concern.learn(held_by=who)
                 yield
             finally:
+                self.on_new_software()  # what holds are for: flashing
                 self.concern.learn(held_by=None)
                 self._held.clear()
                 self._free.set()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.daemon.context import about
 from agent.errors import AgentError
+from agent.own_events import Happening
 from at.errors import AtError, LinkLost, PortError
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ async def supervise(
                 away = isinstance(error, PortError)
                 concern.failed(error)
             except Exception as error:  # noqa: BLE001 - one concern's defect must not end the others
-                concern.failed(_Defect(f"a defect of cellagent: {error!r}"))
+                if concern.failed(_Defect(f"a defect of cellagent: {error!r}")):
+                    text = f"the task {concern.name} is restarted after a defect: {error!r}"
+                    concern.happened(Happening.WATCHDOG, text)
                 _log.debug("%s", concern.name, exc_info=True)
             else:
                 return

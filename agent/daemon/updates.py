@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from contextlib import AsyncExitStack
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from agent.daemon.board import State
@@ -15,10 +16,11 @@ from agent.fota.jobs import Status
 from agent.fota.loop import keep_pulling
 from agent.fota.runner import Observer
 from agent.fota.schedule import parse_quiet_hours
+from agent.own_events import job_end
 from at.errors import LinkLost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from agent.config import Profile
@@ -37,6 +39,7 @@ class Updates:
         self.concern = concern
         self._link = link
         self._state_dir = state_dir
+        self._told: set[str] = set()
 
     async def run(self, profile: Callable[[], Profile], client: HttpClient) -> None:
         """Pull at start, then at the interval: the work of the concern."""
@@ -57,7 +60,11 @@ class Updates:
                     observer=_Shown(self.concern),
                 )
                 runner.installer = Undisturbed(runner.installer, self._link)
-                return await runner.pull()
+                try:
+                    return await runner.pull()
+                finally:
+                    self._link.expects_restart = False
+                    self._tell_ends(runner.journal.results)
 
         await keep_pulling(
             pull,
@@ -67,6 +74,19 @@ class Updates:
             clock=_Wakeable(self.concern),
             jitter=random.random,
         )
+
+    def _tell_ends(self, results: Sequence[Result]) -> None:
+        """Tell how jobs ended. The journal knows it before we do: a kill between loses nothing.
+
+        What was told before the agent was killed is told again, under the same key.
+        """
+        for result in results:
+            what = job_end(result.status)
+            if what is not None and result.job_id not in self._told:
+                detail = f"{result.job_id}: {result.status.value}: {result.detail}"
+                at = datetime.fromisoformat(result.at)
+                self.concern.happened(what, detail, at=at, key=result.job_id)
+            self._told.add(result.job_id)
 
     def link_is_up(self) -> None:
         """Go on with what was broken off."""
@@ -106,7 +126,11 @@ class Undisturbed:
     async def install(self, package: Package, progress: Progress) -> None:
         """Put the image on the kit and start it. Raises InstallFailed."""
         async with self._link.undisturbed("the installation of an update"):
-            await self._inner.install(package, progress)
+            self._link.expects_restart = True
+            try:
+                await self._inner.install(package, progress)
+            finally:
+                self._link.on_new_software()
 
     async def confirm(self, package: Package) -> None:
         """Make the image that now runs stay. Raises InstallFailed."""

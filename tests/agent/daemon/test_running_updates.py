@@ -2,75 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import io
 import json
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from running_agent import agent_on, concern_of, kit_keys, virtual_kit, write_profile
-from signed_images import public_pem, signed_image, signing_key
+from offered_updates import DEVICE, executed, offer, onboard, written
+from running_agent import agent_on, concern_of, virtual_kit
+from signed_images import signed_image
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
-
-DEVICE = "bench-kit-1"
-PREFER_API_KEY = '[profiles.bench.credentials]\nprefer = "api-key"'
-
-
-def written(folder: Path, standin: Any) -> dict[str, str]:
-    ready = {
-        "urls": standin.urls,
-        "organization": standin.organization,
-        "project": standin.project,
-        "credentials": standin.credentials,
-    }
-    kits = {"kit": {**kit_keys(folder), "device_id": DEVICE}}
-    return write_profile(folder, ready, kits, PREFER_API_KEY)
-
-
-async def onboard(standin: Any) -> None:
-    row = f'{DEVICE},,,APP|MODEM,"{public_pem(signing_key("ecdsa")).decode()}"\n'
-    headers = {**standin.bearer("api_key"), "content-type": "text/csv"}
-    await standin.client.post("/v1/devices", content=row.encode(), headers=headers)
-    async with asyncio.timeout(10):
-        while True:
-            found = await standin.client.get(
-                f"/v1/devices/{DEVICE}", headers=standin.bearer("api_key")
-            )
-            if found.status_code == 200:
-                return
-
-
-async def offer(standin: Any, image: bytes, version: str) -> str:
-    manifest = {
-        "name": "test",
-        "fwversion": version,
-        "format-version": 1,
-        "files": [{"file": "update.bin", "type": "application", "size": len(image)}],
-    }
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("update.bin", image)
-        archive.writestr("manifest.json", json.dumps(manifest))
-    headers = standin.bearer("api_key")
-    made = await standin.client.post(
-        "/v1/firmwares",
-        content=packed.getvalue(),
-        headers={**headers, "content-type": "application/zip"},
-    )
-    bundle = made.json()["uris"][0].split("/")[-2]
-    body = {"bundleId": bundle, "deviceIds": [DEVICE]}
-    made = await standin.client.post("/v1/fota-jobs", json=body, headers=headers)
-    return str(made.json()["jobId"])
-
-
-async def executed(standin: Any, job_id: str) -> str:
-    path = f"/v1/fota-job-executions/{DEVICE}/{job_id}"
-    found = await standin.client.get(path, headers=standin.bearer("api_key"))
-    return str(found.json()["status"])
 
 
 @pytest.mark.contract("C6")
