@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 
 from at.virtual.faults import Faults
 from at.virtual.options import MODELS, Options, firmware_version
+from at.virtual.session import Session
 from at.virtual.state import Saved
 from at.virtual.world import HeardCell, Position, load_world
 
 ACTIVE_MODES = frozenset({1, 2, 21})
+LTE_M, NB_IOT = 7, 9
 
 
 @dataclass(slots=True)
@@ -48,15 +50,6 @@ class Answer:
     """Raw bytes follow the answer."""
 
 
-@dataclass(slots=True)
-class Update:
-    """Firmware that is being written: what kind, how large, and what of it is there."""
-
-    kind: int
-    size: int
-    data: bytearray = field(default_factory=bytearray)
-
-
 @dataclass(frozen=True, slots=True)
 class Fetch:
     """A download that the kit asks of the world; `done` is given the bytes, None on a failure."""
@@ -73,52 +66,6 @@ def ok(*lines: str, takes_s: float = 0.0) -> Answer:
 def fail(code: int | None = None) -> Answer:
     """Return ERROR, or +CME ERROR with `code` once +CMEE=1."""
     return Answer(failed=True, code=code)
-
-
-@dataclass(slots=True)
-class Subscriptions:
-    """Which notices were asked for. Gone after functional mode 0 and after a restart."""
-
-    cereg: int = 0
-    cscon: int = 0
-    cesq: int = 0
-    cgerep: int = 0
-    xtime: int = 0
-    xsim: int = 0
-    mdmev: int = 0
-    xmodemsleep: int = 0
-    xt3412: int = 0
-    xtemp: int = 0
-    cedrxp: int = 0
-
-
-@dataclass(slots=True)
-class Session:
-    """What a restart forgets."""
-
-    booted_at: float
-    cmee: int = 0
-    fun: int = 0
-    echo: bool = False
-    log: bool = False
-    subscriptions: Subscriptions = field(default_factory=Subscriptions)
-    registration: int = 0
-    reject: tuple[int, int] | None = None
-    serving_eci: int = 0
-    follow_timer: int = 0
-    connected: bool = False
-    sim_up: bool = False
-    clock_offset_s: float | None = None
-    """What to add to `now` for the modem's time; None while it has none."""
-    measurement: tuple[int, int] | None = None
-    """The search type and cell count of the measurement that runs."""
-    measurement_timer: int = 0
-    contexts: dict[int, tuple[str, str]] = field(default_factory=dict)
-    update: Update | None = None
-    fetching: bool = False
-    fota_kind: int = 0
-    wifi_mode: int = 0
-    wifi_fields: int = 0x7FF
 
 
 class Kit:
@@ -181,6 +128,12 @@ class Kit:
     def registered(self) -> bool:
         """Whether the kit is registered, at home or roaming."""
         return self.session.registration in {1, 5}
+
+    @property
+    def access_technology(self) -> int:
+        """LTE-M or NB-IoT, by the system mode."""
+        lte_m, nb_iot, _, preference = self.saved.system_mode
+        return NB_IOT if nb_iot and (not lte_m or preference == 2) else LTE_M
 
     @property
     def position(self) -> Position:

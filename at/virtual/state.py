@@ -47,6 +47,8 @@ class Saved:
     """Power saving: mode, periodic update and active time that are asked for."""
     edrx: dict[str, str] = field(default_factory=dict)
     """The paging cycle that is asked for, by technology: "4" LTE-M, "5" NB-IoT."""
+    operation_mode: int = 0
+    data_profile: int = 2
     app_version: str = "1.0.0"
     pending_image: str = ""
     """Version of an application image that is started at the next restart."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from at.virtual.families import power
+from at.virtual.families import power, sleep
 from at.virtual.kit import Answer, Kit, fail, ok
 from at.virtual.request import BadRequest, Form, Request
 from at.virtual.world import HeardCell
@@ -45,10 +45,12 @@ def monitor(kit: Kit, request: Request) -> Answer:
     if not kit.registered or not heard:
         return ok(f"%XMONITOR: {stat}")
     found, cell = heard[0], heard[0].cell
+    active_time, periodic_update = sleep.granted(kit)
     return ok(
-        f'%XMONITOR: {stat},"","","{cell.plmn}","{cell.tac:04X}",{power.access_technology(kit)},'
+        f'%XMONITOR: {stat},"","","{cell.plmn}","{cell.tac:04X}",{kit.access_technology},'
         f'{cell.band},"{cell.eci:08X}",{cell.pci},{cell.earfcn},{found.rsrp_index},'
-        f'{found.snr_index},"","{power.ACTIVE_TIME}","{power.PERIODIC_UPDATE}","01001001"'
+        f'{found.snr_index},"{sleep.cycle_in_use(kit)}","{active_time}","{periodic_update}",'
+        f'"{sleep.T3412}"'
     )
 
 
@@ -87,7 +89,7 @@ def measure(kit: Kit, request: Request) -> Answer:
             count = request.number(1, 2, 15)
         if search and not kit.at_least(*_FIRST_WITH_TYPES):
             return fail()
-    if not kit.active or kit.session.measurement is not None:
+    if not kit.active or kit.session.measurement is not None or kit.session.locating:
         return fail()
     kit.session.measurement = (search, count)
     seconds = kit.delay(_TAKES_S[search])
@@ -110,6 +112,11 @@ def _measured(kit: Kit, *, status: int) -> None:
         return
     search, count = kit.session.measurement
     kit.session.measurement = None
+    notify_cells(kit, search, count, status)
+
+
+def notify_cells(kit: Kit, search: int, count: int, status: int = 0) -> None:
+    """Print %NCELLMEAS, with less in it where it was broken off (status 2)."""
     heard = kit.heard()
     if status == 2:
         heard = heard[: 1 + len(heard) // 3]

@@ -6,14 +6,15 @@ The times are those of a recorded nRF9160: OK after 34 ms, searching after 1.2 s
 
 from __future__ import annotations
 
-from at.virtual.families import clock
-from at.virtual.kit import Answer, Kit, Subscriptions, ok
+from at.virtual.families import clock, sleep
+from at.virtual.kit import Answer, Kit, ok
 from at.virtual.request import BadRequest, Form, Request
+from at.virtual.session import Subscriptions
 
 MODES = (0, 1, 4, 20, 21, 30, 31, 40, 41, 44)
 HOME, SEARCHING, NO_SIM = 1, 2, 90
-ACTIVE_TIME, PERIODIC_UPDATE = "00100001", "00000110"
-LTE_M, NB_IOT = 7, 9
+_UPDATE_S = 2.0  # how long the connection of a tracking area update stays
+_UE_REJECTED = 15  # EMM cause of TS 24.301: no suitable cells in the tracking area
 _RESELECTION_S = 10.0  # how often the modem looks for a better cell
 
 
@@ -42,10 +43,11 @@ def functional_mode(kit: Kit, request: Request) -> Answer:
 
 def _switch_on(kit: Kit, mode: int) -> None:
     session = kit.session
-    if kit.active:
-        session.fun = mode
-        return
+    already = kit.active
     session.fun = mode
+    if already:
+        return
+    sleep.flight_mode(kit, on=False)
 
     def step(seconds: float, action: object) -> None:
         def unless_switched_off() -> None:
@@ -69,6 +71,7 @@ def _switch_on(kit: Kit, mode: int) -> None:
 def _switch_off(kit: Kit, mode: int) -> None:
     session = kit.session
     session.fun = mode
+    session.cloud_ready = session.locating = False
     _idle(kit)
     if session.registration:
         session.registration = 0
@@ -80,6 +83,7 @@ def _switch_off(kit: Kit, mode: int) -> None:
         session.measurement = None
     if mode == 0:
         session.subscriptions = Subscriptions()
+    sleep.flight_mode(kit, on=True)
 
 
 def _sim_ready(kit: Kit) -> None:
@@ -101,11 +105,14 @@ def _searching(kit: Kit) -> None:
         stat = int(kit.faults.number("not-registered"))
     kit.session.registration = stat
     if stat == 3:
-        kit.session.reject = (0, 15)
+        kit.session.reject = (0, _UE_REJECTED)
+        if kit.session.subscriptions.cnec in {8, 24}:
+            kit.notify(f"+CNEC_EMM: {_UE_REJECTED}")
     _notify_registration(kit)
 
 
 def _connected(kit: Kit) -> None:
+    sleep.wake(kit)
     kit.session.connected = True
     if kit.session.subscriptions.cscon:
         kit.notify("+CSCON: " + _connection(kit))
@@ -117,6 +124,19 @@ def _idle(kit: Kit) -> None:
     kit.session.connected = False
     if kit.session.subscriptions.cscon:
         kit.notify("+CSCON: " + _connection(kit))
+    sleep.released(kit, _update)
+
+
+def _update(kit: Kit) -> None:
+    """Tell the network that the kit is still there: a tracking area update."""
+    session = kit.session
+    _connected(kit)
+
+    def done() -> None:
+        if kit.session is session:
+            _idle(kit)
+
+    kit.later(kit.delay(_UPDATE_S), done)
 
 
 def _network_time(kit: Kit) -> None:
@@ -135,7 +155,7 @@ def _registered(kit: Kit) -> None:
     _notify_registration(kit)
     if subscriptions.cesq:
         notify_signal(kit)
-
+    sleep.notify_cycle(kit)
     kit.session.serving_eci = kit.heard()[0].cell.eci
     _follow(kit)
 
@@ -181,13 +201,13 @@ def _registration(kit: Kit, level: int) -> str:
     heard = kit.heard() if session.registration in {HOME, SEARCHING, 5} else []
     if level >= 2 and heard:
         cell = heard[0].cell
-        fields += [f'"{cell.tac:04X}"', f'"{cell.eci:08X}"', str(access_technology(kit))]
+        fields += [f'"{cell.tac:04X}"', f'"{cell.eci:08X}"', str(kit.access_technology)]
     elif level >= 2 and session.reject:
         fields += ["", "", ""]
     if level in {3, 5} and session.reject and session.registration == 3:
         fields += [str(part) for part in session.reject]
     if level >= 4 and kit.registered:
-        fields += ["", "", f'"{ACTIVE_TIME}"', f'"{PERIODIC_UPDATE}"']
+        fields += ["", "", *(f'"{timer}"' for timer in sleep.granted(kit))]
     return ",".join(fields)
 
 
@@ -196,12 +216,6 @@ def _connection(kit: Kit) -> str:
     if not kit.session.connected:
         return "0"
     return ("1", "1", "1,7", "1,7,4")[level]
-
-
-def access_technology(kit: Kit) -> int:
-    """Return 7 for LTE-M, 9 for NB-IoT, by the system mode."""
-    lte_m, nb_iot, _, preference = kit.saved.system_mode
-    return NB_IOT if nb_iot and (not lte_m or preference == 2) else LTE_M
 
 
 def registration(kit: Kit, request: Request) -> Answer:
@@ -221,7 +235,7 @@ def connection(kit: Kit, request: Request) -> Answer:
     if request.form is Form.READ:
         return ok(f"+CSCON: {subscriptions.cscon},{_connection(kit)}")
     if request.form is Form.TEST:
-        return ok("+CSCON: (0-3)")
+        return ok("+CSCON: (0,1,2,3)")
     subscriptions.cscon = request.number(0, 0, 3)
     return ok()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.kit import Answer, Kit, ok
 from at.virtual.request import BadRequest, Form, Request
 
 SDK = "3.1.1"
@@ -45,13 +45,6 @@ def logs(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def cloud_position(_kit: Kit, request: Request) -> Answer:
-    """#XNRFCLOUDPOS: refused, as it is while the modem is not connected to its cloud."""
-    request.number(0, 0, 15)
-    request.number(1, 0, 1)
-    return fail()
-
-
 COMMANDS = {
     "#XSMVER": version,
     "#XSLMVER": version,
@@ -59,5 +52,4 @@ COMMANDS = {
     "#XRESET": reset,
     "#XMODEMRESET": modem_reset,
     "#XLOG": logs,
-    "#XNRFCLOUDPOS": cloud_position,
 }

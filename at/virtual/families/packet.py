@@ -1,0 +1,97 @@
+"""Packet data: +CGDCONT +CGPADDR +CGACT +CGATT +CGCONTRDP +CGEREP."""
+
+from __future__ import annotations
+
+from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.request import BadRequest, Form, Request
+
+_ADDRESS = "10.160.33.51"
+_NAME_SERVERS = "10.160.0.1", "10.160.0.2"
+_MTU = 1500
+_FAMILIES = {"IP", "IPV6", "IPV4V6", "NON-IP"}
+
+
+def contexts(kit: Kit, request: Request) -> Answer:
+    """+CGDCONT."""
+    defined = kit.session.contexts
+    if request.form is Form.READ:
+        shown = defined or {0: ("", "")}
+        return ok(*(_context(kit, cid, *shown[cid]) for cid in sorted(shown)))
+    if request.form is Form.TEST:
+        return ok('+CGDCONT: (0-10),"IP",,,(0),(0)')
+    cid = request.number(0, 0, 10)
+    if len(request.parameters) == 1:
+        defined.pop(cid, None)
+        return ok()
+    family = request.text(1)
+    if family.upper() not in _FAMILIES:
+        raise BadRequest
+    defined[cid] = (family, request.text(2, default=""))
+    return ok()
+
+
+def _context(kit: Kit, cid: int, family: str, name: str) -> str:
+    address = _ADDRESS if cid == 0 and kit.registered else ""
+    return f'+CGDCONT: {cid},"{family}","{name}","{address}",0,0'
+
+
+def addresses(kit: Kit, request: Request) -> Answer:
+    """+CGPADDR."""
+    if request.form is Form.SET:
+        request.number(0, 0, 10)
+    elif request.form is not Form.RUN:
+        raise BadRequest
+    address = _ADDRESS if kit.registered else ""
+    return ok(f'+CGPADDR: 0,"{address}"')
+
+
+def activation(kit: Kit, request: Request) -> Answer:
+    """+CGACT."""
+    if request.form is Form.READ:
+        return ok(f"+CGACT: 0,{int(kit.registered)}")
+    if request.form is Form.TEST:
+        return ok("+CGACT: (0,1)")
+    request.number(0, 0, 1)
+    return ok()
+
+
+def attachment(kit: Kit, request: Request) -> Answer:
+    """+CGATT: attaching and detaching by hand is for laboratories, and refused here."""
+    if request.form is Form.READ:
+        return ok(f"+CGATT: {int(kit.registered)}")
+    if request.form is Form.TEST:
+        return ok("+CGATT: (0,1)")
+    return fail()
+
+
+def dynamic_parameters(kit: Kit, request: Request) -> Answer:
+    """+CGCONTRDP: of an active context, with nothing where the modem knows nothing."""
+    if request.form not in {Form.SET, Form.RUN}:
+        raise BadRequest
+    if request.form is Form.SET and request.number(0, 0, 10):
+        return fail()  # nobody activates another context here
+    if not kit.registered:
+        return fail()
+    first, second = _NAME_SERVERS
+    name = kit.session.contexts[0][1]
+    return ok(f'+CGCONTRDP: 0,,"{name}","","","{first}","{second}",,,,,{_MTU}')
+
+
+def packet_events(kit: Kit, request: Request) -> Answer:
+    """+CGEREP."""
+    if request.form is Form.READ:
+        return ok(f"+CGEREP: {kit.session.subscriptions.cgerep},0")
+    if request.form is Form.TEST:
+        return ok("+CGEREP: (0,1),(0)")
+    kit.session.subscriptions.cgerep = request.number(0, 0, 1)
+    return ok()
+
+
+COMMANDS = {
+    "+CGDCONT": contexts,
+    "+CGPADDR": addresses,
+    "+CGACT": activation,
+    "+CGATT": attachment,
+    "+CGCONTRDP": dynamic_parameters,
+    "+CGEREP": packet_events,
+}

@@ -1,0 +1,117 @@
+"""The SIM: +CPIN +CPINR +CIMI %XICCID %XSIM +CRSM."""
+
+from __future__ import annotations
+
+from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.request import BadRequest, Form, Request
+
+NOT_INSERTED = 10
+_RETRIES = {"SIM PIN": 3, "SIM PIN2": 3, "SIM PUK": 10, "SIM PUK2": 10}
+_READ_BINARY, _STATUS = 176, 242
+_COMMANDS = {_READ_BINARY, 178, 192, 203, 214, 219, 220, _STATUS}
+# Status words of TS 102 221 clause 10.2.1: done, wrong length, not allowed, no such file.
+_DONE, _WRONG_LENGTH, _NOT_ALLOWED, _NO_FILE = (144, 0), (103, 0), (105, 130), (106, 130)
+
+
+def pin(kit: Kit, request: Request) -> Answer:
+    """+CPIN: an error until the SIM is up."""
+    if request.form is not Form.READ:
+        raise BadRequest
+    return ok("+CPIN: READY") if kit.session.sim_up else _no_sim(kit)
+
+
+def subscriber(kit: Kit, request: Request) -> Answer:
+    """+CIMI: the IMSI, of the test network 001 01."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    return ok(_imsi(kit)) if kit.session.sim_up else _no_sim(kit)
+
+
+def card(kit: Kit, request: Request) -> Answer:
+    """%XICCID."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    if not kit.session.sim_up:
+        return _no_sim(kit)
+    return ok(f"%XICCID: {_iccid(kit)}")
+
+
+def sim_state(kit: Kit, request: Request) -> Answer:
+    """%XSIM."""
+    if request.form is Form.READ:
+        return ok(f"%XSIM: {int(kit.session.sim_up)}")
+    kit.session.subscriptions.xsim = request.number(0, 0, 1)
+    return ok()
+
+
+def _no_sim(kit: Kit) -> Answer:
+    return fail(NOT_INSERTED) if "no-sim" in kit.faults else fail()
+
+
+def _imsi(kit: Kit) -> str:
+    return f"00101{kit.saved.imei[4:14]}"
+
+
+def _iccid(kit: Kit) -> str:
+    return f"8999900{kit.saved.imei[2:14]}F"
+
+
+def retries(kit: Kit, request: Request) -> Answer:
+    """+CPINR: how often a code may still be wrong."""
+    if request.form is not Form.SET:
+        raise BadRequest
+    code = request.text(0)
+    if code not in _RETRIES:
+        raise BadRequest
+    return ok(f'+CPINR: "{code}",{_RETRIES[code]}') if kit.session.sim_up else _no_sim(kit)
+
+
+def access(kit: Kit, request: Request) -> Answer:
+    """+CRSM: a few files can be read; none can be written without the operator's key."""
+    if request.form is not Form.SET:
+        raise BadRequest
+    command = request.number(0, 0, 255)
+    if command not in _COMMANDS:
+        raise BadRequest
+    if not kit.session.sim_up:
+        return _no_sim(kit)
+    content = _files(kit).get(
+        request.number(1, 0, 65535, default=0 if command == _STATUS else None)
+    )
+    if content is None:
+        return _words(*_NO_FILE)
+    if command != _READ_BINARY:
+        return _words(*_NOT_ALLOWED)
+    high, low, size = (request.number(place, 0, 255) for place in (2, 3, 4))
+    start = high * 256 + low
+    end = start + (size or len(content) - start)
+    if not start < end <= len(content):
+        return _words(*_WRONG_LENGTH)
+    return _words(*_DONE, content[start:end])
+
+
+def _files(kit: Kit) -> dict[int, bytes]:
+    """Return elementary files of TS 31.102 by their identifier, as bytes."""
+    return {
+        0x2FE2: _swapped(_iccid(kit)),
+        0x6F07: b"\x08" + _swapped(f"9{_imsi(kit)}"),  # its length; 9 stands for an odd count
+        0x6FAD: b"\x00\x00\x00\x02",  # of the MNC, how many digits there are
+    }
+
+
+def _swapped(digits: str) -> bytes:
+    return bytes.fromhex("".join(digits[i + 1] + digits[i] for i in range(0, len(digits), 2)))
+
+
+def _words(sw1: int, sw2: int, response: bytes = b"") -> Answer:
+    return ok(f'+CRSM: {sw1},{sw2},"{response.hex().upper()}"')
+
+
+COMMANDS = {
+    "+CPIN": pin,
+    "+CPINR": retries,
+    "+CIMI": subscriber,
+    "%XICCID": card,
+    "%XSIM": sim_state,
+    "+CRSM": access,
+}

@@ -1,0 +1,239 @@
+"""Sleep: +CPSMS +CEDRXS +CEDRXRDP %XMODEMSLEEP %XT3412, and what the modem tells of it.
+
+Once a connection is released, T3412 starts; if power saving was asked for, the modem sleeps after
+T3324 until T3412 ends, else, with eDRX, between two paging windows. The network here grants what
+is asked for. Sleeps are spans of the network's own time: `Options.instant` does not shorten them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from at.virtual.kit import LTE_M, Answer, Kit, ok
+from at.virtual.request import BadRequest, Form, Request
+from at.virtual.session import Foretold
+from at.virtual.state import Saved
+
+T3412 = "01001001"
+"""The network's own period of updates, where no longer one was asked for: 54 minutes."""
+_OFF = "11100000"
+_CYCLE, _WINDOW = "0010", "0011"
+_POWER_SAVING, _INACTIVITY, _FLIGHT_MODE = 1, 2, 4
+# Seconds of a timer's units: TS 24.008 clauses 10.5.7.3 (T3324, T3412) and 10.5.7.4a (extended).
+_UNITS = {"000": 2, "001": 60, "010": 360}
+_EXTENDED_UNITS = {
+    "000": 600,
+    "001": 3600,
+    "010": 36_000,
+    "011": 2,
+    "100": 30,
+    "101": 60,
+    "110": 1_152_000,
+}
+# Seconds of a paging cycle and of a step of its window: TS 24.008 clause 10.5.5.32.
+_CYCLES_S = (
+    *(5.12, 10.24, 20.48, 40.96, 61.44, 81.92, 102.4, 122.88, 143.36, 163.84, 327.68, 655.36),
+    *(1310.72, 2621.44, 5242.88, 10485.76),
+)
+_WINDOW_STEP_S = {"4": 1.28, "5": 2.56}
+
+
+def power_saving(kit: Kit, request: Request) -> Answer:
+    """+CPSMS: with no parameter at all it is off, and the timers are the modem's own again."""
+    mode, *timers = kit.saved.psm
+    if request.form is Form.READ:
+        return ok(f'+CPSMS: {mode},,,"{timers[0]}","{timers[1]}"')
+    wanted = _bits(request, 3, 8), _bits(request, 4, 8)
+    mode = request.number(0, 0, 1, 0)
+    defaults = Saved.fresh(kit.options).psm[1:]
+    if mode or not request.given(0):
+        timers = [given or own for given, own in zip(wanted, defaults, strict=True)]
+    kit.saved.psm = (mode, timers[0], timers[1])
+    return ok()
+
+
+def paging_cycle(kit: Kit, request: Request) -> Answer:
+    """+CEDRXS: 0 off, 1 on, 2 on with notices, 3 off and forgotten."""
+    cycles = kit.saved.edrx
+    if request.form is Form.READ:
+        return ok(*(f'+CEDRXS: {act},"{cycle}"' for act, cycle in sorted(cycles.items())))
+    if request.form is Form.TEST:
+        return ok('+CEDRXS: (0-3),(4-5),("0000"-"1111")')
+    mode = request.number(0, 0, 3)
+    cycle = _bits(request, 2, 4)
+    if mode in {0, 3}:
+        cycles.clear()
+    elif request.given(1):
+        act = str(request.number(1, 4, 5))
+        cycles[act] = cycle or cycles.get(act) or _CYCLE
+    kit.session.subscriptions.cedrxp = int(mode == 2)
+    if kit.registered:
+        notify_cycle(kit)
+    return ok()
+
+
+def paging_cycle_in_use(kit: Kit, request: Request) -> Answer:
+    """+CEDRXRDP: the network here grants what is asked for, with a window of its own."""
+    if request.form is not Form.RUN:
+        raise BadRequest
+    return ok(f"+CEDRXRDP: {_cycle_fields(kit)}")
+
+
+def notify_cycle(kit: Kit) -> None:
+    """Print +CEDRXP where it was asked for and a cycle is in use."""
+    if kit.session.subscriptions.cedrxp and cycle_in_use(kit):
+        kit.notify(f"+CEDRXP: {_cycle_fields(kit)}")
+
+
+def cycle_in_use(kit: Kit) -> str:
+    """Return the paging cycle that the network granted, "" for none."""
+    return kit.saved.edrx.get(_technology(kit), "") if kit.registered else ""
+
+
+def _cycle_fields(kit: Kit) -> str:
+    cycle = cycle_in_use(kit)
+    return f'{_technology(kit)},"{cycle}","{cycle}","{_WINDOW}"' if cycle else "0"
+
+
+def _technology(kit: Kit) -> str:
+    return "4" if kit.access_technology == LTE_M else "5"
+
+
+def granted(kit: Kit) -> tuple[str, str]:
+    """Return active time and extended periodic update, as bits; off where none was asked for."""
+    mode, periodic_update, active_time = kit.saved.psm
+    return (active_time, periodic_update) if mode else (_OFF, _OFF)
+
+
+def sleep_notices(kit: Kit, request: Request) -> Answer:
+    """%XMODEMSLEEP."""
+    kit.session.subscriptions.xmodemsleep = _foretold(request)
+    return ok()
+
+
+def update_notices(kit: Kit, request: Request) -> Answer:
+    """%XT3412."""
+    kit.session.subscriptions.xt3412 = _foretold(request)
+    return ok()
+
+
+def _foretold(request: Request) -> Foretold | None:
+    if request.form is not Form.SET:
+        raise BadRequest
+    if not request.number(0, 0, 1):
+        return None
+    warning_ms = request.number(1, 0, 3_600_000)
+    if 0 < warning_ms < 500:
+        raise BadRequest
+    return Foretold(warning_ms, request.number(2, 10_240, 3_456_000_000))
+
+
+def released(kit: Kit, update: Callable[[Kit], None]) -> None:
+    """Start what a released connection starts; `update` is what the modem does when T3412 ends."""
+    if not (kit.active and kit.registered):
+        return
+    active_s, period_s = (
+        _seconds(bits, units)
+        for bits, units in zip(granted(kit), (_UNITS, _EXTENDED_UNITS), strict=True)
+    )
+    if not period_s:
+        active_s, period_s = None, _seconds(T3412, _UNITS) or 0
+    _span(kit, "%XT3412: ", period_s, lambda: kit.session.subscriptions.xt3412)
+    if active_s is not None and active_s < period_s:
+        sleep_s = period_s - active_s
+        _put_off(kit, active_s, lambda: _fall_asleep(kit, _POWER_SAVING, sleep_s))
+    elif cycle := cycle_in_use(kit):
+        window_s = _WINDOW_STEP_S[_technology(kit)] * (int(_WINDOW, 2) + 1)
+        _page(kit, _CYCLES_S[int(cycle, 2)], window_s)
+    _put_off(kit, period_s, lambda: update(kit))
+
+
+def _page(kit: Kit, cycle_s: float, window_s: float) -> None:
+    """Sleep until the next paging window, and again after it."""
+    if window_s < cycle_s:
+        _fall_asleep(kit, _INACTIVITY, cycle_s - window_s)
+        _put_off(kit, cycle_s, lambda: _page(kit, cycle_s, window_s))
+
+
+def _fall_asleep(kit: Kit, kind: int, seconds: float) -> None:
+    session = kit.session
+    session.sleep = kind
+    _span(kit, f"%XMODEMSLEEP: {kind},", seconds, lambda: session.subscriptions.xmodemsleep)
+
+    def awake() -> None:
+        session.sleep = 0
+
+    _put_off(kit, seconds, awake)
+
+
+def wake(kit: Kit) -> None:
+    """End the sleep, and what was to come after it."""
+    session = kit.session
+    for timer in session.sleep_timers:
+        kit.cancel(timer)
+    session.sleep_timers.clear()
+    if session.sleep and session.subscriptions.xmodemsleep is not None:
+        kit.notify(f"%XMODEMSLEEP: {session.sleep},0")
+    session.sleep = 0
+
+
+def flight_mode(kit: Kit, *, on: bool) -> None:
+    """Enter or leave the sleep of flight mode, which has no end of its own."""
+    wake(kit)
+    if on:
+        kit.session.sleep = _FLIGHT_MODE
+        if kit.session.subscriptions.xmodemsleep is not None:
+            kit.notify(f"%XMODEMSLEEP: {_FLIGHT_MODE}")
+
+
+def _span(kit: Kit, told: str, seconds: float, wanted: Callable[[], Foretold | None]) -> None:
+    """Tell how long a span is, that it soon ends, and that it has, as far as that is wanted."""
+    whole_ms = round(seconds * 1000)
+    foretold = wanted()
+    if foretold is None or whole_ms < foretold.threshold_ms:
+        return
+    kit.notify(f"{told}{whole_ms}")
+    moments = [0]
+    if 0 < foretold.warning_ms < whole_ms:
+        moments.append(foretold.warning_ms)
+    for left_ms in moments:
+
+        def tell(left_ms: int = left_ms) -> None:
+            if wanted() is not None:
+                kit.notify(f"{told}{left_ms}")
+
+        _put_off(kit, (whole_ms - left_ms) / 1000, tell)
+
+
+def _put_off(kit: Kit, seconds: float, action: Callable[[], None]) -> None:
+    session = kit.session
+
+    def due() -> None:
+        session.sleep_timers.remove(number)
+        if kit.session is session:
+            action()
+
+    number = kit.later(seconds, due)
+    session.sleep_timers.append(number)
+
+
+def _seconds(bits: str, units: dict[str, int]) -> int | None:
+    unit = units.get(bits[:3])
+    return None if unit is None else unit * int(bits[3:], 2)
+
+
+def _bits(request: Request, place: int, count: int) -> str:
+    """Return a parameter of `count` bits, "" where it is empty. Raises BadRequest."""
+    text = request.text(place, "")
+    if text and (len(text) != count or set(text) - {"0", "1"}):
+        raise BadRequest
+    return text
+
+
+COMMANDS = {
+    "+CPSMS": power_saving,
+    "+CEDRXS": paging_cycle,
+    "+CEDRXRDP": paging_cycle_in_use,
+    "%XMODEMSLEEP": sleep_notices,
+    "%XT3412": update_notices,
+}
