@@ -55,8 +55,8 @@ class Session:
     serving_eci: int = 0
     follow_timer: int = 0
     connected: bool = False
-    sleep: int = 0
-    """The type of the sleep that goes on, 0 while awake."""
+    told_sleep: int = 0
+    """The type of the sleep that goes on and was told of, 0 where there is none."""
     sleep_timers: list[int] = field(default_factory=list)
     sim_up: bool = False
     clock_offset_s: float | None = None

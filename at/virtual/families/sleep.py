@@ -157,13 +157,13 @@ def _page(kit: Kit, cycle_s: float, window_s: float) -> None:
 
 def _fall_asleep(kit: Kit, kind: int, seconds: float) -> None:
     session = kit.session
-    session.sleep = kind
-    _span(kit, f"%XMODEMSLEEP: {kind},", seconds, lambda: session.subscriptions.xmodemsleep)
+    if _span(kit, f"%XMODEMSLEEP: {kind},", seconds, lambda: session.subscriptions.xmodemsleep):
+        session.told_sleep = kind
+        _put_off(kit, seconds, lambda: _forget_sleep(kit))
 
-    def awake() -> None:
-        session.sleep = 0
 
-    _put_off(kit, seconds, awake)
+def _forget_sleep(kit: Kit) -> None:
+    kit.session.told_sleep = 0
 
 
 def wake(kit: Kit) -> None:
@@ -172,26 +172,25 @@ def wake(kit: Kit) -> None:
     for timer in session.sleep_timers:
         kit.cancel(timer)
     session.sleep_timers.clear()
-    if session.sleep and session.subscriptions.xmodemsleep is not None:
-        kit.notify(f"%XMODEMSLEEP: {session.sleep},0")
-    session.sleep = 0
+    if session.told_sleep and session.subscriptions.xmodemsleep is not None:
+        kit.notify(f"%XMODEMSLEEP: {session.told_sleep},0")
+    session.told_sleep = 0
 
 
 def flight_mode(kit: Kit, *, on: bool) -> None:
     """Enter or leave the sleep of flight mode, which has no end of its own."""
     wake(kit)
-    if on:
-        kit.session.sleep = _FLIGHT_MODE
-        if kit.session.subscriptions.xmodemsleep is not None:
-            kit.notify(f"%XMODEMSLEEP: {_FLIGHT_MODE}")
+    if on and kit.session.subscriptions.xmodemsleep is not None:
+        kit.session.told_sleep = _FLIGHT_MODE
+        kit.notify(f"%XMODEMSLEEP: {_FLIGHT_MODE}")
 
 
-def _span(kit: Kit, told: str, seconds: float, wanted: Callable[[], Foretold | None]) -> None:
-    """Tell how long a span is, that it soon ends, and that it has, as far as that is wanted."""
+def _span(kit: Kit, told: str, seconds: float, wanted: Callable[[], Foretold | None]) -> bool:
+    """Tell how long a span is, that it soon ends, and that it has; return whether it is told."""
     whole_ms = round(seconds * 1000)
     foretold = wanted()
     if foretold is None or whole_ms < foretold.threshold_ms:
-        return
+        return False
     kit.notify(f"{told}{whole_ms}")
     moments = [0]
     if 0 < foretold.warning_ms < whole_ms:
@@ -203,6 +202,7 @@ def _span(kit: Kit, told: str, seconds: float, wanted: Callable[[], Foretold | N
                 kit.notify(f"{told}{left_ms}")
 
         _put_off(kit, (whole_ms - left_ms) / 1000, tell)
+    return True
 
 
 def _put_off(kit: Kit, seconds: float, action: Callable[[], None]) -> None:
