@@ -56,7 +56,7 @@ def test_an_extended_cycle_sleeps_between_its_paging_windows() -> None:
 
 
 def test_flight_mode_is_a_sleep_without_an_end_of_its_own() -> None:
-    kit = modem("AT+CFUN=4", "AT%XMODEMSLEEP=1,0,10240")
+    kit = modem("AT%XMODEMSLEEP=1,0,10240", "AT+CFUN=4")
     assert "%XMODEMSLEEP: 4,0" in ask(kit, "AT+CFUN=1")
     assert ask(kit, "AT+CFUN=4")[-2:] == ["%XMODEMSLEEP: 4", "OK"]
     assert told(kit, 100_000) == []
