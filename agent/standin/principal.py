@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from dataclasses import dataclass
 from enum import Enum
 from secrets import compare_digest
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 GRACE_S = 60 * 60
 """How long a superseded API key stays valid (clause D10.1)."""
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 PROJECT_KEY_HEADERS = ("service-project-key", "memfault-project-key")
 
 
@@ -159,15 +161,21 @@ def _by_team(token: Token, cloud: Cloud) -> Principal:
 
 def _by_device(token: Token, cloud: Cloud) -> Principal:
     """Recognise a device's key: the id stands in `sub`, or is the UUID in `iss` (clause D10.3)."""
-    device_id = token.claims.get("sub") or token.claims.get("iss", "").rpartition(".")[2]
+    device_id = token.claims.get("sub") or _uuid(token.claims.get("iss", ""))
     if not device_id:
-        return nobody("a device's JWT names the device")
+        return nobody("a device's JWT names the device: `sub`, or its UUID in `iss`")
     record = cloud.table("device_keys").get(device_id.casefold())
     if record is None:
         return nobody("no public key of this device is registered")
     if any(token.is_signed_by(pem) for pem in _keys_in_order(record)):
         return Principal(Kind.DEVICE_JWT, team=record["team"], device_id=record["device_id"])
     return nobody("no public key of this device verifies the signature")
+
+
+def _uuid(issuer: str) -> str:
+    """Return the UUID of `<chip>.<uuid>`, "" where there is none: no other id stands there."""
+    text = issuer.rpartition(".")[2]
+    return text if _UUID.fullmatch(text) else ""
 
 
 def _keys_in_order(record: dict[str, Any]) -> Iterable[str]:

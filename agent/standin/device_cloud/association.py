@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from secrets import compare_digest
 from typing import TYPE_CHECKING
 
 from agent.standin.device_cloud import access
@@ -35,7 +36,13 @@ def routes(cloud: Cloud) -> list[Route]:
             if known["team"] != who.team:
                 raise DeviceCloudRefused(401, "owned by another account", code=40101)
             return accepted()
-        if not code:
+        owned = cloud.table("ownership").get(device_id.casefold())
+        if owned is not None and owned["team"] != who.team:
+            raise DeviceCloudRefused(401, "owned by another account", code=40101)
+        # The code of a device that got its certificate elsewhere is not known here.
+        if not code or (
+            owned is not None and not compare_digest(owned["code"].encode(), code.encode())
+        ):
             raise DeviceCloudRefused(401, "the ownership code is wrong", code=40102)
         registry(cloud).create(who.team, ip_device(device_id, "Generic"))
         return accepted()

@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.device_cloud import access, seed
+from agent.standin.device_cloud.location_input import is_whole
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, invalid, no_device, not_found
 from agent.standin.device_cloud.registry import Record, registry
 from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
@@ -41,7 +42,7 @@ def routes(cloud: Cloud) -> list[Route]:
         value = await read_json(request)
         if not _is_bytes(value):
             raise invalid(f"a value is a list of up to {_LONGEST} integers from 0 to 255")
-        found["value"] = value
+        found["value"] = [int(byte) for byte in value]
         registry(cloud).change(record, fields)
         return accepted()
 
@@ -76,6 +77,7 @@ def routes(cloud: Cloud) -> list[Route]:
     return [
         Endpoint(one, read_value, methods=["GET"], name="FetchCharacteristicValue"),
         Endpoint(one, write_value, methods=["PUT"], name="UpdateCharacteristicValue"),
+        Endpoint(descriptor, read_value, methods=["GET"], name="FetchDescriptorValue"),
         Endpoint(descriptor, write_value, methods=["PUT"], name="UpdateDescriptorValue"),
         Endpoint(
             "/v1/devices/{gateway_id}/discover/{device_id}",
@@ -137,5 +139,5 @@ def _is_bytes(value: Any) -> bool:
     return (
         isinstance(value, list)
         and len(value) <= _LONGEST
-        and all(isinstance(b, int) and not isinstance(b, bool) and 0 <= b <= 255 for b in value)
+        and all(is_whole(byte) and 0 <= byte <= 255 for byte in value)
     )

@@ -10,6 +10,7 @@ from agent.standin.device_cloud import access
 from agent.standin.device_cloud.refusals import invalid
 from agent.standin.device_cloud.registry import Record, registry
 from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
+from agent.standin.device_cloud.shadow import merge, stamps
 from agent.standin.dispatch import Endpoint
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from agent.standin.state import Cloud
 
 _TAG = re.compile(r"[a-zA-Z0-9_.@:#-]{1,799}")
-_DEEPEST = 64
 
 
 def routes(cloud: Cloud) -> list[Route]:
@@ -91,7 +91,7 @@ def _update_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
     for part, content in change.items():
         state[part] = merge(state.get(part, {}), content or {})
         metadata = state.setdefault("metadata", {})
-        metadata[part] = merge(metadata.get(part, {}), _stamps(content or {}, now))
+        metadata[part] = merge(metadata.get(part, {}), stamps(content or {}, now))
     state["version"] = int(state.get("version", 0)) + 1
     supports = state.get("reported", {})
     for step in ("device", "serviceInfo", "fota_v2"):
@@ -101,26 +101,3 @@ def _update_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
     registry(cloud).change(record, fields)
     if fields["type"] == "Gateway":
         registry(cloud).agree(fields["id"])
-
-
-def merge(old: Any, change: dict[str, Any], depth: int = 0) -> dict[str, Any]:
-    """Return `old` with `change` laid over it, object by object; null takes a key away."""
-    if depth > _DEEPEST:
-        raise invalid(f"a state is {_DEEPEST} objects deep at most")
-    merged = dict(old) if isinstance(old, dict) else {}
-    for key, value in change.items():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, dict):
-            merged[key] = merge(merged.get(key), value, depth + 1)
-        else:
-            merged[key] = value
-    return merged
-
-
-def _stamps(content: Any, now: int) -> Any:
-    if isinstance(content, dict):
-        return {
-            key: None if value is None else _stamps(value, now) for key, value in content.items()
-        }
-    return {"timestamp": now}

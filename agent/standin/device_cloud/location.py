@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.clock import iso
-from agent.standin.device_cloud import access, assistance, location_input, paging
+from agent.standin.device_cloud import access, anchors, assistance, location_input, paging
 from agent.standin.device_cloud.credentials_csv import is_device_id
 from agent.standin.device_cloud.refusals import invalid, not_found
 from agent.standin.device_cloud.resource import accepted, read_json, with_meta
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
 from agent.standin.principal import Kind, Principal
-from agent.standin.radio_world import Fix, radio_world
+from agent.standin.radio_world import TOWN_M, Fix, radio_world
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -36,8 +36,10 @@ _MOST_FIXES = 10_000
 async def wifi(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with the position of a Wi-Fi scan."""
     body = location_input.an_object(await read_json(request))
-    fix = radio_world().by_wifi(location_input.access_points(body))
-    return _answer(request, cloud, who, fix, service="WIFI")
+    points = location_input.access_points(body)
+    fix, known = anchors.heard(cloud, who.team or cloud.team_id, points)
+    fix = fix or radio_world().by_wifi(points)
+    return _answer(request, cloud, who, fix, service="WIFI", more=_anchors(known))
 
 
 async def cell(request: Request, cloud: Cloud, who: Principal) -> Response:
@@ -67,12 +69,13 @@ async def ground_fix(request: Request, cloud: Cloud, who: Principal) -> Response
         raise invalid("at least one of lte, ltecatm, nbiot and wifi is needed")
     fallback = paging.boolean(request, "fallback", default=True)
     both = paging.boolean(request, "alt", default=False)
-    by_wifi = radio_world().by_wifi(heard)
+    by_anchor, known = anchors.heard(cloud, who.team or cloud.team_id, heard)
+    by_wifi = by_anchor or radio_world().by_wifi(heard)
     by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
     alternative = by_cells if by_wifi and both else None
-    return _answer(
-        request, cloud, who, by_wifi or by_cells, service="GROUND_FIX", alternative=alternative
-    )
+    sure = paging.boolean(request, "hiConf", default=False)
+    more = _anchors(known) | _alternative(by_wifi, alternative, who, sure=sure)
+    return _answer(request, cloud, who, by_wifi or by_cells, service="GROUND_FIX", more=more)
 
 
 OPERATIONS: tuple[tuple[str, str, Operation], ...] = (
@@ -127,14 +130,29 @@ def routes(cloud: Cloud) -> list[Route]:
         _migrated(cloud)
         who = access.location_client(request, cloud)
         body = location_input.an_object(await read_json(request))
-        lat = _number(body.get("lat"), 90, "lat")
-        lon = _number(body.get("lon", body.get("lng")), 180, "lon")
+        lat, lon = location_input.a_place(body)
         accuracy = abs(_number(body.get("acc", 10), 1e9, "acc"))
         _remember(request, cloud, who, Fix(lat, lon, accuracy, "GNSS"), "GNSS")
         return accepted()
 
+    async def geo(request: Request) -> Response:
+        _migrated(cloud)
+        access.location_client(request, cloud)
+        query = request.query_params
+        lat, lon = location_input.a_place(
+            {name: location_input.number_of_query(query, name) for name in ("lat", "lon")}
+        )
+        address = radio_world().address(lat, lon)
+        if address is None:
+            raise not_found("no address is known there")
+        formatted = ", ".join(address[name] for name in ("city", "state", "country"))
+        shown = {"lat": lat, "lon": lon, "uncertainty": TOWN_M, "formatted": formatted}
+        return JSON({**shown, "address": address})
+
     return [
         *found,
+        *anchors.routes(cloud),
+        Endpoint("/v1/location/geo", geo, methods=["GET"], name="ReverseGeocode"),
         Endpoint("/v1/location/history", history, methods=["GET"], name="LocationHistory"),
         Endpoint("/v1/location/gnss", gnss, methods=["POST"], name="StoreGNSSFix"),
     ]
@@ -171,7 +189,7 @@ def _answer(
     fix: Fix | None,
     *,
     service: str,
-    alternative: Fix | None = None,
+    more: dict[str, Any] | None = None,
 ) -> Response:
     sure = paging.boolean(request, "hiConf", default=False)
     reply = paging.boolean(request, "doReply", default=True)
@@ -180,13 +198,20 @@ def _answer(
     _remember(request, cloud, who, fix, service)
     if not reply:
         return PlainTextResponse("")
-    shown = _show(fix, who, sure=sure)
-    if alternative is not None:
-        shown["alt"] = {
-            "loc": _show(alternative, who, sure=sure),
-            "dist": round(assistance.distance_m(fix, alternative), 1),
-        }
-    return JSON(shown)
+    return JSON({**_show(fix, who, sure=sure), **(more or {})})
+
+
+def _anchors(known: list[dict[str, str]]) -> dict[str, Any]:
+    return {"anchors": known} if known else {}
+
+
+def _alternative(
+    fix: Fix | None, other: Fix | None, who: Principal, *, sure: bool
+) -> dict[str, Any]:
+    if fix is None or other is None:
+        return {}
+    distance_m = round(assistance.distance_m(fix, other), 1)
+    return {"alt": {"loc": _show(other, who, sure=sure), "dist": distance_m}}
 
 
 def _show(fix: Fix, who: Principal, *, sure: bool) -> dict[str, Any]:

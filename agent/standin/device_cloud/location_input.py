@@ -70,10 +70,8 @@ def cell_of_query(query: Mapping[str, str]) -> dict[str, Any]:
     """Return the cell whose fields stand in a query."""
     found: dict[str, Any] = {}
     for name in ("mcc", "mnc", *_CELL_REQUIRED, *_CELL_OPTIONAL):
-        if name in query:
-            if not _NUMBER.fullmatch(query[name]):
-                raise invalid(f"{name} is a number")
-            number = float(query[name])
+        number = number_of_query(query, name)
+        if number is not None:
             found[name] = int(number) if number.is_integer() else number
     return _cell(found, "query")
 
@@ -86,6 +84,35 @@ def network(entry: dict[str, Any], where: str) -> None:
             value = int(value)
         if not is_whole(value) or not least <= value <= 999:
             raise invalid(f"{where}.{name} is a number from {least} to 999")
+
+
+def mac_address(value: Any) -> str:
+    """Return a hardware address with colons, in lower case."""
+    if not isinstance(value, str) or not _MAC.fullmatch(value):
+        raise invalid("macAddress is six pairs of hex digits, parted by colons or hyphens")
+    return value.replace("-", ":").lower()
+
+
+def a_place(body: Mapping[str, Any]) -> tuple[float, float]:
+    """Return `lat` and `lon` in degrees; `lng` is taken for `lon`, as devices write it."""
+    found = []
+    for name, value, most in (
+        ("lat", body.get("lat"), 90),
+        ("lon", body.get("lon", body.get("lng")), 180),
+    ):
+        if not _is_number(value) or abs(value) > most:
+            raise invalid(f"{name} is a number of at most {most}")
+        found.append(float(value))
+    return found[0], found[1]
+
+
+def number_of_query(query: Mapping[str, str], name: str) -> float | None:
+    """Return a number of the query, None where it is missing."""
+    if name not in query:
+        return None
+    if not _NUMBER.fullmatch(query[name]):
+        raise invalid(f"{name} is a number")
+    return float(query[name])
 
 
 def an_object(value: Any) -> dict[str, Any]:
@@ -108,15 +135,13 @@ def is_whole(value: Any) -> TypeGuard[float]:
 def _access_point(entry: Any) -> tuple[str, float | None]:
     if not isinstance(entry, dict):
         raise invalid("an access point is an object")
-    address = entry.get("macAddress")
-    if not isinstance(address, str) or not _MAC.fullmatch(address):
-        raise invalid("macAddress is six pairs of hex digits, parted by colons or hyphens")
+    address = mac_address(entry.get("macAddress"))
     if not isinstance(entry.get("ssid", ""), str):
         raise invalid("ssid is text")
     if "channel" in entry and "frequency" in entry:
         raise invalid("channel or frequency, not both")
     _numbers(entry, {}, _WIFI_OPTIONAL, "accessPoints")
-    return address.replace("-", ":").lower(), entry.get("signalStrength")
+    return address, entry.get("signalStrength")
 
 
 def _cell(entry: Any, where: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from agent.standin.clock import iso
 from agent.standin.device_cloud import seed
 from agent.standin.device_cloud.refusals import no_device
 from agent.standin.device_cloud.resource import new_version
+from agent.standin.device_cloud.shadow import difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,8 +156,8 @@ class Registry:
         device = {**record["fields"], "tenantId": record["team"]}
         if not state:
             del device["state"]
-        elif not metadata and "metadata" in device["state"]:
-            device["state"] = {k: v for k, v in device["state"].items() if k != "metadata"}
+        elif device["type"] != "BLE":
+            device["state"] = _shown(device["state"], metadata=metadata)
         device["$meta"] = {
             "version": record["version"],
             "createdAt": record["created_at"],
@@ -185,6 +186,12 @@ class Registry:
             "created_at": made,
             "updated_at": made,
         }
+
+
+def _shown(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
+    shown = {key: value for key, value in state.items() if metadata or key != "metadata"}
+    delta = difference(state.get("desired", {}), state.get("reported"))
+    return {**shown, "delta": delta} if delta else shown
 
 
 def registry(cloud: Cloud) -> Registry:

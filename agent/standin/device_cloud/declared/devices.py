@@ -107,6 +107,13 @@ def devices() -> Iterator[Operation]:
         answers={202: None},
     )
     yield one(
+        f"GET {value}/descriptors/{{descriptor_id}}",
+        "FetchDescriptorValue",
+        "The stored value of a descriptor.",
+        tag=tag,
+        answers={200: VALUE},
+    )
+    yield one(
         f"PUT {value}/descriptors/{{descriptor_id}}",
         "UpdateDescriptorValue",
         "Write a descriptor's value.",

@@ -14,6 +14,7 @@ from agent.standin.device_cloud.declared.shapes import (
     ORGANIZATION_TOKEN,
     PAGES,
     TEXT,
+    WHOLE,
     one,
 )
 from agent.standin.operation import Parameter
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from agent.standin.operation import Operation
     from agent.standin.schema import Schema
 
+MAC: Schema = {"type": "string", "pattern": "^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$"}
+ADDRESS: Schema = {
+    "type": "object",
+    "required": ["lat", "lon", "uncertainty", "formatted", "address"],
+    "properties": {"formatted": TEXT, "address": OBJECT},
+}
 FIX: Schema = {
     "type": "object",
     "required": ["lat", "lon", "uncertainty"],
@@ -32,6 +39,7 @@ FIX: Schema = {
         "lon": {"type": "number"},
         "uncertainty": {"type": "number"},
         "fulfilledWith": TEXT,
+        "anchors": {"type": "array", "items": {"type": "object", "required": ["macAddress"]}},
     },
 }
 CELL: Schema = {
@@ -68,10 +76,7 @@ SCAN: Schema = {
                 "type": "object",
                 "required": ["macAddress"],
                 "properties": {
-                    "macAddress": {
-                        "type": "string",
-                        "pattern": "^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$",
-                    },
+                    "macAddress": MAC,
                     "signalStrength": {"type": "integer", "minimum": -128, "maximum": 0},
                 },
             },
@@ -104,6 +109,15 @@ def location() -> Iterator[Operation]:
     )
     lat: Schema = {"type": "number", "minimum": -90, "maximum": 90}
     lon: Schema = {"type": "number", "minimum": -180, "maximum": 180}
+    yield from _anchors(lat, lon)
+    yield one(
+        "GET /v1/location/geo", "ReverseGeocode", "The address of a place.", tag="Location",
+        security=(JSON_WEB_TOKEN, EVALUATION_TOKEN), answers={200: ADDRESS},
+        parameters=(
+            Parameter(name="lat", schema={**lat, "examples": [63.42]}, required=True),
+            Parameter(name="lon", schema={**lon, "examples": [10.38]}, required=True),
+        ),
+    )  # fmt: skip
     yield one(
         "POST /v1/location/gnss", "StoreGNSSFix", "Store a position of the device's own.",
         tag="Location", security=(JSON_WEB_TOKEN, EVALUATION_TOKEN),
@@ -114,6 +128,28 @@ def location() -> Iterator[Operation]:
         },
         answers={202: None},
     )  # fmt: skip
+
+
+def _anchors(lat: Schema, lon: Schema) -> Iterator[Operation]:
+    every, tag = "/v1/location/anchors", "Location"
+    name: Schema = {"type": "string", "maxLength": 32}
+    known = {"lat": lat, "lon": lon, "name": name}
+    whole = {"macAddress": MAC, **known}
+    yield one(
+        f"POST {every}", "CreateAnchor", "Tell where an access point is.", tag=tag,
+        body={"type": "object", "required": ["macAddress", "lat", "lon"], "properties": whole},
+        answers={202: None},
+    )  # fmt: skip
+    yield one(f"GET {every}", "ListAnchors", "The anchors of the team.", tag=tag,
+              parameters=PAGES, answers={200: LIST})  # fmt: skip
+    address = (Parameter(name="mac_address", schema=MAC, where="path", required=True),)
+    yield one(f"GET {every}/{{mac_address}}", "FetchAnchor", "One anchor.", tag=tag,
+              parameters=address, answers={200: WHOLE})  # fmt: skip
+    yield one(f"PATCH {every}/{{mac_address}}", "UpdateAnchor", "Move or rename an anchor.",
+              tag=tag, parameters=address, body={"type": "object", "properties": known},
+              answers={202: None})  # fmt: skip
+    yield one(f"DELETE {every}/{{mac_address}}", "DeleteAnchor", "Forget an anchor.", tag=tag,
+              parameters=address, answers={202: None})  # fmt: skip
 
 
 def _positions(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:

@@ -32,6 +32,11 @@ OPERATION_ID: Schema = {
     "required": ["bulkOpsRequestId"],
     "properties": {"bulkOpsRequestId": {"type": "string", "minLength": 26, "maxLength": 26}},
 }
+CERTIFICATE: Schema = {
+    "type": "object",
+    "required": ["clientId", "caCert", "clientCert", "privateKey"],
+    "properties": dict.fromkeys(("clientId", "caCert", "clientCert", "privateKey"), TEXT),
+}
 
 
 def onboarding() -> Iterator[Operation]:
@@ -62,6 +67,12 @@ def onboarding() -> Iterator[Operation]:
         },
         answers={202: None},
     )
+    yield one(
+        "POST /v1/devices/{device_id}/certificates", "CreateDeviceCertificate",
+        "A certificate for just-in-time provisioning, for the ownership code.", tag=tag,
+        deprecated=True, bodies={"text/plain": {"type": "string", "pattern": "^[!-~]{1,128}$"}},
+        answers={201: CERTIFICATE},
+    )  # fmt: skip
     association = "/v1/association/{device_id}"
     yield one(
         f"PUT {association}",

@@ -7,7 +7,11 @@ import re
 from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from standin import StandIn, running_standin
+
+from agent.standin.device_cloud.shadow import difference, merge
 
 GATEWAY = "nrf-352656109000001"
 BLE = "DE:AD:BE:EF:00:01"
@@ -402,6 +406,7 @@ async def test_a_state_is_merged_deeply_and_null_takes_a_key_away(api: Api) -> N
     state = (await api.get(path))["state"]
     assert state["reported"]["a"] == {"c": 2, "d": {"e": 3}}
     assert state["desired"] == {"x": [1]}
+    assert state["delta"] == {"x": [1]}
     assert await patch({"reported": {"device": {"serviceInfo": {"fota_v2": ["APP"]}}}}) == 202
     assert (await api.get(path))["firmware"]["supports"] == ["APP"]
     for wrong in ({}, [], {"state": {}}, {"reported": 3}, {"reported": {}, "x": {}}):
@@ -410,6 +415,45 @@ async def test_a_state_is_merged_deeply_and_null_takes_a_key_away(api: Api) -> N
     for _ in range(100):
         deep = {"a": deep}
     assert await patch({"reported": deep}) == 422
+
+
+@given(
+    desired=st.recursive(
+        st.dictionaries(st.sampled_from("abc"), st.sampled_from([0, 1, True, "x", [1]])),
+        lambda inner: st.dictionaries(st.sampled_from("abc"), inner),
+    ),
+    reported=st.recursive(
+        st.dictionaries(st.sampled_from("abc"), st.sampled_from([0, 1, True, "x", [1]])),
+        lambda inner: st.dictionaries(st.sampled_from("abc"), inner),
+    ),
+)
+def test_what_is_wished_and_not_reported_is_the_delta(desired: dict, reported: dict) -> None:
+    delta = difference(desired, reported)
+    # A device that reports the delta has done what was wished: nothing is left of it.
+    assert difference(desired, merge(reported, delta)) == {}
+    assert difference(desired, desired) == {}
+    assert merge(desired, delta) == desired
+
+
+async def test_a_delta_goes_once_the_device_reports_what_was_wished(api: Api) -> None:
+    path = device_path(GENERIC)
+    wish = {"config": {"rate": 5, "on": True}}
+    await api.call("PATCH", path + "/state", json={"desired": wish})
+    await api.call("PATCH", path + "/state", json={"reported": {"config": {"rate": 5}}})
+    assert (await api.get(path))["state"]["delta"] == {"config": {"on": True}}
+    await api.call("PATCH", path + "/state", json={"reported": {"config": {"on": True}}})
+    assert "delta" not in (await api.get(path))["state"]
+
+
+@pytest.mark.contract("D3.1")
+async def test_a_descriptor_is_read_and_written(api: Api) -> None:
+    service = (await api.get(device_path(BLE)))["state"][SERVICE]
+    found = next(one for one in service["characteristics"].values() if one["descriptors"])
+    (descriptor,) = found["descriptors"]
+    path = f"{device_path(BLE)}/characteristics/{found['uuid']}/descriptors/{descriptor}"
+    assert await api.get(path) == [0, 0]
+    assert (await api.call("PUT", path, json=[1.0, 0])).status_code == 202
+    assert await api.get(path) == [1, 0]
 
 
 @pytest.mark.contract("D10.1")

@@ -7,7 +7,8 @@ import json
 import time
 
 import pytest
-from cryptography.hazmat.primitives import hashes
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import (
     decode_dss_signature,
@@ -140,6 +141,10 @@ async def test_the_uuid_in_iss_stands_for_the_device_only_where_it_is_the_id(
     assert await fetch(standin, made, "nrf-352656109000077") in {401, 403}
     named = token(key, {"iss": f"nRF9161.{uuid}", "sub": "nrf-352656109000077"})
     assert await fetch(standin, named, "nrf-352656109000077") == 200
+    # Only a UUID stands in `iss`: any other id there is no subject.
+    posing = token(key, {"iss": "nrf-352656109000077"})
+    assert await fetch(standin, posing, "nrf-352656109000077") == 401
+    assert await fetch(standin, token(key, {"iss": f"x.{uuid}.y"}), uuid) == 401
 
 
 @pytest.mark.contract("D10.8")
@@ -189,3 +194,28 @@ async def test_a_csv_is_checked_before_it_is_accepted(
         content=rows,
     )
     assert answer.status_code == status
+
+
+@pytest.mark.contract("D10.8")
+async def test_a_certificate_of_the_service_is_the_last_resort_until_the_device_is_associated(
+    standin: StandIn,
+) -> None:
+    device, api = "kit-of-another-maker", standin.bearer("api_key")
+    path = f"/v1/devices/{device}/certificates"
+    made = await standin.client.post(path, content="pin-1234", headers=api)
+    assert made.status_code == 201, made.text
+    bundle = made.json()
+    assert (bundle["clientId"], bundle["clientCert"].count("BEGIN CERTIFICATE")) == (device, 2)
+    chain = x509.load_pem_x509_certificates(bundle["clientCert"].encode())
+    root = x509.load_pem_x509_certificate(bundle["caCert"].encode())
+    for lower, upper in zip(chain, [chain[1], root], strict=True):
+        lower.verify_directly_issued_by(upper)
+    key = serialization.load_pem_private_key(bundle["privateKey"].encode(), None)
+    signed = token(key, {"sub": device})
+    assert await fetch(standin, signed, device) == 404  # a key, and no device yet
+    wrong = await standin.client.put(f"/v1/association/{device}", content="pin-1", headers=api)
+    assert (wrong.status_code, wrong.json()["code"]) == (401, 40102)
+    right = await standin.client.put(f"/v1/association/{device}", content="pin-1234", headers=api)
+    assert right.status_code == 202
+    assert await fetch(standin, signed, device) == 200
+    assert (await standin.client.post(path, content=" ", headers=api)).status_code == 400
