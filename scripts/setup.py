@@ -18,6 +18,8 @@ PACKAGES = {
     "iw": "the Wi-Fi scan without NetworkManager",
     "postgresql": "the ledger that several stations share",
     "openssl": "an independent judge of certificates, requests and signatures",
+    "softhsm2": "a PKCS #11 token in software, for the device CA's key",
+    "opensc-pkcs11": "a spy on that token: which calls it gets, and how often",
     "socat": "a second opinion on pseudo-terminals",
     "picocom": "a released terminal program, as a peer of the virtual modem",
     "strace": "the order of writes and syncs of the outbox, traced",
