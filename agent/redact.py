@@ -19,6 +19,7 @@ _SHAPES = re.compile(
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
     r"|(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}"
     r"|\boat_[A-Za-z0-9_-]+"
+    r"|(?<=pin-value=)[^&\s'\"]+"  # of a PKCS #11 URI
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.DOTALL,
 )

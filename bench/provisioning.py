@@ -18,7 +18,7 @@ from operator_ca import make_ca
 from served_kit import PEERS, ServedKit, served
 
 from agent.provisioning.bench import run_boards
-from agent.provisioning.certificates import DeviceCa
+from agent.provisioning.device_ca import DeviceCa
 from agent.provisioning.goal import Certificate, Goal, Registration
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import ModemBoard

@@ -16,7 +16,6 @@ from agent.errors import UsageError
 
 if TYPE_CHECKING:
     from agent.config.load import Configuration
-    from agent.provisioning.certificates import DeviceCa
     from agent.provisioning.goal import Goal
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.outcome import Place
@@ -85,7 +84,7 @@ def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
     try:
         return Goal(
             security_tag=(profile.security_tag if told.security_tag is None else told.security_tag),
-            ca_chain=_text(profile.ca_chain_file),
+            ca_chain=_ca_chain(profile.ca_chain_file),
             key_origin=origin,
             certificate=certificate,
             registration=Registration(told.registration or profile.registration),
@@ -106,26 +105,6 @@ def places_of(told: BenchOptions, configuration: Configuration) -> list[Place]:
     names = told.boards or tuple(filter(None, [options().port or os.environ.get("CELLAGENT_PORT")]))
     slots = configuration.profile.provisioning.slots
     return chosen_places(names, all_kits=told.all_kits, slots=slots)
-
-
-def device_ca(goal: Goal, configuration: Configuration) -> DeviceCa | None:
-    """Return the operator's CA where certificates are to be signed by it. Raises UsageError."""
-    from agent.provisioning.certificates import DeviceCa
-    from agent.provisioning.goal import Certificate
-
-    if goal.certificate is not Certificate.OPERATOR_CA:
-        return None
-    profile = configuration.profile.provisioning
-    if not profile.device_ca_file or not profile.device_ca_key_file:
-        raise UsageError(
-            "certificates are to be signed, and no CA is named",
-            hint="set provisioning.device_ca_file and provisioning.device_ca_key_file",
-        )
-    return DeviceCa.load(
-        Path(profile.device_ca_file).expanduser(),
-        Path(profile.device_ca_key_file).expanduser(),
-        lambda: _passphrase(configuration),
-    )
 
 
 def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:
@@ -156,29 +135,26 @@ def _place(text: str) -> tuple[int, int]:
     return int(tag), int(kind)
 
 
-def _text(file: str) -> str:
+def _ca_chain(file: str) -> str:
+    """Return the text that is written to every kit. Raises UsageError."""
+    from agent.config.private import read_plain
+
     if not file:
         return ""
     path = Path(file).expanduser()
     try:
         # The line ends count: the modem's digest is over the exact bytes.
-        return path.read_bytes().decode("ascii")
-    except OSError as error:
-        raise UsageError(f"the CA chain {path}: {error.strerror}") from error
+        chain = read_plain(path, "the CA chain").decode("ascii")
     except UnicodeDecodeError as error:
         raise UsageError(f"the CA chain {path} is no PEM text") from error
-
-
-def _passphrase(configuration: Configuration) -> str:
-    import getpass
-    import sys
-
-    secret = configuration.secrets.get("device_ca_passphrase")
-    if secret is not None:
-        return secret.reveal()
-    if not sys.stdin.isatty():
+    if "PRIVATE KEY" in chain:
         raise UsageError(
-            "the device CA's key is encrypted, and nobody is there to ask",
-            hint="set CELLAGENT_DEVICE_CA_PASSPHRASE",
+            f"the CA chain {path} holds a private key, and would be copied to every kit",
+            hint="name a file with the certificates alone",
         )
-    return getpass.getpass("passphrase of the device CA's key: ")
+    if "-----BEGIN CERTIFICATE-----" not in chain:
+        raise UsageError(
+            f"the CA chain {path} holds no certificate in PEM form",
+            hint="name the file with the CA certificates of the service, as it gives them out",
+        )
+    return chain

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,21 +15,24 @@ from agent.cli.bench_settings import (
     BenchOptions,
     bench_options,
     configuration,
-    device_ca,
     goal_of,
     ledger_of,
     places_of,
 )
-from agent.cli.frame import AgentCommand, run
+from agent.cli.device_ca import device_ca
+from agent.cli.frame import AgentCommand, note, run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from agent.config.load import Configuration
+    from agent.provisioning.device_ca import DeviceCa
     from agent.provisioning.goal import Goal
+    from agent.provisioning.outcome import Place
     from agent.provisioning.registrar import Registrar
 
 _LOOK_EVERY_S = 1.0
+_CLOCK_WITHIN_S = 5.0  # a service that is away is told of by the boards, not by a long start
 
 
 @click.command(
@@ -42,32 +46,43 @@ def command(*, watch: bool, labels: Path | None, **told: Any) -> None:
 
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT.
     """
-    run(_provision(BenchOptions(**told), watch, labels))
+    from agent.provisioning.bench import expect
+
+    wanted = BenchOptions(**told)
+    settings = configuration()
+    goal = goal_of(wanted, settings)
+    places = places_of(wanted, settings)
+    expect(places, wanted.expect)
+    # Last, and before the loop runs: it may ask for a PIN, which is not to be asked for in vain.
+    authority = device_ca(goal, settings)
+    look = partial(places_of, wanted, settings) if watch else None
+    run(_provision(settings, goal, authority, places, look, labels))
 
 
-async def _provision(told: BenchOptions, watch: bool, label_folder: Path | None) -> int:
+async def _provision(
+    settings: Configuration,
+    goal: Goal,
+    authority: DeviceCa | None,
+    places: list[Place],
+    look: Callable[[], list[Place]] | None,
+    label_folder: Path | None,
+) -> int:
     from agent.cli.bench_view import BenchView
-    from agent.provisioning.bench import expect, run_boards, watch_boards
+    from agent.provisioning.bench import run_boards, watch_boards
     from agent.provisioning.labels import Labels
     from agent.provisioning.modem_board import open_board
     from agent.provisioning.workbench import Bench, LedgerLine
 
-    settings = configuration()
-    goal = goal_of(told, settings)
-    authority = device_ca(goal, settings)
-    places = places_of(told, settings)
-    expect(places, told.expect)
     labels = Labels(label_folder) if label_folder is not None else None
     async with AsyncExitStack() as stack:
         line = LedgerLine(await asyncio.to_thread(ledger_of, settings, writes=True))
         stack.callback(line.close)
         registrar = await _registrar(goal, settings, stack)
+        await _check_clock(goal, registrar)
         bench = Bench(goal, line, registrar, authority, settings.state_dir / "keys", _now)
         view = stack.enter_context(BenchView(places))
-        if watch:
-            outcomes = watch_boards(
-                lambda: places_of(told, settings), bench, open_board, view.step, _every_second
-            )
+        if look is not None:
+            outcomes = watch_boards(look, bench, open_board, view.step, _every_second)
         else:
             outcomes = run_boards(places, bench, open_board, view.step)
         # Closed before the ledger is: stopped half-way, each board puts its mode back first.
@@ -96,6 +111,23 @@ async def _registrar(
     return Registrar(
         client, goal.registration, section.sub_type, section.tags, section.firmware_types
     )
+
+
+async def _check_clock(goal: Goal, registrar: Registrar | None) -> None:
+    """Compare clocks before certificates are dated by ours. Raises RefusedByRule."""
+    from agent.errors import AgentError
+    from agent.provisioning.goal import Certificate
+    from agent.provisioning.host_clock import check_clock_for_certificates
+
+    if goal.certificate is Certificate.NONE:
+        return
+    ahead_s = None
+    if registrar is not None:
+        with suppress(AgentError, TimeoutError):
+            async with asyncio.timeout(_CLOCK_WITHIN_S):
+                ahead_s = await registrar.host_clock_ahead_s(_now)
+    if doubt := check_clock_for_certificates(ahead_s):
+        note(doubt)
 
 
 def _now() -> datetime:

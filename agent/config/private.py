@@ -45,31 +45,43 @@ def make_private_folder(folder: Path) -> None:
 
 
 def read_private(path: Path, what: str) -> str:
-    """Return the text of a file that only its owner may read.
-
-    Raises ConfigError if it is missing, not a plain file, too large, no UTF-8, somebody else's,
-    or open to others: a secret that anyone could have read is not used.
-    """
+    """Return the text of a file that only its owner may read: as `read_plain`, and UTF-8."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        return read_plain(path, what, private=True).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{what}: {path} is not UTF-8 text") from error
+
+
+def read_plain(path: Path, what: str, *, private: bool = False) -> bytes:
+    """Return the bytes of a file that an operator named; `what` says what it should hold.
+
+    Raises ConfigError if it is missing, not a plain file or too large; with `private` also if it
+    is somebody else's or open to others: a secret that anyone could have read is not used.
+    """
+    # A pipe that nobody writes to would hold us for ever; Windows would change line ends.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
     except OSError as error:
         raise ConfigError(f"{what}: cannot read {path} ({error.strerror})") from error
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
-        raise ConfigError(f"{what}: {path} is no plain file")
+        raise ConfigError(f"{what}: {path} is no plain file", hint="name a file, no folder or pipe")
     with os.fdopen(descriptor, "rb") as file:
-        if _POSIX and found.st_mode & 0o077:
-            raise ConfigError(
-                f"{what}: others can read {path} (mode {stat.S_IMODE(found.st_mode):04o})",
-                hint=f"chmod 600 {path}; and change the secret if others may have seen it",
-            )
-        if _POSIX and found.st_uid not in {os.geteuid(), 0}:
-            raise ConfigError(f"{what}: {path} belongs to another user")
+        if private:
+            _require_private(path, what, found)
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise ConfigError(f"{what}: {path} is larger than {LARGEST} bytes")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{what}: {path} is not UTF-8 text") from error
+    return content
+
+
+def _require_private(path: Path, what: str, found: os.stat_result) -> None:
+    if _POSIX and found.st_mode & 0o077:
+        raise ConfigError(
+            f"{what}: others can read {path} (mode {stat.S_IMODE(found.st_mode):04o})",
+            hint=f"chmod 600 {path}; and change the secret if others may have seen it",
+        )
+    if _POSIX and found.st_uid not in {os.geteuid(), 0}:
+        raise ConfigError(f"{what}: {path} belongs to another user")

@@ -142,6 +142,7 @@ class Provisioning(Section, frozen=True):
     """The server's CA chain that is written to the kits."""
     device_ca_file: str = ""
     device_ca_key_file: str = ""
+    """A PEM file, or the pkcs11: URI of a key on a token (extra pkcs11)."""
     registration: Literal["public-key", "onboard", "claim", "none"] = "public-key"
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
     tags: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.config.profile import Kit, Profile, Section
 from agent.config.urls import checked_url
 from agent.errors import ConfigError
@@ -39,6 +40,11 @@ def profile_from(table: Mapping[str, Any], place: str) -> Profile:
     for field in ("device_cloud", "api", "chunks", "ingress", "files", "provisioning"):
         if url := getattr(profile.hosts, field):
             checked_url(url, f"{place}: hosts.{field}")
+    if is_pkcs11(profile.provisioning.device_ca_key_file):
+        # Here already: a PIN that stands in it is not written to the file, nor shown from there.
+        parse_pkcs11(
+            profile.provisioning.device_ca_key_file, f"{place}: provisioning.device_ca_key_file"
+        )
     return profile
 
 

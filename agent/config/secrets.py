@@ -48,6 +48,9 @@ SECRETS: Mapping[str, SecretName] = {
         "passphrase of provisioning.device_ca_key_file",
         one_line=False,
     ),
+    "device_ca_pin": SecretName(
+        "CELLAGENT_DEVICE_CA_PIN", "PIN of the token that holds the device CA's key", one_line=False
+    ),
     "ledger_password": SecretName(
         "CELLAGENT_LEDGER_PASSWORD", "password of provisioning.ledger", one_line=False
     ),

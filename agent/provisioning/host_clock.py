@@ -1,4 +1,4 @@
-"""Whether this host's clock may be given to a modem: only one that is known to be right."""
+"""Whether this host's clock may be given to a modem, or date its certificate."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ _TIMEX_BYTES = 256  # struct timex has 208 on 64-bit Linux; its first field, mod
 _UNSYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
 AGREES_S = 60.0
 """Service and host may differ by so much: half of a round trip, and whole seconds in its header."""
+
+DATED_WITHIN_S = 86400.0
+"""A certificate is dated a day back and lasts for decades: so much does it no harm."""
 
 
 def kernel_says_synchronised() -> bool | None:
@@ -32,10 +35,7 @@ def check_host_clock(ahead_s: float | None) -> str:
     `ahead_s` is how far it is ahead of the service's, None where no service was asked.
     """
     if ahead_s is not None and abs(ahead_s) > AGREES_S:
-        raise RefusedByRule(
-            f"this host's clock differs from the service's by {abs(ahead_s):.0f} s",
-            hint="set this host's clock (timedatectl set-ntp true), then run again",
-        )
+        raise _differs(ahead_s)
     synchronised = kernel_says_synchronised()
     if synchronised:
         return "from the host's clock, which is synchronised"
@@ -45,4 +45,26 @@ def check_host_clock(ahead_s: float | None) -> str:
     raise RefusedByRule(
         f"this host's clock {why}, and no service was there to compare it with",
         hint="timedatectl set-ntp true; or let the modem get the time from its network",
+    )
+
+
+def check_clock_for_certificates(ahead_s: float | None) -> str:
+    """Return what a person should know before this clock dates certificates, "" if nothing.
+
+    `ahead_s` as for `check_host_clock`. Raises RefusedByRule where the clock is known to be wrong.
+    """
+    if ahead_s is not None and abs(ahead_s) > DATED_WITHIN_S:
+        raise _differs(ahead_s)
+    if ahead_s is not None or kernel_says_synchronised() is not False:
+        return ""
+    return (
+        "this host's clock is not synchronised, and no service was there to compare it with: "
+        "certificates are dated by it"
+    )
+
+
+def _differs(ahead_s: float) -> RefusedByRule:
+    return RefusedByRule(
+        f"this host's clock differs from the service's by {abs(ahead_s):.0f} s",
+        hint="set this host's clock (timedatectl set-ntp true), then run again",
     )

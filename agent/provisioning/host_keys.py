@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent.config.private import write_private
-from agent.errors import AgentError, RefusedByRule
+from agent.config.private import read_plain, write_private
+from agent.errors import AgentError, ConfigError, RefusedByRule
 from agent.provisioning.certificates import private_pem
 
 
@@ -36,14 +37,15 @@ def keep_host_key(key: ec.EllipticCurvePrivateKey, file: Path) -> None:
 def load_host_key(file: Path) -> ec.EllipticCurvePrivateKey:
     """Return the key in a file. Raises AgentError."""
     try:
-        key = serialization.load_pem_private_key(file.read_bytes(), None)
-    except OSError as error:
+        pem = read_plain(file, "the board's key, made on a host", private=True)
+    except ConfigError as error:
         raise AgentError(
-            f"the board's key was made on a host, and {file} cannot be read: {error.strerror}",
-            hint="run on the station that made it, or bring the file here",
+            str(error), hint=error.hint or "run on the station that made it, or bring the file here"
         ) from error
-    except (ValueError, TypeError) as error:
+    try:
+        key = serialization.load_pem_private_key(pem, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise AgentError(f"{file} holds no private key") from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
         raise AgentError(f"{file} holds no P-256 key")
     return key

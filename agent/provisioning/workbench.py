@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent.provisioning.certificates import DeviceCa
+    from agent.provisioning.device_ca import DeviceCa
     from agent.provisioning.goal import Goal
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.registrar import Registrar

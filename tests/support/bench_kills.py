@@ -24,7 +24,7 @@ from agent.call import Host
 from agent.config.secret import Secret
 from agent.http import HttpClient, Wire
 from agent.provisioning.bench import run_board
-from agent.provisioning.certificates import DeviceCa
+from agent.provisioning.device_ca import DeviceCa
 from agent.provisioning.goal import Certificate, Goal, Registration
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import ModemBoard

@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 NOW = datetime.now(UTC)
-CA_USAGE = x509.KeyUsage(
-    digital_signature=False, content_commitment=False, key_encipherment=False,
-    data_encipherment=False, key_agreement=False, key_cert_sign=True, crl_sign=True,
-    encipher_only=False, decipher_only=False,
-)  # fmt: skip
+LATER = NOW.replace(year=NOW.year + 40)
+NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA, not for use")])
+
+CaKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
-def make_ca(folder: Path, *, password: bytes | None = None, ca: bool = True) -> tuple[Path, Path]:
-    """Write a CA certificate and its key for a test."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA, not for use")])
+def make_ca(
+    folder: Path,
+    *,
+    key: CaKey | None = None,
+    password: bytes | None = None,
+    ca: bool = True,
+    cert_sign: bool = True,
+    begin: datetime = NOW,
+    end: datetime = LATER,
+    key_identifier: bytes | None = None,
+) -> tuple[Path, Path]:
+    """Write a CA certificate and its key for a test; by itself it is one that may sign."""
+    key = key or ec.generate_private_key(ec.SECP256R1())
+    public = key.public_key()
+    identifier = (
+        x509.SubjectKeyIdentifier(key_identifier)
+        if key_identifier
+        else x509.SubjectKeyIdentifier.from_public_key(public)
+    )
+    usage = x509.KeyUsage(
+        digital_signature=not cert_sign, content_commitment=False, key_encipherment=False,
+        data_encipherment=False, key_agreement=False, key_cert_sign=cert_sign, crl_sign=cert_sign,
+        encipher_only=False, decipher_only=False,
+    )  # fmt: skip
     certificate = (
         x509.CertificateBuilder()
-        .subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(1).not_valid_before(NOW).not_valid_after(NOW.replace(year=NOW.year + 40))
+        .subject_name(NAME).issuer_name(NAME).public_key(public)
+        .serial_number(1).not_valid_before(begin).not_valid_after(end)
         .add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(CA_USAGE, critical=True)
+        .add_extension(identifier, critical=False)
+        .add_extension(usage, critical=True)
         .sign(key, hashes.SHA256())
     )  # fmt: skip
     encryption = (
@@ -43,3 +65,16 @@ def make_ca(folder: Path, *, password: bytes | None = None, ca: bool = True) -> 
     )
     key_file.chmod(0o600)
     return certificate_file, key_file
+
+
+def openssl_verifies(authority: Path, leaf: str) -> None:
+    """Have OpenSSL, which shares no code with us but its primitives, judge a certificate (PEM)."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs an independent judge: apt-get install openssl")
+    file = authority.with_name("judged.pem")
+    file.write_text(leaf)
+    verified = subprocess.run(
+        ["openssl", "verify", "-x509_strict", "-CAfile", authority, file],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert verified.returncode == 0, verified.stderr

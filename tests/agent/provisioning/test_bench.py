@@ -20,7 +20,7 @@ from agent.config.secret import Secret
 from agent.errors import RefusedByRule
 from agent.http import HttpClient, Wire
 from agent.provisioning.bench import expect, run_board, run_boards
-from agent.provisioning.certificates import DeviceCa
+from agent.provisioning.device_ca import DeviceCa
 from agent.provisioning.goal import Certificate, Goal, KeyOrigin, Registration
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import ModemBoard

@@ -43,3 +43,29 @@ def test_a_clock_that_may_be_wrong_is_refused(
 
 def test_asking_the_kernel_changes_nothing_and_gives_an_answer() -> None:
     assert host_clock.kernel_says_synchronised() in {True, False, None}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "ahead_s", "says"),
+    [
+        (False, 3600.0, ""),
+        (False, -86399.0, ""),
+        (True, None, ""),
+        (None, None, ""),
+        (False, None, "certificates are dated by it"),
+    ],
+)
+def test_certificates_are_dated_by_a_clock_that_is_right_to_a_day(
+    monkeypatch: pytest.MonkeyPatch, kernel: bool | None, ahead_s: float | None, says: str
+) -> None:
+    monkeypatch.setattr(host_clock, "kernel_says_synchronised", lambda: kernel)
+    doubt = host_clock.check_clock_for_certificates(ahead_s)
+    assert says in doubt
+    assert bool(says) == bool(doubt)
+
+
+@pytest.mark.parametrize("ahead_s", [-86401.0, 86401.0, 1.7e9])
+def test_certificates_are_not_dated_by_a_clock_that_is_days_off(ahead_s: float) -> None:
+    with pytest.raises(RefusedByRule, match="differs") as refused:
+        host_clock.check_clock_for_certificates(ahead_s)
+    assert "timedatectl" in refused.value.hint

@@ -1,0 +1,185 @@
+"""A private key on a PKCS #11 token: the token found, unlocked, the key on it found. It stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+import pkcs11
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, TokenFlag
+from pkcs11 import exceptions as refusals
+
+from agent.errors import CredentialError, UsageError
+from agent.provisioning.token.keys import TokenEcKey, TokenRsaKey
+from agent.provisioning.token.pin import AskPin, Pin, refuse_last_try, refuse_locked, tries_left
+from agent.provisioning.token.signer import PIN_REFUSED, Signer, in_time, reason_of
+
+if TYPE_CHECKING:
+    from agent.config.pkcs11_uri import Pkcs11Uri
+
+T = TypeVar("T")
+_LISTED = 5
+
+
+def key_on_token(
+    uri: Pkcs11Uri, public_key: object, ask_pin: AskPin
+) -> ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey:
+    """Return the key that `uri` names, which signs on its token.
+
+    Whether it belongs to `public_key` its caller has yet to prove. Raises UsageError where the
+    module, the token or the key cannot be told, CredentialError for the PIN, TokenError.
+    """
+    if not isinstance(public_key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
+        raise UsageError("the CA's certificate is for neither an elliptic-curve nor an RSA key")
+    elliptic = isinstance(public_key, ec.EllipticCurvePublicKey)
+    token = in_time(partial(_find_token, uri), f"the module {uri.module_path} does not answer")
+    unlocked = f"the token {token.label} does not answer"
+    pin = _pin_for(token, ask_pin)
+    session = in_time(partial(_log_in, token, pin), unlocked)
+    kind = KeyType.EC if elliptic else KeyType.RSA
+    key = in_time(partial(_find_key, session, uri, kind), unlocked)
+    mechanism = Mechanism.ECDSA if elliptic else Mechanism.SHA256_RSA_PKCS
+    if mechanism not in in_time(token.slot.get_mechanisms, unlocked):
+        raise UsageError(
+            f"the token {token.label} cannot sign by CKM_{mechanism.name}",
+            hint="another token can, or a CA with another kind of key",
+        )
+    each_time = in_time(partial(_attribute, key, Attribute.ALWAYS_AUTHENTICATE, False), unlocked)
+    signer = Signer(key, mechanism, token.label, pin if each_time else None)
+    if isinstance(public_key, ec.EllipticCurvePublicKey):
+        return TokenEcKey(public_key, signer.sign)
+    return TokenRsaKey(public_key, signer.sign)
+
+
+def _find_token(uri: Pkcs11Uri) -> pkcs11.Token:
+    path = Path(uri.module_path).expanduser()
+    # A bare name would be looked for in the folders of the system's libraries.
+    if not path.is_absolute() or not path.is_file():
+        raise UsageError(
+            f"there is no PKCS #11 module {path}",
+            hint="install the token's software, or correct module-path (an absolute path)",
+        )
+    tokens = []
+    try:
+        for slot in pkcs11.lib(str(path)).get_slots(token_present=True):
+            with suppress(refusals.TokenNotPresent, refusals.TokenNotRecognised):
+                tokens.append(slot.get_token())
+    except refusals.PKCS11Error as error:
+        raise UsageError(
+            f"the PKCS #11 module {path} cannot be used: {reason_of(error)}",
+            hint="is it the right library, and is its own configuration in place?",
+        ) from error
+    usable = [token for token in tokens if token.flags & TokenFlag.TOKEN_INITIALIZED]
+    found = [token for token in usable if _is_meant(token, uri)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"{len(found)} tokens fit the URI", hint=f"add serial=: {_listed(found, _token_name)}"
+        )
+    raise UsageError(
+        f"the token {uri.token or uri.serial or 'that the URI names'} is not there",
+        hint="plug it in, or correct the URI; there is: "
+        + (_listed(usable, _token_name) or "no token at all"),
+    )
+
+
+def _is_meant(token: pkcs11.Token, uri: Pkcs11Uri) -> bool:
+    named = (
+        (uri.token, token.label),
+        (uri.manufacturer, token.manufacturer_id),
+        (uri.model, token.model),
+        (uri.serial, token.serial.decode("utf-8", "replace")),
+        (uri.slot_id, token.slot.slot_id),
+    )
+    return all(wanted is None or wanted == found for wanted, found in named)
+
+
+def _pin_for(token: pkcs11.Token, ask_pin: AskPin) -> Pin | None:
+    """Return the token's PIN, None where it takes none, as those of some cloud services."""
+    if not token.flags & TokenFlag.LOGIN_REQUIRED:
+        return None
+    refuse_locked(token.label, token.flags)
+    pin = ask_pin(token.label)
+    refuse_last_try(token.label, token.flags, pin)
+    return pin
+
+
+def _log_in(token: pkcs11.Token, pin: Pin | None) -> pkcs11.Session:
+    """Open a session with the PIN, which is tried once: a token locks itself after a few."""
+    try:
+        return token.open(user_pin=pin.value.reveal() if pin is not None else None)
+    except PIN_REFUSED as error:
+        flags = token.flags
+        with suppress(refusals.PKCS11Error):
+            flags = token.slot.get_token().flags
+        refuse_locked(token.label, flags)
+        raise CredentialError(
+            f"the token {token.label} refused the PIN {pin.source if pin else ''}; "
+            f"{tries_left(flags)}",
+            hint="nothing was written; correct the PIN before the next run: each run tries it once",
+        ) from error
+    except refusals.PKCS11Error as error:
+        raise UsageError(
+            f"the token {token.label} cannot be opened: {reason_of(error)}",
+            hint="see to its PIN with its maker's program or pkcs11-tool",
+        ) from error
+
+
+def _find_key(session: pkcs11.Session, uri: Pkcs11Uri, kind: KeyType) -> Any:
+    wanted: dict[Attribute, Any] = {Attribute.CLASS: ObjectClass.PRIVATE_KEY}
+    everything: list[Any] = list(session.get_objects(dict(wanted)))
+    if uri.object is not None:
+        wanted[Attribute.LABEL] = uri.object
+    if uri.id is not None:
+        wanted[Attribute.ID] = uri.id
+    keys: list[Any] = list(session.get_objects(wanted))
+    label = session.token.label
+    if not keys:
+        raise UsageError(
+            f"the token {label} holds no such private key",
+            hint=f"it holds: {_listed(everything, _key_name) or 'none that this PIN opens'}",
+        )
+    if len(keys) > 1:
+        raise UsageError(
+            f"{len(keys)} private keys on the token {label} fit the URI",
+            hint=f"name one: {_listed(keys, _key_name)}",
+        )
+    [key] = keys
+    if key.key_type is not kind:
+        raise UsageError(
+            f"{_key_name(key)} is not the CA's: its certificate is for an {kind.name} key"
+        )
+    if not isinstance(key, pkcs11.SignMixin):
+        raise UsageError(
+            f"{_key_name(key)} may not sign", hint="its CKA_SIGN says no: make the CA's key anew"
+        )
+    return key
+
+
+def _attribute(key: Any, attribute: Attribute, missing: T) -> T:
+    """Return an attribute that not every token keeps, or keeps as the standard has it."""
+    try:
+        found: T = key[attribute]
+    except (refusals.PKCS11Error, LookupError, ValueError):
+        return missing
+    return found
+
+
+def _listed(things: Sequence[T], name: Callable[[T], str]) -> str:
+    more = f" and {len(things) - _LISTED} more" if len(things) > _LISTED else ""
+    return ", ".join(name(thing) for thing in things[:_LISTED]) + more
+
+
+def _token_name(token: pkcs11.Token) -> str:
+    return f"token={quote(token.label)};serial={quote(token.serial.decode('utf-8', 'replace'))}"
+
+
+def _key_name(key: Any) -> str:
+    label, number = _attribute(key, Attribute.LABEL, ""), _attribute(key, Attribute.ID, b"")
+    return f"object={quote(label)};id={''.join(f'%{byte:02x}' for byte in number)}"

@@ -1,0 +1,135 @@
+"""`cellagent provision run` with credentials that are wrong: named before a kit is touched."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+from command_line import Done, cellagent
+from operator_ca import make_ca
+from standin import StandIn
+from tray import CA_CHAIN, flash_writes, ports, tray, tray_profile
+
+from agent.config.write import set_value
+
+NOW = datetime.now(UTC)
+DAY = timedelta(days=1)
+PASSPHRASE = "canary-passphrase-of-the-ca"
+NO_KIT = "/dev/ttyACM0"
+
+
+async def run(*arguments: str, **environment: str) -> Done:
+    return await cellagent(
+        "provision", "run", *arguments, "--set-clock", "--json", environment=environment
+    )
+
+
+def key_in_chain(folder: Path) -> None:
+    (folder / "chain.pem").write_text(CA_CHAIN + (folder / "ca.key").read_text())
+
+
+def empty_chain(folder: Path) -> None:
+    (folder / "chain.pem").write_text("no certificate\n")
+
+
+def chain_is_a_fifo(folder: Path) -> None:
+    (folder / "chain.pem").unlink()
+    os.mkfifo(folder / "chain.pem")
+
+
+def expired(folder: Path) -> None:
+    make_ca(folder, begin=NOW - 9 * DAY, end=NOW - DAY)
+
+
+def of_tomorrow(folder: Path) -> None:
+    make_ca(folder, begin=NOW + DAY)
+
+
+def no_ca(folder: Path) -> None:
+    make_ca(folder, ca=False)
+
+
+def encrypted(folder: Path) -> None:
+    make_ca(folder, password=PASSPHRASE.encode())
+
+
+@pytest.mark.parametrize(
+    ("spoil", "passphrase", "code", "says"),
+    [
+        (key_in_chain, "", 2, "chain.pem holds a private key, and would be copied to every kit"),
+        (empty_chain, "", 2, "chain.pem holds no certificate"),
+        (chain_is_a_fifo, "", 2, "chain.pem is no plain file"),
+        (expired, "", 2, "expired on"),
+        (of_tomorrow, "", 2, "this host's clock says"),
+        (no_ca, "", 2, "does not say CA:TRUE"),
+        (encrypted, "wrong", 5, "the passphrase does not open the CA key"),
+        (encrypted, "", 5, "nobody is there to ask"),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+async def test_what_cannot_sign_or_be_written_is_named_first(
+    standin: StandIn,
+    tmp_path: Path,
+    spoil: Callable[[Path], None],
+    passphrase: str,
+    code: int,
+    says: str,
+) -> None:
+    tray_profile(standin, tmp_path)
+    spoil(tmp_path)
+    secrets = {"CELLAGENT_DEVICE_CA_PASSPHRASE": passphrase} if passphrase else {}
+    refused = await run(NO_KIT, **secrets)
+    assert refused.code == code, refused.out + refused.err
+    [line] = refused.lines
+    assert says in line["error"]["message"]
+    assert line["error"]["try"]
+
+
+@contextlib.asynccontextmanager
+async def service_at(when: datetime) -> AsyncIterator[str]:
+    """Run a service that knows nothing but the time, and yield its URL."""
+    head = f"HTTP/1.1 200 OK\r\nDate: {format_datetime(when, usegmt=True)}\r\n"
+    answer = f"{head}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}".encode()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1") as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize("days", [2, -2])
+async def test_a_clock_that_is_days_off_dates_no_certificate(
+    standin: StandIn, tmp_path: Path, days: int
+) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1) as kits:
+        async with service_at(NOW + days * DAY) as url:
+            set_value("hosts.device_cloud", url, profile="tray")
+            refused = await run(*ports(kits))
+        assert refused.code == 4, refused.out
+        assert "clock differs from the service's by" in refused.lines[-1]["error"]["message"]
+        assert flash_writes(kits[0]) == 0
+
+
+async def test_a_doubtful_clock_is_told_where_no_service_can_be_asked(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    set_value("hosts.device_cloud", "http://127.0.0.1:9", profile="tray")
+    with tray(tmp_path, 1) as kits:
+        done = await run(*ports(kits), "--registration", "none", "--no-proof")
+    assert done.code == 0, done.out
+    from agent.provisioning.host_clock import kernel_says_synchronised
+
+    doubted = "certificates are dated by it" in done.err
+    assert doubted == (kernel_says_synchronised() is False)
