@@ -9,6 +9,16 @@ from dataclasses import dataclass
 MARK = b"MC:"
 _MIN_CHUNK = 3  # a header and a CRC: an empty message
 
+_FIRST_BYTES = (0x08, 0x48, 0x80, 0xC0)  # of a chunk of today's form
+# A mark that lost a character, got another one, or a line's end, and an export behind it. Its
+# letters could be digits of the export, too: so each is tried.
+_DAMAGED_MARKS = [
+    re.compile(mark + rb"([A-Za-z0-9+/]{4,}={0,2}):")
+    # `ML:` begins a compact log line.
+    for mark in (rb"(?:M.?C.:|M[^L]?:|M.C:|.?C:|MC)", rb"MC.", rb"^:?")
+]
+_TAIL = 16  # bytes that may stand behind an export on its line: colours, spaces
+_LONGEST = 4096  # bytes of a line that is searched for a damaged mark
 _BODY = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
 
 
@@ -49,6 +59,20 @@ def lift_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
         at = line.find(MARK, start)
     around += line[taken:]
     return found, bytes(around)
+
+
+def lost_mark(line: bytes) -> DamagedChunk | None:
+    """Return the chunk of a line without MARK whose mark is damaged; None for any other line.
+
+    What stands there is not taken for a chunk: that would be a guess.
+    """
+    if b":" not in line[-_TAIL:] or len(line) > _LONGEST:
+        return None
+    for match in (match for mark in _DAMAGED_MARKS for match in mark.finditer(line)):
+        read = _read(line, match.start(1))
+        if isinstance(read, ChunkLine) and read.chunk[0] in _FIRST_BYTES:
+            return DamagedChunk(match[0], "its mark is damaged")
+    return None
 
 
 def _read(line: bytes, start: int) -> ChunkLine | str:

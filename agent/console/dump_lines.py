@@ -10,13 +10,17 @@ import re
 from dataclasses import dataclass, replace
 
 from agent.console.log_line import strip_ansi
-from agent.console.zephyr_coredump import Dump, Status, parse_dump
+from agent.console.zephyr_coredump import HEADER_SIZE, Dump, Status, parse_dump
 
 MARK = b"#CD:"
 MAX_DUMP = 16 * 1024 * 1024
 """Bytes of one dump; a board's whole memory is less."""
 
 _HEX = re.compile(rb"[0-9A-Fa-f]*")
+# A mark of which one character is lost, or is another, and digits behind it.
+_DAMAGED_MARK = re.compile(rb"(?:#C.?:|#.?D:|.?CD:|#CD.?)[0-9A-Fa-f]{10,64}\b")
+_MOST_ENDS = 4096
+"""Ends of lines that are kept in mind: where the first line was lost, the others follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,41 @@ class DamagedDumpLine:
     reason: str
 
 
+class LineEnds:
+    """Where the lines of a dump ended, by which a missing one is found.
+
+    Every line is as wide as the others, but the last of a block or of its header: the kernel
+    begins a new line with each. The shell does not, and then only the last line is shorter.
+    """
+
+    def __init__(self) -> None:
+        self._at = 0
+        self._widest = 0
+        self._ends: list[tuple[int, int]] = []  # of lines shorter than those before them
+
+    def take(self, size: int) -> None:
+        """Learn of a line of `size` bytes."""
+        self._at += size
+        self._widest = max(self._widest, size)
+        if size < self._widest and len(self._ends) < _MOST_ENDS:
+            self._ends.append((self._at, size))
+
+    def astray(self, dump: Dump) -> int | None:
+        """Return where a shorter line ended in the middle of a block; None if none did."""
+        borders = {HEADER_SIZE}
+        for block in dump.blocks:
+            borders |= {block.start, block.start + block.size}
+        known = max(borders)
+        return next(
+            (
+                at
+                for at, size in self._ends
+                if size < self._widest and at < known and at not in borders
+            ),
+            None,
+        )
+
+
 class DumpCollector:
     """Gathers one dump at a time, line by line, in memory no larger than the dump."""
 
@@ -44,6 +83,7 @@ class DumpCollector:
         self._failed = False
         self._damage = ""
         self._dropped = 0
+        self._lines = LineEnds()
 
     @property
     def open(self) -> bool:
@@ -61,6 +101,7 @@ class DumpCollector:
         if content.startswith(b"BEGIN#"):
             ended = self._finish("a new dump began") if self.open else []
             self._data, self._failed, self._damage, self._dropped = bytearray(), False, "", 0
+            self._lines = LineEnds()
             return ended
         if content.startswith(b"LOCATION "):
             return []
@@ -72,6 +113,17 @@ class DumpCollector:
             self._failed = True
             return []
         return self._digits(line, content, self._data)
+
+    def take_text(self, line: bytes) -> list[DamagedDumpLine]:
+        """Take a line without MARK; return what is wrong if it is one of the open dump's."""
+        if self._data is None or not (match := _DAMAGED_MARK.search(line)):
+            return []
+        self._damage = self._damage or "the mark of a line is damaged"
+        return [DamagedDumpLine(match[0], "its mark is damaged")]
+
+    def restarted(self) -> list[CapturedDump | DamagedDumpLine]:
+        """End the dump in progress, as the kit has restarted."""
+        return self._finish("the kit restarted") if self.open else []
 
     def note_dropped(self, messages: int) -> None:
         """Learn that the kit dropped log messages: an open dump may lack lines."""
@@ -88,6 +140,7 @@ class DumpCollector:
         rest = strip_ansi(content[len(digits) :].decode("latin-1")).strip()
         room = self.limit - len(data)
         data += bytes.fromhex(digits[: len(digits) & ~1].decode())[:room]
+        self._lines.take(len(digits) // 2)
         if rest:
             reason = f"no hex digits: {rest[:20]!r}"
         elif len(digits) & 1:
@@ -111,6 +164,10 @@ class DumpCollector:
             dump = replace(dump, status=Status.DAMAGED, detail=self._damage)
         elif cut_short:
             dump = replace(dump, status=Status.INCOMPLETE, detail=cut_short)
+        elif dump.usable and dump.unknown_tail and (at := self._lines.astray(dump)) is not None:
+            # What looks like a block of an unknown kind is the middle of another one.
+            detail = f"a line is missing before byte {at}"
+            dump = replace(dump, status=Status.DAMAGED, detail=detail)
         elif self._dropped and dump.usable:
             detail = f"the kit dropped {self._dropped} log messages within the dump"
             dump = replace(dump, status=Status.INCOMPLETE, detail=detail)

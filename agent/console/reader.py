@@ -10,13 +10,17 @@ Damage is an item like any other: it is counted and shown, and never stops the r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent.console.chunk_lines import MARK as CHUNK_MARK
-from agent.console.chunk_lines import ChunkLine, DamagedChunk, lift_chunks
+from agent.console.chunk_lines import ChunkLine, DamagedChunk, lift_chunks, lost_mark
 from agent.console.dump_lines import MARK as DUMP_MARK
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine, DumpCollector
 from agent.console.faults import CrashCounter, FaultText, Reboot, read_fault
 from agent.console.log_line import LogLine, dropped_messages, parse_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_LINE = 65536
 """Bytes of one line: the line of a chunk of 48 KiB. A longer one is shown and passed over."""
@@ -89,7 +93,7 @@ class LineClassifier:
     def _dump(self, line: bytes) -> list[ConsoleItem]:
         return self._count_dumps(self._dumps.take(line))
 
-    def _count_dumps(self, found: list[CapturedDump | DamagedDumpLine]) -> list[ConsoleItem]:
+    def _count_dumps(self, found: Sequence[CapturedDump | DamagedDumpLine]) -> list[ConsoleItem]:
         for item in found:
             if isinstance(item, CapturedDump):
                 self.counts.dumps += 1
@@ -113,13 +117,19 @@ class LineClassifier:
             self._dumps.note_dropped(dropped)
         fault = read_fault(log.text)
         if fault is None:
-            return [log]
+            return [*self._damaged_marks(line), log]
         fault = self._crashes.take(fault)
         if isinstance(fault, FaultText):
             self.counts.faults += fault.first
-        else:
-            self.counts.reboots += not fault.is_bootloader
-        return [log, fault]
+            return [log, fault]
+        self.counts.reboots += not fault.is_bootloader
+        return [*self._count_dumps(self._dumps.restarted()), log, fault]
+
+    def _damaged_marks(self, line: bytes) -> list[ConsoleItem]:
+        if chunk := lost_mark(line):
+            self.counts.damaged_chunks += 1
+            return [chunk]
+        return self._count_dumps(self._dumps.take_text(line))
 
 
 class ConsoleReader:

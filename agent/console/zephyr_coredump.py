@@ -22,6 +22,7 @@ MAGIC = b"ZE"
 NEWEST_VERSION = 2
 
 _HEADER = struct.Struct("<2sHHBBI")
+HEADER_SIZE = _HEADER.size
 _TRAILER_ANNOUNCED = 0x01
 _TRAILER = struct.Struct("<cHI")
 _BLOCK_VERSIONS = {"A": None, "T": 1, "M": 1, "F": 1, "C": 1}

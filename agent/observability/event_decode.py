@@ -124,7 +124,7 @@ def _event(value: Any) -> dict[str, Any]:
     for key, item in value.items():
         name = _TOP.get(key, str(key)) if isinstance(key, int) else str(key)
         if name == "type":
-            event[name] = _TYPES.get(item, item) if isinstance(item, int) else item
+            event[name] = _TYPES.get(item, item) if isinstance(item, int) else plain(item)
         elif name == "captured_date":
             event[name] = _date(item)
         elif name == "build_id" and isinstance(item, bytes):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+
 import cbor2
 import pytest
 from hypothesis import given
@@ -161,13 +164,18 @@ def test_what_cannot_be_decoded_is_a_named_error(payload):
 
 @given(st.binary(max_size=80))
 def test_any_payload_decodes_to_json_or_is_a_named_error(payload):
-    import json
-
     try:
         value = decode_payload(DeviceMessage("event", payload))
     except NotDecodable:
         return
     json.dumps(value, allow_nan=False)
+
+
+@pytest.mark.parametrize("value", ["e1", "f0", "c11a7fffffff", "d820f6", "43010203"], ids=str)
+def test_a_type_that_is_no_number_is_still_shown(value):
+    payload = bytes.fromhex("a102" + value)
+    with suppress(NotDecodable):
+        json.dumps(decode_payload(DeviceMessage("event", payload)))
 
 
 def test_numbers_that_json_cannot_carry_are_text():

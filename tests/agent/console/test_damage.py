@@ -1,0 +1,144 @@
+"""One byte of a console damaged: nothing wrong is taken for right, and what is lost is counted."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from zephyr_dumps import arch, header, memory, printed, threads, trailer
+
+from agent.console.chunk_lines import ChunkLine, DamagedChunk
+from agent.console.dump_lines import CapturedDump
+from agent.console.reader import ConsoleReader
+from agent.console.zephyr_coredump import Status
+from agent.observability.chunk_codec import Message, Reassembler, encode
+
+PREFIX = b"[00:00:01.000,000] <inf> mflt: "
+MESSAGES = [b"\x02" + bytes(range(60)), b"\x02" + bytes(range(100, 130)), b"\x03" + bytes(200)]
+EXPORT = b"".join(
+    PREFIX + b"MC:" + base64.b64encode(chunk) + b":\r\n"
+    for message in MESSAGES
+    for chunk in encode(message, 80)
+)
+BODY = header(flag=1) + arch() + memory(0x20000000, bytes(range(256)))
+CHECKED = BODY + trailer(BODY)
+DUMP = printed(CHECKED)
+
+damages = st.tuples(
+    st.sampled_from(["change", "insert", "delete"]), st.integers(0, 1 << 16), st.integers(0, 255)
+)
+
+
+def damaged(text: bytes, damage: tuple[str, int, int]) -> bytes:
+    how, at, byte = damage
+    at %= len(text)
+    put = b"" if how == "delete" else bytes([byte])
+    return text[:at] + put + text[at if how == "insert" else at + 1 :]
+
+
+def heard(text: bytes) -> tuple[list[object], ConsoleReader]:
+    reader = ConsoleReader()
+    return [*reader.receive(text), *reader.finish()], reader
+
+
+@pytest.mark.contract("O5.1")
+@given(damages)
+def test_a_message_comes_out_as_it_was_or_its_loss_is_counted(damage):
+    items, reader = heard(damaged(EXPORT, damage))
+    reassembler = Reassembler()
+    found = [
+        each
+        for item in items
+        if isinstance(item, ChunkLine)
+        for each in reassembler.receive(item.chunk)
+    ] + reassembler.finish()
+    whole = [each.data for each in found if isinstance(each, Message)]
+    assert [message for message in MESSAGES if message in whole] == whole
+    if whole != MESSAGES:
+        assert reader.counts.damaged_chunks + len(found) - len(whole) > 0
+
+
+@given(damages)
+def test_a_checked_dump_is_whole_only_as_it_was(damage):
+    items, _ = heard(damaged(DUMP, damage))
+    dumps = [item for item in items if isinstance(item, CapturedDump)]
+    assert all(bytes(item.data) == CHECKED for item in dumps if item.dump.usable)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"MX:", b"XC:", b"MCX", b"C:", b"M:", b"MC", b"[00:00:01.000,000] <inf> mflt: XC:"],
+)
+def test_an_export_whose_mark_is_damaged_is_not_taken_for_text_alone(line):
+    text = line + base64.b64encode(b"\x08\x02\x01\x02\x03\x04") + b":\x1b[0m\r\n"
+    items, reader = heard(text)
+    assert [type(item) for item in items][:1] == [DamagedChunk]
+    assert reader.counts.damaged_chunks == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"C:/users/abcd:",
+        b"results of the MCU measurements:",
+        b"MCUboot:",
+        b"FC:AAAA:",
+        b"MC",
+        b"a:",
+    ],
+)
+def test_text_that_looks_almost_like_an_export_is_text(line):
+    _, reader = heard(line + b"\n")
+    assert reader.counts.damaged_chunks == 0
+
+
+@pytest.mark.parametrize("mark", [b"#CX:", b"#C:", b"#D:", b"CD:", b"XCD:", b"#CD"])
+def test_a_dump_one_of_whose_marks_is_damaged_is_damaged(mark):
+    lines = DUMP.splitlines(keepends=True)
+    lines[3] = lines[3].replace(b"#CD:", mark)
+    items, reader = heard(b"".join(lines))
+    (dump,) = [item for item in items if isinstance(item, CapturedDump)]
+    assert dump.dump.status is Status.DAMAGED
+    assert reader.counts.damaged_dump_lines == 1
+    _, reader = heard(lines[3])
+    assert reader.counts.damaged_dump_lines == 0  # outside a dump it is text
+
+
+def test_a_restart_ends_the_dump_that_it_cut_short():
+    text = DUMP[: len(DUMP) // 2] + b"\r\n*** Booting Zephyr OS build v4.1.0 ***\r\n"
+    reader = ConsoleReader()
+    (dump,) = [each for each in reader.receive(text) if isinstance(each, CapturedDump)]
+    assert dump.dump.status is Status.INCOMPLETE
+    assert dump.dump.detail == "the kit restarted"
+
+
+def section_lines(*blocks: bytes, sizes: tuple[int, ...]) -> list[bytes]:
+    """Return the lines of blocks as the kernel prints them: each header and body begins one."""
+    lines = []
+    for block, size in zip(blocks, sizes, strict=True):
+        body = block[size:]
+        lines += [block[:size], *(body[at : at + 32] for at in range(0, len(body), 32))]
+    return [b"#CD:" + line.hex().encode() + b"\n" for line in lines if line]
+
+
+@pytest.mark.parametrize("lost", [2, 3, 4, 6, 7, 8, 10, 15])
+def test_a_missing_line_is_not_taken_for_a_block_of_an_unknown_kind(lost):
+    # Memory full of a letter that is no block's: whatever byte comes to stand first is one.
+    blocks = (header(), arch(), threads(b"Q" * 70), memory(0x20000000, b"Q" * 200))
+    lines = section_lines(*blocks, sizes=(12, 5, 5, 11))
+    begin, end = [b"#CD:BEGIN#\n"], [b"#CD:END#\n"]
+    items, _ = heard(b"".join(begin + lines + end))
+    assert items[0].dump.status is Status.COMPLETE
+    items, _ = heard(b"".join(begin + lines[:lost] + lines[lost + 1 :] + end))
+    assert not items[0].dump.usable
+
+
+@given(st.lists(st.binary(max_size=80).map(lambda piece: piece.replace(b"\0", b"#CD:"))))
+def test_any_bytes_are_heard(pieces):
+    reader = ConsoleReader()
+    for piece in pieces:
+        reader.receive(piece)
+    reader.finish()
+    assert reader.counts.lines >= 0
