@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, note, options, run, say
+from agent.cli.frame import AgentGroup, note, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 
 _QUEUE = click.option(
     "--queue", "only_queue", is_flag=True, help="Keep it for later; send nothing."
+)
+_AGAIN = click.option(
+    "--again", is_flag=True, help="Upload it although this machine has done so before."
 )
 
 
@@ -180,11 +182,13 @@ def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
 )
 @_identity(required=False)
 @_QUEUE
-def coredump(path: Path, only_queue: bool, **identity: str | None) -> None:
+@_AGAIN
+def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) -> None:
     """Send a core dump of the device SDK, of Zephyr (binary) or of Linux (ELF), of any size.
 
     One that is larger than the outbox is sent directly, and not kept for later.
     """
+    from agent.cli.file_upload import upload_file
     from agent.cli.queueing import queue_and_send
     from agent.errors import UsageError
     from agent.observability.core_files import recognise
@@ -197,7 +201,7 @@ def coredump(path: Path, only_queue: bool, **identity: str | None) -> None:
     if path.stat().st_size > _QUEUED_LIMIT:
         if only_queue:
             raise UsageError(f"{path} is too large to be kept for later: send it without --queue")
-        run(_send_file(path, kind, device, compress=False))
+        run(upload_file(path, kind, device, compress=False, again=again))
         return
     meta: dict[str, Any] = {"form": kind.name, "name": path.name}
     if device is not None:
@@ -238,8 +242,13 @@ def _complete(identity: dict[str, str | None], *, needed: bool) -> DeviceIdentit
 @click.option("--kind", type=click.Choice(["symbols", "ota", "bugreport"]), required=True)
 @_identity(required=False)
 @click.option("--gzip", "compress", is_flag=True, help="Send it compressed.")
-def file(path: Path, kind: str, compress: bool, **identity: str | None) -> None:
-    """Send a large file from a build: symbols, an update, a bug report. Never queued."""
+@_AGAIN
+def file(path: Path, kind: str, compress: bool, again: bool, **identity: str | None) -> None:
+    """Send a large file from a build: symbols, an update, a bug report. Never queued.
+
+    The same command run again goes on where a break ended it, and sends nothing twice.
+    """
+    from agent.cli.file_upload import upload_file
     from agent.errors import UsageError
     from agent.observability.device_identity import DeviceIdentity
     from agent.observability.uploads import FileKind
@@ -265,53 +274,4 @@ def file(path: Path, kind: str, compress: bool, **identity: str | None) -> None:
             identity["software_type"] or "",
             identity["software_version"] or "",
         )
-    run(_send_file(path, chosen, device, compress=compress))
-
-
-async def _send_file(
-    path: Path, kind: Any, device: DeviceIdentity | None, *, compress: bool
-) -> int:
-    from datetime import UTC, datetime
-
-    from agent.config import load
-    from agent.connect import connect
-    from agent.observability.events import captured_date_of
-    from agent.observability.transfer import Upload, file_source, transfer
-    from agent.observability.uploads import FileKind, Project, commit_details
-
-    given = options()
-    configuration = load(given.profile)
-    account = configuration.profile.account
-    project = None
-    if kind in {FileKind.SYMBOLS, FileKind.OTA}:
-        project = Project(account.organization, account.project)
-    captured = captured_date_of(datetime.now(UTC).timestamp())
-    upload = Upload(kind, device, commit_details(kind, device, captured_date=captured), project)
-    with file_source(path, compress=compress) as source:
-        async with connect(configuration) as client:
-            await transfer(client, upload, source, progress=_progress(path.name))
-        told = {
-            "uploaded": path.name,
-            "kind": kind.wire_name,
-            "bytes": source.size,
-            "md5": source.md5,
-        }
-    if given.json:
-        emit(told)
-    else:
-        say(f"{path.name}: {source.size} bytes uploaded as {kind.wire_name}, MD5 {source.md5}")
-    return 0
-
-
-def _progress(name: str) -> Callable[[int, int], None] | None:
-    """Return what shows a bar to a person; None where nobody watches."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(sent: int, total: int) -> None:
-        done = 100 * sent // max(total, 1)
-        bar = "#" * (done // 4)
-        sys.stderr.write(f"\r{name[:30]:30} [{bar:25}] {done:3}%" + ("\n" if sent >= total else ""))
-        sys.stderr.flush()
-
-    return show
+    run(upload_file(path, chosen, device, compress=compress, again=again))

@@ -18,7 +18,7 @@ _DAMAGED_MARKS = [
     for mark in (rb"(?:M.?C.:|M[^L]?:|M.C:|.?C:|MC)", rb"MC.", rb"^:?")
 ]
 _TAIL = 16  # bytes that may stand behind an export on its line: colours, spaces
-_LONGEST = 4096  # bytes of a line that is searched for a damaged mark
+_LONGEST = 1024  # bytes of a line that is searched for a damaged mark
 _BODY = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from agent.observability.elf_headers import (
     PT_LOAD,
     PT_NOTE,
+    read_at,
     read_header,
     read_notes,
     read_programs,
@@ -85,6 +86,5 @@ def _memory(core: LinuxCore, file: BinaryIO, address: int, size: int) -> bytes:
     for segment in core.regions:
         within = address - segment.address
         if 0 <= within < segment.size:
-            file.seek(segment.offset + within)
-            return file.read(min(size, segment.size - within))
+            return read_at(file, segment.offset + within, min(size, segment.size - within))
     return b""

@@ -66,10 +66,10 @@ def read_programs(file: BinaryIO, header: ElfHeader) -> list[ProgramHeader]:
         if count and size != entry.size:
             raise ValueError(f"a program header has {size} bytes")
         if count == _MORE:
-            first = _read(file, sections, 64 if wide else 40)
+            first = read_at(file, sections, 64 if wide else 40)
             (count,) = struct.unpack_from(order + "I", first, 44 if wide else 28)
         return [
-            _program(entry.unpack(_read(file, table + at * size, size)), wide=wide)
+            _program(entry.unpack(read_at(file, table + at * size, size)), wide=wide)
             for at in range(count)
         ]
     except struct.error as exc:
@@ -91,9 +91,10 @@ def read_notes(data: bytes, order: str) -> list[tuple[bytes, int, bytes]]:
     return found
 
 
-def _read(file: BinaryIO, at: int, size: int) -> bytes:
+def read_at(file: BinaryIO, at: int, size: int) -> bytes:
+    """Return up to `size` bytes from `at` on. Raises ValueError when no file can be that long."""
     if at > _MAX_FILE:
-        raise ValueError(f"its headers are at {at:#x}")
+        raise ValueError(f"it points to byte {at:#x} of itself")
     file.seek(at)
     return file.read(size)
 

@@ -16,6 +16,7 @@ from agent.observability.elf_headers import (
     PT_NOTE,
     CutShort,
     ElfHeader,
+    read_at,
     read_header,
     read_notes,
     read_programs,
@@ -147,8 +148,7 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
 
 
 def _notes(file: BinaryIO, offset: int, size: int, header: ElfHeader) -> list[tuple[int, bytes]]:
-    file.seek(offset)
-    data = file.read(min(size, _MAX_NOTES))
+    data = read_at(file, offset, min(size, _MAX_NOTES))
     if len(data) < size:
         raise CutShort(f"its notes hold {len(data)} of {size} bytes")
     # Other makers' notes use the same numbers for other things.

@@ -1,4 +1,4 @@
-"""Sends one large file: prepare, put, commit; from the beginning again after a break."""
+"""Sends one large file: prepare, put, commit; after a break it goes on with what is missing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ import gzip
 import hashlib
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import AgentError, BadAnswer, InvalidRequest, Unavailable
+from agent.call import Host
+from agent.errors import AgentError, BadAnswer, NotFound, ServiceRefusal, Unavailable
+from agent.observability.storage import PlaceGone, complete, put
+from agent.observability.upload_journal import Place, UploadJournal
+from agent.observability.upload_parts import (
+    IN_PARTS_FROM,
+    PrepareParts,
+    completion,
+    part_bounds,
+)
 from agent.observability.uploads import (
     CommitCoredump,
     CommitFile,
@@ -21,25 +30,21 @@ from agent.observability.uploads import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
     from typing import IO
 
-    from agent.http import HttpClient
+    from agent.http import HttpClient, Wire
     from agent.observability.device_identity import DeviceIdentity
-    from agent.observability.uploads import Prepared, Project
+    from agent.observability.uploads import Project
 
     Progress = Callable[[int, int], None]
-    """Called with the bytes sent and the bytes there are; it starts anew after a break."""
+    """Called with the bytes that are there and those of the file; less again after a break."""
 
 TRIES = 5
 FIRST_WAIT_S = 2.0
-SLOWEST_BYTES_PER_S = 4096
-"""A transfer slower than this is given up."""
 
 _PIECE = 256 * 1024
-_EXPIRED = frozenset({401, 403, 404, 410})  # what a storage says of a place that is no more
-_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,11 @@ class Upload:
     project: Project | None = None
     """Given, a user's or organization's credential is used, else the project key."""
 
+    @property
+    def host(self) -> Host:
+        """Where it is prepared and committed."""
+        return Host.INGRESS if self.kind.is_coredump else Host.FILES
+
 
 async def transfer(
     client: HttpClient,
@@ -95,76 +105,91 @@ async def transfer(
     progress: Progress | None = None,
     tries: int = TRIES,
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    journal: UploadJournal | None = None,
 ) -> None:
     """Bring `source` to the service. Raises what the client raises, and Unavailable at the end.
 
-    A place is good for one try: after a break a new one is asked for, and all is sent again.
+    With a `journal` it goes on where an earlier run was broken off: with the first part that is
+    missing, or with the commit. A place for the whole file is good for one try.
     """
-    for attempt in range(1, tries + 1):
-        prepared = await _prepare(client, upload, source)
+    journal = journal or UploadJournal()
+    earlier = journal.place is not None
+    attempt = 1
+    while True:
+        place = journal.place or await _prepare(client, upload, source)
         try:
-            await _put(client, prepared, source, progress)
-        except Unavailable:
+            if not place.whole:
+                await _put(client.wire, place, source, journal, progress)
+            await _commit(client, upload, source, place)
+            return
+        except Unavailable as error:
+            if place.whole:
+                raise  # the client has tried the commit for long: a later run goes on with it
+            if isinstance(error, PlaceGone) or not place.part_urls:
+                journal.keep(None)
             if attempt == tries:
                 raise
-            await wait(FIRST_WAIT_S * 2 ** (attempt - 1))
+        except ServiceRefusal:
+            journal.keep(None)
+            if not earlier:
+                raise
+            # What an earlier run was given is no longer good: once more from the beginning.
+            earlier = False
             continue
-        await _commit(client, upload, source, prepared)
-        return
+        await wait(FIRST_WAIT_S * 2 ** (attempt - 1))
+        attempt += 1
 
 
-async def _prepare(client: HttpClient, upload: Upload, source: Source) -> Prepared:
+async def _prepare(client: HttpClient, upload: Upload, source: Source) -> Place:
+    large = source.size >= IN_PARTS_FROM and not source.gzipped
+    if large and upload.kind is FileKind.OTA and upload.project is not None:
+        with suppress(NotFound):  # a service that takes it in one piece only
+            parts = await client.send(PrepareParts(upload.kind, source.size, upload.project))
+            return Place(
+                token=parts.token,
+                part_urls=list(parts.part_urls),
+                complete_url=parts.complete_url,
+            )
     kind = PrepareCoredump if upload.kind.is_coredump else PrepareFile
-    return await client.send(
+    prepared = await client.send(
         kind(upload.kind, source.size, upload.device, source.gzipped, upload.project)
     )
+    return Place(token=prepared.token, url=prepared.upload_url)
 
 
-async def _commit(client: HttpClient, upload: Upload, source: Source, prepared: Prepared) -> None:
+async def _put(
+    wire: Wire, place: Place, source: Source, journal: UploadJournal, progress: Progress | None
+) -> None:
+    def sent(at: int) -> None:
+        if progress is not None:
+            progress(at, source.size)
+
+    if place.part_urls:
+        bounds = part_bounds(source.size, len(place.part_urls))
+        for number in range(len(place.tags), len(bounds)):
+            url = place.part_urls[number]
+            tag = await put(wire, url, source.file, bounds[number], sent=sent)
+            if not tag:
+                raise BadAnswer(f"the storage gave no ETag for part {number + 1}")
+            place.tags.append(tag)
+            journal.keep(place)
+        await complete(wire, place.complete_url, completion(place.tags))
+    else:
+        whole = (0, source.size)
+        await put(wire, place.url, source.file, whole, gzipped=source.gzipped, sent=sent)
+    place.whole = True
+    journal.keep(place)
+
+
+async def _commit(client: HttpClient, upload: Upload, source: Source, place: Place) -> None:
     kind = CommitCoredump if upload.kind.is_coredump else CommitFile
     await client.send(
         kind(
             upload.kind,
-            prepared.token,
+            place.token,
             name=source.name,
             md5=source.md5,
             details=upload.details or {},
             project=upload.project,
         )
     )
-
-
-async def _put(
-    client: HttpClient, prepared: Prepared, source: Source, progress: Progress | None
-) -> None:
-    """Put the bytes where the service said, with no credential: the URL itself is one."""
-    headers = {"content-type": "application/octet-stream", "content-length": str(source.size)}
-    if source.gzipped:
-        headers["content-encoding"] = "gzip"
-    try:
-        async with (
-            asyncio.timeout(60 + source.size / SLOWEST_BYTES_PER_S),
-            client.wire.open(
-                "PUT", prepared.upload_url, headers=headers, content=_pieces(source, progress)
-            ) as stream,
-        ):
-            status = stream.status
-    except TimeoutError as exc:
-        raise Unavailable("the upload is slower than 4 KiB/s: it was given up") from exc
-    if 200 <= status < 300:
-        return
-    if status in _EXPIRED or status in _AGAIN:
-        raise Unavailable(f"the storage answered {status} to the upload", status=status)
-    if 300 <= status < 400:
-        raise BadAnswer(f"the storage redirects the upload ({status})", status=status)
-    raise InvalidRequest(f"the storage answered {status} to the upload", status=status)
-
-
-async def _pieces(source: Source, progress: Progress | None) -> AsyncIterator[bytes]:
-    source.file.seek(0)
-    sent = 0
-    while piece := await asyncio.to_thread(source.file.read, _PIECE):
-        yield piece
-        sent += len(piece)
-        if progress is not None:
-            progress(sent, source.size)

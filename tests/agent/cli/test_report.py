@@ -145,6 +145,23 @@ async def test_a_file_of_a_build_is_uploaded(online, tmp_path):
     assert code == 2
 
 
+@pytest.mark.contract("O5.3")
+async def test_a_file_that_is_there_is_not_sent_again_unless_asked_to(online, tmp_path):
+    path = tmp_path / "report.zip"
+    path.write_bytes(bytes(1000))
+    arguments = ("report", "file", str(path), "--kind", "bugreport")
+    _, (first,), _ = await cellagent(*arguments)
+    assert "before" not in first
+    code, (second,), _ = await cellagent(*arguments)
+    assert code == 0
+    assert "before" in second
+    _, (third,), _ = await cellagent(*arguments, "--again")
+    assert "before" not in third
+    path.write_bytes(bytes(1001))
+    _, (changed,), _ = await cellagent(*arguments)
+    assert "before" not in changed
+
+
 async def test_while_the_agent_holds_the_outbox_items_are_left_for_it(offline, tmp_path):
     folder = Path(os.environ["CELLAGENT_STATE_DIR"]) / "outbox" / "t"
     with Outbox(folder, Limits(min_free_bytes=0)) as box:

@@ -160,31 +160,6 @@ async def test_files_of_a_build_go_to_the_files_host(cloud, client, tmp_path, co
         await transfer(client, report, source)
 
 
-@pytest.mark.contract("O5.3")
-async def test_a_broken_transfer_starts_again_from_the_beginning(client, tmp_path, monkeypatch):
-    from agent.errors import Unreachable
-    from agent.observability import transfer as module
-
-    path = tmp_path / "app.bin"
-    path.write_bytes(bytes(range(256)) * 4000)
-    put, waits, tries = module._put, [], []
-
-    async def breaks(client, prepared, source, progress):
-        tries.append(prepared.token)
-        if len(tries) < 3:
-            raise Unreachable("the cable")
-        await put(client, prepared, source, progress)
-
-    async def wait(seconds: float) -> None:
-        waits.append(seconds)
-
-    monkeypatch.setattr(module, "_put", breaks)
-    with file_source(path) as source:
-        await transfer(client, Upload(FileKind.BUG_REPORT), source, wait=wait)
-    assert waits == [2.0, 4.0]
-    assert len(set(tries)) == 3  # a place is good for one try
-
-
 def test_a_source_knows_what_it_will_send(tmp_path: Path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"abc" * 1000)
