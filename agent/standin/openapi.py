@@ -148,7 +148,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     }
     if parameter.description:
         described["description"] = parameter.description
-    if parameter.schema.get("type") == "array":
-        # The name is repeated, without brackets.
+    if parameter.schema.get("type") in {"array", "object"}:
+        # The name is repeated, without brackets; an object's fields stand by themselves.
         described |= {"style": "form", "explode": True}
     return described

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter of the query, the path or a header. One whose schema is an array is repeated."""
+    """A parameter of the query, the path or a header.
+
+    One whose schema is an array is repeated. One whose schema is an object stands for parameters
+    that follow from each other, by the names of its fields.
+    """
 
     name: str
     schema: Schema

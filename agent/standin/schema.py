@@ -1,7 +1,7 @@
 """A small JSON Schema: one declaration both checks what comes in and stands in the document.
 
-The keywords are those of OpenAPI 3.1 (JSON Schema 2020-12); one that is not known here is a
-defect of a declaration and raises. Pure.
+The keywords are those of OpenAPI 3.1 (JSON Schema 2020-12), as far as declarations use them.
+What no keyword can say, a `format` names: whoever takes the value looks into it. Pure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ _NAMES = {
     "array": "Not a valid list.",
     "null": "Field must be null.",
 }
-_ANNOTATIONS = {"description", "title", "default", "example", "examples", "deprecated"}
 _DATETIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII
 )
@@ -37,10 +36,26 @@ _DATETIME = re.compile(
 
 def check(value: Any, schema: Schema) -> Errors:
     """Return what is wrong with `value`; empty when it fits."""
-    if "anyOf" in schema:
-        rest = {key: inner for key, inner in schema.items() if key != "anyOf"}
-        found = check(value, rest)
-        return found or _check_any(value, schema["anyOf"])
+    found = _check_itself(value, schema)
+    if not found and "anyOf" in schema:
+        found = _check_any(value, schema["anyOf"])
+    if not found and "oneOf" in schema:
+        found = _check_one(value, schema["oneOf"])
+    if not found and "not" in schema and not check(value, schema["not"]):
+        found = ["Not allowed here."]
+    return found
+
+
+def first_error(errors: Errors) -> str:
+    """Return the first of some errors in one line, with the place where it was found."""
+    place = []
+    while isinstance(errors, dict):
+        key, errors = next(iter(errors.items()))
+        place.append(key)
+    return f"{'.'.join(place)}: {errors[0]}" if place else errors[0]
+
+
+def _check_itself(value: Any, schema: Schema) -> Errors:
     names = schema.get("type")
     if names is not None:
         names = [names] if isinstance(names, str) else names
@@ -67,6 +82,12 @@ def _check_any(value: Any, options: list[Schema]) -> Errors:
         return []
     # What the sender meant is the form that fits best.
     return min(found, key=_weight)
+
+
+def _check_one(value: Any, options: list[Schema]) -> Errors:
+    if sum(not check(value, option) for option in options) > 1:
+        return ["It fits more than one of its forms."]
+    return _check_any(value, options)
 
 
 def _weight(errors: Errors) -> int:
@@ -149,6 +170,8 @@ def _check_object(value: dict[str, Any], schema: Schema) -> Errors:
             found[name] = errors
     if len(value) < schema.get("minProperties", 0):
         return ["At least one field is needed."]
+    if len(value) > schema.get("maxProperties", len(value)):
+        return [f"At most {schema['maxProperties']} of these fields may be given."]
     return found
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from agent.standin import keys
-from agent.standin.device_cloud import access
+from agent.standin.device_cloud import access, orbits
 from agent.standin.device_cloud.refusals import forbidden, invalid, not_found
 from agent.standin.device_cloud.resource import answer_one, with_meta
 from agent.standin.dispatch import Endpoint
@@ -32,7 +32,8 @@ def routes(cloud: Cloud) -> list[Route]:
     async def schema(_request: Request) -> Response:
         from agent.standin.device_cloud.document import document  # start-up does without it
 
-        return JSON(document(cloud.urls["device_cloud"]))
+        gps_day = int(orbits.gps_seconds(cloud.clock.time()) // orbits.DAY_S)
+        return JSON(document(cloud.urls["device_cloud"], gps_day))
 
     async def status(_request: Request) -> Response:
         return JSON({"status": "online", "login": True})

@@ -9,13 +9,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.device_cloud import access, paging
-from agent.standin.device_cloud.location_input import a_place, an_object, mac_address
-from agent.standin.device_cloud.refusals import bad_request, invalid, not_found
+from agent.standin.device_cloud.location_input import ANCHOR, ANCHOR_CHANGE, MAC, mac_address
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
     check_if_match,
     read_json,
+    require,
     with_meta,
 )
 from agent.standin.dispatch import Endpoint
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from agent.standin.state import Cloud
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_\- ]")
-_LONGEST_NAME = 32
 _UNCERTAINTY_M = 30.0
 """How far an anchor is heard indoors, roughly."""
 _UNKNOWN_LEVEL_DBM = -128.0
@@ -43,7 +43,9 @@ def routes(cloud: Cloud) -> list[Route]:
     table = cloud.table("anchors")
 
     def find(request: Request, team: str) -> tuple[str, dict[str, Any]]:
-        key = f"{team}/{mac_address(request.path_params['mac_address'])}"
+        address = request.path_params["mac_address"]
+        require(address, MAC)
+        key = f"{team}/{mac_address(address)}"
         row = table.get(key)
         if row is None:
             raise not_found("no such anchor")
@@ -51,10 +53,10 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def create(request: Request) -> Response:
         who = access.user(request, cloud)
-        body = an_object(await read_json(request))
-        address = mac_address(body.get("macAddress"))
+        body = await read_json(request, ANCHOR)
+        address = mac_address(body["macAddress"])
         if f"{who.team}/{address}" in table:
-            raise bad_request("there is an anchor of that address")
+            raise DeviceCloudRefused(409, "there is an anchor of that address")
         now = cloud.clock.iso()
         row = {"macAddress": address, **_fields(body), "createdAt": now, "updatedAt": now}
         table.put(f"{who.team}/{address}", row)
@@ -74,7 +76,7 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user(request, cloud)
         key, row = find(request, who.team)
         check_if_match(request, _show(row)["$meta"]["version"])
-        body = an_object(await read_json(request))
+        body = await read_json(request, ANCHOR_CHANGE)
         table.put(key, {**row, **_fields({**row, **body}), "updatedAt": cloud.clock.iso()})
         return accepted()
 
@@ -112,12 +114,9 @@ def heard(
 
 
 def _fields(body: dict[str, Any]) -> dict[str, Any]:
-    name = body.get("name", "")
-    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
-        raise invalid(f"name is text of at most {_LONGEST_NAME} characters")
-    lat, lon = a_place(body)
     # What else is written in a name is removed, not refused.
-    return {"lat": lat, "lon": lon, "name": _NOT_IN_A_NAME.sub("", name)}
+    name = _NOT_IN_A_NAME.sub("", body.get("name", ""))
+    return {"lat": float(body["lat"]), "lon": float(body["lon"]), "name": name}
 
 
 def _show(row: dict[str, Any]) -> dict[str, Any]:

@@ -7,10 +7,9 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.device_cloud import location_input, orbits, paging
+from agent.standin.device_cloud import location_input, orbits
 from agent.standin.device_cloud.ranged import ranged
-from agent.standin.device_cloud.refusals import invalid
-from agent.standin.device_cloud.resource import decode_json, read_json
+from agent.standin.device_cloud.resource import decode_json, read_json, require
 from agent.standin.errors import JSON
 from agent.standin.radio_world import Fix, radio_world
 
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from agent.standin.principal import Principal
+    from agent.standin.schema import Schema
     from agent.standin.state import Cloud
 
 DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
-KNOWN_TYPES = frozenset(range(1, 18)) - {10}
 _MOST_VISIBLE = 16
 _QZSS = range(193, 197)
 _GALILEO = range(1, 25)
@@ -33,43 +32,19 @@ _BLOCK = struct.Struct("<BH")
 
 async def agnss(request: Request, cloud: Cloud, _who: Principal) -> Response:
     """Answer with assistance data; a `Range` header gets a part of it."""
-    asked = _asked(await read_json(request))
+    asked = await read_json(request, location_input.ASSISTANCE)
     return ranged(_data(asked, cloud.clock.time()), request.headers)
 
 
 async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Response:
     """Answer with the size alone: the fields stand in the query, or in a body."""
     body = await request.body()
-    asked: dict[str, Any] = decode_json(body) if body else {}
-    if not body:
-        query = request.query_params
-        types = paging.listed(request, "types")
-        asked = {"types": [int(t) if t.isdecimal() else t for t in types]} if types else {}
-        for name in ("mcc", "mnc", "tac", "eci", "mask", "rsrp"):
-            if name in query:
-                text = query[name]
-                asked[name] = int(text) if text.lstrip("-").isdecimal() else text
-        if "filtered" in query:
-            asked["filtered"] = paging.boolean(request, "filtered", default=False)
-    return ranged(_data(_asked(asked), cloud.clock.time()), {})
-
-
-def _asked(body: Any) -> dict[str, Any]:
-    """Check the fields of an A-GNSS request."""
-    asked = location_input.an_object(body)
-    types = asked.get("types", list(DEFAULT_TYPES))
-    if not isinstance(types, list) or not 1 <= len(types) <= 17:
-        raise invalid("types is a list of 1 to 17 numbers")
-    if not all(location_input.is_whole(kind) and 1 <= kind <= 17 for kind in types):
-        raise invalid("a type is a number from 1 to 17")
-    mask = asked.get("mask", 5)
-    if isinstance(mask, bool) or not isinstance(mask, int | float) or not 0 <= mask <= 90:
-        raise invalid("mask is degrees from 0 to 90")
-    if not isinstance(asked.get("filtered", False), bool):
-        raise invalid("filtered is true or false")
-    if asked.get("filtered") or 8 in types or "eci" in asked:
-        location_input.cells({"lte": [asked]})
-    return {**asked, "types": list(dict.fromkeys(map(int, types))), "mask": mask}
+    if body:
+        asked = decode_json(body)
+        require(asked, location_input.ASSISTANCE)
+    else:
+        asked = location_input.of_query(request, location_input.ASSISTANCE)
+    return ranged(_data(asked, cloud.clock.time()), {})
 
 
 def _data(asked: dict[str, Any], now_s: float) -> bytes:
@@ -77,12 +52,13 @@ def _data(asked: dict[str, Any], now_s: float) -> bytes:
     at = orbits.gps_seconds(now_s)
     place = radio_world().by_cells([asked], fallback=True) if "eci" in asked else None
     satellites = list(range(1, orbits.SATELLITES + 1))
+    lowest = asked.get("mask", 5)
     if asked.get("filtered") and place is not None:
         heights = {s: orbits.elevation_deg(s, at, place.lat, place.lon) for s in satellites}
-        seen = [s for s in satellites if heights[s] >= asked["mask"]]
+        seen = [s for s in satellites if heights[s] >= lowest]
         satellites = sorted(sorted(seen, key=lambda s: -heights[s])[:_MOST_VISIBLE])
     file = b"\x01"
-    for kind in asked["types"]:
+    for kind in dict.fromkeys(map(int, asked.get("types", DEFAULT_TYPES))):
         if kind == 8:
             elements = [_location(place)] if place is not None else []
         elif kind in _ELEMENTS:
@@ -137,27 +113,55 @@ def _location(place: Fix) -> bytes:
 PREDICTION_BYTES = 2006
 _HEADER = struct.Struct("<BBHHHHhi")
 _DAYS_AHEAD = 14
+_INTERVAL = 240
+"""Minutes between two predictions when nothing is said."""
+
+
+def predictable(today: int) -> Schema:
+    """Return what may be asked of the predictions on a GPS day: none goes beyond 14 days."""
+    intervals = range(120, 481, 60)
+    count: Schema = {"type": "integer", "minimum": 1}
+    fields: Schema = {
+        "predictionIntervalMinutes": {"type": "integer", "enum": [*intervals]},
+        "predictionCount": {**count, "maximum": _most(intervals[0])},
+        "startGpsDay": {"type": "integer", "minimum": 0, "maximum": today + _DAYS_AHEAD},
+        "startGpsTimeOfDaySeconds": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": orbits.DAY_S - 1,
+        },
+    }
+    by_interval: list[Schema] = [
+        {
+            "required": ["predictionIntervalMinutes"],
+            "properties": {
+                "predictionIntervalMinutes": {"enum": [interval]},
+                "predictionCount": {**count, "maximum": _most(interval)},
+            },
+        }
+        for interval in intervals
+    ]
+    unsaid: Schema = {
+        "not": {"required": ["predictionIntervalMinutes"]},
+        "properties": {"predictionCount": {**count, "maximum": _most(_INTERVAL)}},
+    }
+    return {"type": "object", "properties": fields, "anyOf": [*by_interval, unsaid]}
+
+
+def _most(interval: int) -> int:
+    return _DAYS_AHEAD * 1440 // interval
 
 
 async def pgps(request: Request, cloud: Cloud, _who: Principal) -> Response:
     """Answer with where the prediction file is."""
-    interval = _number(request, "predictionIntervalMinutes", 240, 120, 480)
-    if interval % 60:
-        raise invalid("predictionIntervalMinutes is a multiple of 60")
-    count = _number(request, "predictionCount", 42, 1, 14 * 1440 // interval)
     now = orbits.gps_seconds(cloud.clock.time())
-    rounded = now - now % (interval * 60)
-    day = _number(request, "startGpsDay", int(rounded // orbits.DAY_S), 0, 65535)
-    if day > now // orbits.DAY_S + _DAYS_AHEAD:
-        raise invalid(f"startGpsDay is {_DAYS_AHEAD} days ahead at most")
-    stated = "startGpsDay" in request.query_params
-    second = _number(
-        request,
-        "startGpsTimeOfDaySeconds",
-        0 if stated else int(rounded % orbits.DAY_S),
-        0,
-        orbits.DAY_S - 1,
-    )
+    asked = location_input.of_query(request, predictable(int(now // orbits.DAY_S)))
+    interval = asked.get("predictionIntervalMinutes", _INTERVAL)
+    count = asked.get("predictionCount", 42)
+    begin = now - now % (interval * 60)
+    day = asked.get("startGpsDay", int(begin // orbits.DAY_S))
+    unsaid = 0 if "startGpsDay" in asked else int(begin % orbits.DAY_S)
+    second = asked.get("startGpsTimeOfDaySeconds", unsaid)
     last = day * orbits.DAY_S + second + (count - 1) * interval * 60
     last_day, last_second = divmod(last, orbits.DAY_S)
     path = f"public/{day}-{second}_{last_day}-{last_second}.bin"
@@ -183,17 +187,3 @@ def distance_m(one: Fix, other: Fix) -> float:
     north = math.radians(other.lat - one.lat)
     east = math.radians(other.lon - one.lon) * math.cos(math.radians(one.lat))
     return 6_371_000 * math.hypot(north, east)
-
-
-def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if (
-        not text.isascii()
-        or not text.isdecimal()
-        or len(text) > 9
-        or not least <= int(text) <= most
-    ):
-        raise invalid(f"{name} is a number from {least} to {most}")
-    return int(text)

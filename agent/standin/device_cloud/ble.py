@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.device_cloud import access, seed
-from agent.standin.device_cloud.location_input import is_whole
-from agent.standin.device_cloud.refusals import DeviceCloudRefused, invalid, no_device, not_found
+from agent.standin.device_cloud import access, bodies, seed
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, no_device, not_found
 from agent.standin.device_cloud.registry import Record, registry
 from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
 from agent.standin.dispatch import Endpoint
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
     from agent.standin.state import Cloud
-
-_LONGEST = 512
-"""Bytes of an attribute's value: Bluetooth Core, volume 3, part F, 3.2.9."""
 
 
 def routes(cloud: Cloud) -> list[Route]:
@@ -39,9 +35,7 @@ def routes(cloud: Cloud) -> list[Route]:
         fields = copy.deepcopy(record["fields"])
         found = _attribute(fields, request.path_params)
         check_if_match(request, record["version"])
-        value = await read_json(request)
-        if not _is_bytes(value):
-            raise invalid(f"a value is a list of up to {_LONGEST} integers from 0 to 255")
+        value = await read_json(request, bodies.VALUE)
         found["value"] = [int(byte) for byte in value]
         registry(cloud).change(record, fields)
         return accepted()
@@ -133,11 +127,3 @@ def _descriptor(characteristic: dict[str, Any], wanted: str | None) -> dict[str,
             descriptor: dict[str, Any] = found
             return descriptor
     raise not_found(f"no descriptor {wanted[:128]!r}")
-
-
-def _is_bytes(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) <= _LONGEST
-        and all(is_whole(byte) and 0 <= byte <= 255 for byte in value)
-    )

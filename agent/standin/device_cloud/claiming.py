@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
 from agent.standin.clock import iso
-from agent.standin.device_cloud import access, paging
-from agent.standin.device_cloud.credentials_csv import parse_rows
-from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
+from agent.standin.device_cloud import access, bodies, paging
+from agent.standin.device_cloud.credentials_csv import Table
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
 from agent.standin.device_cloud.resource import (
     answer_one,
     check_if_match,
     decode_json,
     read_json,
+    require,
     with_meta,
 )
 from agent.standin.dispatch import Endpoint
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
 
     from agent.standin.state import Cloud
 
-_TAG = re.compile(r"[a-zA-Z0-9_.@:#-]{1,128}")
-_ATTESTATION = 1
-"""The first item of an attestation token's message: device identity, version 1."""
+CLAIMS = Table("claim token[,tags joined by commas]", 1, 2, first=r"[A-Za-z0-9_.=-]{30,}")
+# Where the UUID stands in the body of an attestation token, in bytes.
+_BEFORE_UUID, _AFTER_UUID = 6, 22
 
 
 def routes(cloud: Cloud) -> list[Route]:
@@ -40,19 +39,17 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def claim(request: Request) -> Response:
         who = access.user(request, cloud)
+        dry = paging.boolean(request, "dryrun", default=False)
         body = await request.body()
         # A released tool sends CSV with no content type at all: the body itself tells.
         if not body.lstrip().startswith(b"{"):
-            return _claim_rows(cloud, who.team, body)
+            return _claim_rows(cloud, who.team, body, dry=dry)
         wish = decode_json(body)
-        device = _device_of(wish.get("claimToken"))
-        row = cloud.table("claimed").get(device)
-        if row is not None:
-            raise bad_request("the device is claimed already")
-        tags = _tags(wish.get("tags", []))
-        if paging.boolean(request, "dryrun", default=False):
+        require(wish, bodies.CLAIM)
+        device = _claim(cloud, who.team, wish, dry=dry)
+        if dry:
             return Response(status_code=202)
-        return answer_one(_show(device, _claim(cloud, who.team, device, tags)), 201)
+        return answer_one(_show(device, cloud.table("claimed").get(device)), 201)
 
     async def listed(request: Request) -> Response:
         who = access.user(request, cloud)
@@ -106,10 +103,8 @@ def _named(cloud: Cloud, path: str, key: str) -> list[Route]:
 
     async def create(request: Request) -> Response:
         who = access.user(request, cloud)
-        body = await read_json(request)
-        if not isinstance(body, dict) or not isinstance(body.get(key), str) or not body[key]:
-            raise invalid(f"the body holds {key!r}, a text")
-        tags = _tags(body.get("tags", []))
+        body = await read_json(request, bodies.named(key))
+        tags = list(dict.fromkeys(body.get("tags", [])))
         shown = {"id": str(uuid.uuid4()), **body, "tags": tags}
         shown = with_meta(shown, cloud.clock.iso())
         table.put(f"{who.team}/{body[key]}", {"team": who.team, "shown": shown})
@@ -121,32 +116,35 @@ def _named(cloud: Cloud, path: str, key: str) -> list[Route]:
     ]
 
 
-def _claim_rows(cloud: Cloud, team: str, body: bytes) -> Response:
-    """Claim each row of a CSV: a token, and tags joined by commas."""
+def _claim_rows(cloud: Cloud, team: str, body: bytes, *, dry: bool) -> Response:
+    """Claim each row of a CSV: a token, and tags joined by commas; tell which failed, and why."""
     try:
-        rows = parse_rows(body.decode())
+        text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise bad_request("the body is neither JSON nor CSV") from error
-    claimed, failed = [], []
-    for number, row in enumerate(rows):
+    rows = CLAIMS.rows(text)
+    claimed: list[str] = []
+    failed: list[dict[str, Any]] = []
+    for number, (token, *tags) in enumerate(rows):
+        wish = {"claimToken": token, "tags": [tag for tag in ",".join(tags).split(",") if tag]}
         try:
-            device = _device_of(row[0])
-            if device in cloud.table("claimed"):
-                raise bad_request("the device is claimed already")
-            _claim(cloud, team, device, _tags(row[1].split(",") if len(row) > 1 else []))
-            claimed.append(device)
+            require(wish, bodies.CLAIM)
+            claimed.append(_claim(cloud, team, wish, dry=dry))
         except DeviceCloudRefused as error:
             failed.append({"row": number, "message": error.message})
-    answer: dict[str, Any] = {"claimedIds": claimed, "failed": failed}
-    if claimed:
-        return JSON(answer, 201)
-    return JSON({**bad_request("no row was claimed").body(), **answer}, 400)
+    return JSON({"claimedIds": claimed, "failed": failed}, 201 if claimed and not dry else 200)
 
 
-def _claim(cloud: Cloud, team: str, device: str, tags: list[str]) -> dict[str, Any]:
-    row = {"team": team, "tags": tags, "claimed_at": cloud.clock.time(), "commands": []}
-    cloud.table("claimed").put(device, row)
-    return row
+def _claim(cloud: Cloud, team: str, wish: dict[str, Any], *, dry: bool = False) -> str:
+    """Claim a device; return its UUID. Refuses one that is claimed already."""
+    device = _device_of(wish["claimToken"])
+    if device in cloud.table("claimed"):
+        raise DeviceCloudRefused(409, "the device is claimed already")
+    if not dry:
+        tags = list(dict.fromkeys(wish.get("tags", [])))
+        row = {"team": team, "tags": tags, "claimed_at": cloud.clock.time(), "commands": []}
+        cloud.table("claimed").put(device, row)
+    return device
 
 
 def _show(device: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -154,36 +152,10 @@ def _show(device: str, row: dict[str, Any]) -> dict[str, Any]:
     return with_meta({**shown, "commands": row["commands"]}, iso(row["claimed_at"]))
 
 
-def _tags(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(
-        isinstance(tag, str) and _TAG.fullmatch(tag) for tag in value
-    ):
-        raise invalid("tags are a list of texts of letters, digits and _ . @ : # -")
-    return list(dict.fromkeys(value))
-
-
-def _device_of(token: Any) -> str:
-    """Return the UUID of the device that an attestation token speaks for.
+def _device_of(token: str) -> str:
+    """Return the UUID of the device that an attestation token, its form checked, speaks for.
 
     Its signature is the chip maker's to check: this stand-in knows no identity keys.
     """
-    import cbor2
-
-    if not isinstance(token, str) or len(token) > 4096:
-        raise bad_request("claimToken is an attestation token")
-    body = token.strip().partition(".")[0]
-    try:
-        message = cbor2.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-    except (cbor2.CBORDecodeError, binascii.Error, ValueError, RecursionError) as error:
-        raise bad_request("claimToken is no attestation token") from error
-    if isinstance(message, cbor2.CBORTag):
-        message = message.value
-    if (
-        not isinstance(message, list | tuple)
-        or len(message) < 2
-        or message[0] != _ATTESTATION
-        or not isinstance(message[1], bytes)
-        or len(message[1]) != 16
-    ):
-        raise bad_request("claimToken is no attestation token of a device")
-    return str(uuid.UUID(bytes=message[1]))
+    body = base64.urlsafe_b64decode(token.partition(".")[0])
+    return str(uuid.UUID(bytes=body[_BEFORE_UUID:_AFTER_UUID]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
@@ -12,7 +13,11 @@ from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request,
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from agent.standin.schema import Schema
+
 MOST_ROWS = 1000
+_FIELD = r'(?:"(?:[^"\x00]|"")*"|[^",\r\n\x00][^,\r\n\x00]*|)'
+_LINE_END = r"(?:\r\n|\r|\n)"
 _TYPES = frozenset({"text/csv", "text/plain", "application/octet-stream"})
 # Any text may be an id (clause D2.2); a control character is none.
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
@@ -22,10 +27,47 @@ class BadKey(Exception):
     """A PEM is no P-256 public key, or no certificate with one."""
 
 
-async def read_rows(request: Request) -> tuple[str, list[list[str]]]:
-    """Return the body and its rows. Refuses another type, a blank line, too many rows."""
-    text = await read_text(request)
-    return text, parse_rows(text)
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns that a CSV has: how many of them, what the first holds, and a header, if any."""
+
+    columns: str
+    """In words."""
+    least: int
+    most: int
+    first: str = ".*"
+    """A pattern of the value of the first column."""
+    header: str = ""
+
+    @property
+    def schema(self) -> Schema:
+        """What the document says of the text; that JSON could be read as rows, nobody means."""
+        first = _FIELD if self.first == ".*" else f'(?:"{self.first}"|{self.first})'
+        row = f"{first}(?:,{_FIELD}){{{self.least - 1},{self.most - 1}}}"
+        head = f"{self.header}{_LINE_END}" if self.header else ""
+        pattern = rf"^\ufeff?{head}{row}(?:{_LINE_END}{row})*{_LINE_END}?$"
+        return {
+            "type": "string",
+            "description": f"CSV of 1 to {MOST_ROWS} rows: {self.columns}.",
+            "pattern": pattern,
+            "not": {"pattern": r"^[\[{][\s\S]*[\]}]$"},
+        }
+
+    def rows(self, text: str) -> list[list[str]]:
+        """Return the rows below the header. Refuses with 422 what does not fit the schema."""
+        rows = parse_rows(text)
+        # Not by the pattern: a hostile text of quotes would cost half a gigabyte.
+        for number, row in enumerate(rows):
+            fits = self.least <= len(row) <= self.most
+            if not fits or not re.fullmatch(self.first, row[0], re.DOTALL):
+                raise invalid(f"[{number}]: the columns are {self.columns}")
+        if "\x00" in text or (text[0] in "[{" and text[-1] in "]}"):
+            raise invalid("that is no CSV")
+        return rows
+
+
+KEYS = Table('device id,"PEM"', 2, 2)
+NEWCOMERS = Table('device id,[sub-type],[tag|tag],[APP|MODEM],"PEM"', 5, 5)
 
 
 async def read_text(request: Request) -> str:
@@ -40,7 +82,7 @@ async def read_text(request: Request) -> str:
 
 
 def parse_rows(text: str) -> list[list[str]]:
-    """Return the rows of a CSV text."""
+    """Return the rows of a CSV text. Refuses a blank line and too many rows."""
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error as error:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import re
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.device_cloud import access
-from agent.standin.device_cloud.refusals import invalid
+from agent.standin.device_cloud import access, bodies
 from agent.standin.device_cloud.registry import Record, registry
 from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
 from agent.standin.device_cloud.shadow import merge, stamps
@@ -20,29 +18,21 @@ if TYPE_CHECKING:
 
     from agent.standin.state import Cloud
 
-_TAG = re.compile(r"[a-zA-Z0-9_.@:#-]{1,799}")
-
 
 def routes(cloud: Cloud) -> list[Route]:
     """Return the routes that change devices."""
 
     async def rename(request: Request) -> Response:
         record = _changed_by_user(request, cloud)
-        name = await read_json(request)
-        if isinstance(name, list) and len(name) == 1:  # the form that vendor scripts send
+        name = await read_json(request, bodies.NAME)
+        if isinstance(name, list):
             (name,) = name
-        if not isinstance(name, str) or not 1 <= len(name) <= 128 or "\n" in name or "\r" in name:
-            raise invalid("a name is text of 1 to 128 characters in one line")
         registry(cloud).change(record, {**record["fields"], "name": name})
         return accepted()
 
     async def retag(request: Request) -> Response:
         record = _changed_by_user(request, cloud)
-        tags = await read_json(request)
-        if not isinstance(tags, list) or not all(
-            isinstance(tag, str) and _TAG.fullmatch(tag) for tag in tags
-        ):
-            raise invalid("tags are a list of texts of letters, digits and _ . @ : # -")
+        tags = await read_json(request, bodies.TAGS)
         registry(cloud).change(record, {**record["fields"], "tags": list(dict.fromkeys(tags))})
         return accepted()
 
@@ -51,15 +41,7 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user_or_device(request, cloud, device_id, "device")
         record = registry(cloud).get(who.team, device_id)
         check_if_match(request, record["version"])
-        change = await read_json(request)
-        if (
-            not isinstance(change, dict)
-            or not change
-            or not change.keys() <= {"reported", "desired"}
-            or not all(isinstance(part, dict | None) for part in change.values())
-        ):
-            raise invalid("a state change holds `reported`, `desired`, or both, as objects")
-        _update_state(cloud, record, change)
+        _update_state(cloud, record, await read_json(request, bodies.STATE))
         return accepted()
 
     async def delete(request: Request) -> Response:

@@ -38,10 +38,10 @@ _ERROR = {
 
 
 @lru_cache(maxsize=8)
-def document(base_url: str) -> dict[str, Any]:
-    """Return the document of this half."""
+def document(base_url: str, gps_day: int) -> dict[str, Any]:
+    """Return the document of this half, as it is true on a GPS day."""
     return openapi.document(
-        every_operation(),
+        every_operation(gps_day),
         title="Device cloud",
         description="The device cloud, as this stand-in answers for it.",
         server=base_url,

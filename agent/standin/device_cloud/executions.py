@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.clock import iso
 from agent.standin.device_cloud import access, paging
-from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
 from agent.standin.device_cloud.registry import registry
 from agent.standin.device_cloud.resource import (
     accepted,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from agent.standin.schema import Schema
     from agent.standin.state import Cloud
 
 FINAL = frozenset({"SUCCEEDED", "FAILED", "REJECTED", "TIMED_OUT", "CANCELLED"})
@@ -36,6 +37,14 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     "DOWNLOADING": FINAL | {"DOWNLOADING", "IN_PROGRESS"},
     "IN_PROGRESS": FINAL | {"IN_PROGRESS", "DOWNLOADING"},
     **{name: frozenset({name}) for name in FINAL},
+}
+REPORT: Schema = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {
+        "status": {"type": "string", "enum": sorted(TRANSITIONS)},
+        "details": {"type": "string"},
+    },
 }
 _LONGEST_DETAIL = 1024
 
@@ -62,13 +71,8 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user_or_device(request, cloud, device_id, "fota")
         row = _find(request, cloud, who.team)
         check_if_match(request, show(row)["$meta"]["version"])
-        body = await read_json(request)
-        if not isinstance(body, dict) or body.get("status") not in TRANSITIONS:
-            raise invalid(f"status is one of {', '.join(sorted(TRANSITIONS))}")
-        details = body.get("details", "")
-        if not isinstance(details, str):
-            raise invalid("details is text")
-        status = body["status"]
+        body = await read_json(request, REPORT)
+        status, details = body["status"], body.get("details", "")
         if status not in TRANSITIONS[row["status"]]:
             raise bad_request(f"an execution does not go from {row['status']} to {status}")
         if status != row["status"] or status not in FINAL:

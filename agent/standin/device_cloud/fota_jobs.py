@@ -7,8 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.clock import iso
-from agent.standin.device_cloud import access, bundles, executions, paging
-from agent.standin.device_cloud.refusals import bad_request, invalid, not_found
+from agent.standin.device_cloud import access, bodies, bundles, executions, paging
+from agent.standin.device_cloud.refusals import bad_request, not_found
 from agent.standin.device_cloud.registry import registry
 from agent.standin.device_cloud.resource import (
     accepted,
@@ -44,8 +44,7 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def create(request: Request) -> Response:
         who = access.user(request, cloud)
-        body = await read_json(request)
-        row = _job(cloud, who.team, body)
+        row = _job(cloud, who.team, await read_json(request, bodies.JOB))
         cloud.table("jobs").put(row["jobId"], row)
         if row["status"] == "IN_PROGRESS":
             _apply(cloud, row)
@@ -126,31 +125,23 @@ def show(cloud: Cloud, row: dict[str, Any]) -> dict[str, Any]:
     return with_meta(shown, iso(row["created_at"]), iso(changed))
 
 
-def _job(cloud: Cloud, team: str, body: Any) -> dict[str, Any]:
+def _job(cloud: Cloud, team: str, body: dict[str, Any]) -> dict[str, Any]:
     """Return a new job's row from the body of CreateFOTAJob."""
-    if not isinstance(body, dict) or not isinstance(body.get("bundleId"), str):
-        raise invalid("the body holds `bundleId`, and `deviceIds` or `tags`")
     bundle = bundles.find(cloud, team, body["bundleId"])
-    ids = _texts(body, "deviceIds") or _texts(body, "deviceIdentifiers")
-    tags = _texts(body, "tags")
-    if bool(ids) is bool(tags):
-        raise invalid("either deviceIds or tags, 1 to 100 of them")
-    name, description = body.get("name", ""), body.get("description", "")
-    if not isinstance(name, str) or not isinstance(description, str):
-        raise invalid("name and description are texts")
-    if len(name) > 64 or len(description) > 1024:
-        raise invalid("a name has 64 characters at most, a description 1024")
-    # A released tool sends the text "false".
+    ids = body.get("deviceIds", body.get("deviceIdentifiers", []))
     applied = body.get("autoApply", True) not in {False, "false"}
     now = cloud.clock.time()
     return {
         "jobId": str(uuid.uuid4()),
         "team": team,
-        "name": name,
-        "description": description,
+        "name": body.get("name", ""),
+        "description": body.get("description", ""),
         "status": "IN_PROGRESS" if applied else "CREATED",
         "status_detail": "",
-        "target": {"deviceIds": ids, "tags": tags},
+        "target": {
+            "deviceIds": list(dict.fromkeys(ids)),
+            "tags": list(dict.fromkeys(body.get("tags", []))),
+        },
         "firmware": {
             "bundleId": bundle["bundleId"],
             "host": cloud.urls["downloads"],
@@ -164,15 +155,6 @@ def _job(cloud: Cloud, team: str, body: Any) -> dict[str, Any]:
         "created_at": now,
         "updated_at": now,
     }
-
-
-def _texts(body: dict[str, Any], name: str) -> list[str]:
-    value = body.get(name, [])
-    if not isinstance(value, list) or len(value) > 100:
-        raise invalid(f"{name} is a list of 1 to 100 texts")
-    if not all(isinstance(text, str) and text for text in value):
-        raise invalid(f"{name} is a list of 1 to 100 texts")
-    return list(dict.fromkeys(value))
 
 
 def _apply(cloud: Cloud, row: dict[str, Any]) -> None:

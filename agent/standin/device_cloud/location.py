@@ -35,8 +35,7 @@ _MOST_FIXES = 10_000
 
 async def wifi(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with the position of a Wi-Fi scan."""
-    body = location_input.an_object(await read_json(request))
-    points = location_input.access_points(body)
+    points = location_input.access_points(await read_json(request, location_input.SCAN))
     fix, known = anchors.heard(cloud, who.team or cloud.team_id, points)
     fix = fix or radio_world().by_wifi(points)
     return _answer(request, cloud, who, fix, service="WIFI", more=_anchors(known))
@@ -44,10 +43,7 @@ async def wifi(request: Request, cloud: Cloud, who: Principal) -> Response:
 
 async def cell(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with the position of a cell scan."""
-    body = location_input.an_object(await read_json(request))
-    if sum(name in body for name in location_input.CELL_LISTS) != 1:
-        raise invalid("the body holds one of lte, ltecatm and nbiot")
-    found = location_input.cells(body)
+    found = location_input.cells(await read_json(request, location_input.ONE_LIST))
     fallback = paging.boolean(request, "fallback", default=True)
     fix = radio_world().by_cells(found, fallback=fallback)
     return _answer(request, cloud, who, fix, service="CELL")
@@ -55,18 +51,16 @@ async def cell(request: Request, cloud: Cloud, who: Principal) -> Response:
 
 async def single_cell(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with the position of one cell, which stands in the query (deprecated)."""
-    found = location_input.cell_of_query(request.query_params)
+    found = location_input.of_query(request, location_input.CELL)
     fix = radio_world().by_cells([found], fallback=True)
     return _answer(request, cloud, who, fix, service="CELL")
 
 
 async def ground_fix(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with the position of Wi-Fi, or else of cells."""
-    body = location_input.an_object(await read_json(request))
+    body = await read_json(request, location_input.ANYTHING_HEARD)
     found = location_input.cells(body)
     heard = location_input.access_points(body["wifi"]) if "wifi" in body else []
-    if not found and not heard:
-        raise invalid("at least one of lte, ltecatm, nbiot and wifi is needed")
     fallback = paging.boolean(request, "fallback", default=True)
     both = paging.boolean(request, "alt", default=False)
     by_anchor, known = anchors.heard(cloud, who.team or cloud.team_id, heard)
@@ -129,19 +123,17 @@ def routes(cloud: Cloud) -> list[Route]:
     async def gnss(request: Request) -> Response:
         _migrated(cloud)
         who = access.location_client(request, cloud)
-        body = location_input.an_object(await read_json(request))
-        lat, lon = location_input.a_place(body)
-        accuracy = abs(_number(body.get("acc", 10), 1e9, "acc"))
-        _remember(request, cloud, who, Fix(lat, lon, accuracy, "GNSS"), "GNSS")
+        body = await read_json(request, location_input.FIX)
+        lon = body["lon"] if "lon" in body else body["lng"]
+        fix = Fix(float(body["lat"]), float(lon), float(body.get("acc", 10)), "GNSS")
+        _remember(request, cloud, who, fix, "GNSS")
         return accepted()
 
     async def geo(request: Request) -> Response:
         _migrated(cloud)
         access.location_client(request, cloud)
-        query = request.query_params
-        lat, lon = location_input.a_place(
-            {name: location_input.number_of_query(query, name) for name in ("lat", "lon")}
-        )
+        place = location_input.of_query(request, location_input.PLACE)
+        lat, lon = float(place["lat"]), float(place["lon"])
         address = radio_world().address(lat, lon)
         if address is None:
             raise not_found("no address is known there")
@@ -247,9 +239,3 @@ def _remember(request: Request, cloud: Cloud, who: Principal, fix: Fix, service:
     table.put(shown["id"], {"team": team, "at": at, "fix": with_meta(shown, now)})
     if len(table) > _MOST_FIXES:
         table.delete(next(iter(table)))
-
-
-def _number(value: Any, most: float, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > most:
-        raise invalid(f"{name} is a number of at most {most:g}")
-    return float(value)

@@ -1,177 +1,203 @@
-"""What a location request may hold, checked field by field."""
+"""What a location request may hold; the document shows the same.
+
+Values beside those named here are taken, and mean nothing.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
-from agent.standin.device_cloud.refusals import bad_request, invalid
+from agent.standin.device_cloud import paging
+from agent.standin.device_cloud.resource import require
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from starlette.requests import Request
 
-_MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}")
-_NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?")
-_DIGITS = re.compile(r"[0-9]{1,3}")
+    from agent.standin.schema import Schema
+
+_NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 CELL_LISTS = ("lte", "ltecatm", "nbiot")
 _MOST = 1000
-# name -> smallest, largest.
-_CELL_REQUIRED = {"eci": (0, 268435455), "tac": (0, 65535)}
-_CELL_OPTIONAL: dict[str, tuple[float, float]] = {
-    "rsrp": (-157, -44),
-    "rsrq": (-34.5, 3.5),
-    "pci": (0, 503),
-    "earfcn": (0, 262143),
-    "adv": (0, 65535),
-}
-_NEIGHBOR_REQUIRED = {"earfcn": (0, 262143), "pci": (0, 503)}
-_NEIGHBOR_OPTIONAL: dict[str, tuple[float, float]] = {
-    "rsrp": (-157, -44),
-    "rsrq": (-34.5, 3.5),
-    "eci": (0, 268435455),
-    "timeDiff": (-1e9, 1e9),
-}
-_WIFI_OPTIONAL: dict[str, tuple[float, float]] = {
-    "signalStrength": (-128, 0),
-    "age": (0, 1e12),
-    "channel": (0, 1000),
-    "frequency": (0, 1e5),
-    "signalToNoiseRatio": (-1000, 1000),
-}
-_LONGEST_ADVANCE = 20512
 
 
-def access_points(value: Any) -> list[tuple[str, float | None]]:
+def _whole(least: int, most: int) -> Schema:
+    return {"type": "integer", "minimum": least, "maximum": most}
+
+
+def _number(least: float, most: float) -> Schema:
+    return {"type": "number", "minimum": least, "maximum": most}
+
+
+_EARFCN, _PCI, _ECI = _whole(0, 262143), _whole(0, 503), _whole(0, 268435455)
+_LEVELS = {"rsrp": _number(-157, -44), "rsrq": _number(-34.5, 3.5)}
+_NEIGHBOR: Schema = {
+    "type": "object",
+    "required": ["earfcn", "pci"],
+    "properties": {
+        "earfcn": _EARFCN,
+        "pci": _PCI,
+        "eci": _ECI,
+        "timeDiff": _number(-1e9, 1e9),
+        **_LEVELS,
+    },
+}
+# A text keeps the zeros of a network code.
+NETWORK: Schema = {
+    "mcc": {
+        "anyOf": [
+            _whole(1, 999),
+            {"type": "string", "pattern": "^(0{0,2}[1-9]|0?[1-9][0-9]|[1-9][0-9]{2})$"},
+        ]
+    },
+    "mnc": {"anyOf": [_whole(0, 999), {"type": "string", "pattern": "^[0-9]{1,3}$"}]},
+    "eci": _ECI,
+    "tac": _whole(0, 65535),
+}
+CELL: Schema = {
+    "type": "object",
+    "required": list(NETWORK),
+    "properties": {
+        **NETWORK,
+        **_LEVELS,
+        "pci": _PCI,
+        "earfcn": _EARFCN,
+        # 65535: not known.
+        "adv": {"anyOf": [_whole(0, 20512), {"enum": [65535]}]},
+        "nmr": {"type": "array", "maxItems": _MOST, "items": _NEIGHBOR},
+    },
+}
+CELLS: Schema = {"type": "array", "items": CELL, "minItems": 1, "maxItems": _MOST}
+MAC: Schema = {"type": "string", "pattern": "^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$"}
+ACCESS_POINT: Schema = {
+    "type": "object",
+    "required": ["macAddress"],
+    "not": {"required": ["channel", "frequency"]},
+    "properties": {
+        "macAddress": MAC,
+        "ssid": {"type": "string"},
+        "signalStrength": _number(-128, 0),
+        "age": _number(0, 1e12),
+        "channel": _number(0, 1000),
+        "frequency": _number(0, 1e5),
+        "signalToNoiseRatio": _number(-1000, 1000),
+    },
+}
+ACCESS_POINTS: Schema = {"type": "array", "minItems": 2, "maxItems": _MOST, "items": ACCESS_POINT}
+# Of the made-up radio world: these are found, where others may be answered with 404.
+_HEARD_CELL = {"mcc": 1, "mnc": 1, "eci": 33703681, "tac": 2305, "rsrp": -97}
+_HEARD_POINTS = {
+    "accessPoints": [
+        {"macAddress": "40:01:7a:00:00:e3", "signalStrength": -61},
+        {"macAddress": "40:01:7a:00:01:67", "signalStrength": -70},
+    ]
+}
+SCAN: Schema = {
+    "type": "object",
+    "required": ["accessPoints"],
+    "properties": {"accessPoints": ACCESS_POINTS},
+    "examples": [_HEARD_POINTS],
+}
+_LISTS = dict.fromkeys(CELL_LISTS, CELLS)
+ONE_LIST: Schema = {
+    "type": "object",
+    "oneOf": [{"required": [name]} for name in CELL_LISTS],
+    "properties": _LISTS,
+    "examples": [{"lte": [_HEARD_CELL]}],
+}
+ANYTHING_HEARD: Schema = {
+    "type": "object",
+    "anyOf": [{"required": [name]} for name in (*CELL_LISTS, "wifi")],
+    "properties": {**_LISTS, "wifi": {"anyOf": [SCAN, ACCESS_POINTS]}},
+    "examples": [{"lte": [_HEARD_CELL], "wifi": _HEARD_POINTS}],
+}
+ASSISTANCE: Schema = {
+    "type": "object",
+    "properties": {
+        "types": {"type": "array", "minItems": 1, "maxItems": 17, "items": _whole(1, 17)},
+        "mask": _number(0, 90),
+        "filtered": {"type": "boolean"},
+        **CELL["properties"],
+    },
+    # Type 8, and what is visible, follow from a cell; half a cell is none.
+    "anyOf": [
+        {"required": list(NETWORK)},
+        {
+            "not": {"required": ["eci"]},
+            "properties": {
+                "types": {"items": {"not": {"enum": [8]}}},
+                "filtered": {"enum": [False]},
+            },
+        },
+    ],
+}
+PLACE: Schema = {
+    "type": "object",
+    "required": ["lat", "lon"],
+    "properties": {
+        "lat": {**_number(-90, 90), "examples": [63.42]},
+        "lon": {**_number(-180, 180), "examples": [10.38]},
+    },
+}
+FIX: Schema = {
+    "type": "object",
+    "required": ["lat"],
+    # Devices write it either way.
+    "anyOf": [{"required": ["lon"]}, {"required": ["lng"]}],
+    "properties": {
+        **PLACE["properties"],
+        "lng": PLACE["properties"]["lon"],
+        "acc": _number(0, 1e9),
+    },
+}
+ANCHOR_CHANGE: Schema = {
+    "type": "object",
+    "properties": {**PLACE["properties"], "name": {"type": "string", "maxLength": 32}},
+}
+ANCHOR: Schema = {
+    "type": "object",
+    "required": ["macAddress", *PLACE["required"]],
+    "properties": {"macAddress": MAC, **ANCHOR_CHANGE["properties"]},
+}
+
+
+def access_points(body: Any) -> list[tuple[str, float | None]]:
     """Return address and level of each access point; the address with colons, in lower case."""
-    if isinstance(value, dict):
-        value = value.get("accessPoints")
-    if not isinstance(value, list) or len(value) > _MOST:
-        raise invalid(f"accessPoints is a list of at most {_MOST}")
-    found = [_access_point(entry) for entry in value]
-    if len(found) < 2:
-        raise invalid("at least two access points are needed")
-    return found
+    points = body["accessPoints"] if isinstance(body, dict) else body
+    return [(mac_address(point["macAddress"]), point.get("signalStrength")) for point in points]
+
+
+def mac_address(text: str) -> str:
+    """Return a hardware address with colons, in lower case."""
+    return text.replace("-", ":").lower()
 
 
 def cells(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the cell objects of a body, whichever lists they stand in."""
-    found: list[dict[str, Any]] = []
-    for name in CELL_LISTS:
-        if name not in body:
+    return [cell for name in CELL_LISTS for cell in body.get(name, [])]
+
+
+def of_query(request: Request, schema: Schema) -> dict[str, Any]:
+    """Return the fields of a schema's object that stand in a query, typed as JSON would have them.
+
+    Refuses with 422 what does not fit.
+    """
+    found: dict[str, Any] = {}
+    for name, field in schema["properties"].items():
+        if name not in request.query_params:
             continue
-        entries = body[name]
-        if not isinstance(entries, list) or not 1 <= len(entries) <= _MOST:
-            raise invalid(f"{name} is a list of 1 to {_MOST} cells")
-        found += [_cell(entry, name) for entry in entries]
+        if field.get("type") == "array":
+            found[name] = [_typed(text) for text in paging.listed(request, name)]
+        else:
+            found[name] = _typed(request.query_params[name])
+    require(found, schema)
     return found
 
 
-def cell_of_query(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the cell whose fields stand in a query."""
-    found: dict[str, Any] = {}
-    for name in ("mcc", "mnc", *_CELL_REQUIRED, *_CELL_OPTIONAL):
-        number = number_of_query(query, name)
-        if number is not None:
-            found[name] = int(number) if number.is_integer() else number
-    return _cell(found, "query")
-
-
-def network(entry: dict[str, Any], where: str) -> None:
-    """Check `mcc` and `mnc`: numbers, or texts of digits, whose zeros then count."""
-    for name, least in (("mcc", 1), ("mnc", 0)):
-        value = entry.get(name)
-        if isinstance(value, str) and _DIGITS.fullmatch(value):
-            value = int(value)
-        if not is_whole(value) or not least <= value <= 999:
-            raise invalid(f"{where}.{name} is a number from {least} to 999")
-
-
-def mac_address(value: Any) -> str:
-    """Return a hardware address with colons, in lower case."""
-    if not isinstance(value, str) or not _MAC.fullmatch(value):
-        raise invalid("macAddress is six pairs of hex digits, parted by colons or hyphens")
-    return value.replace("-", ":").lower()
-
-
-def a_place(body: Mapping[str, Any]) -> tuple[float, float]:
-    """Return `lat` and `lon` in degrees; `lng` is taken for `lon`, as devices write it."""
-    found = []
-    for name, value, most in (
-        ("lat", body.get("lat"), 90),
-        ("lon", body.get("lon", body.get("lng")), 180),
-    ):
-        if not _is_number(value) or abs(value) > most:
-            raise invalid(f"{name} is a number of at most {most}")
-        found.append(float(value))
-    return found[0], found[1]
-
-
-def number_of_query(query: Mapping[str, str], name: str) -> float | None:
-    """Return a number of the query, None where it is missing."""
-    if name not in query:
-        return None
-    if not _NUMBER.fullmatch(query[name]):
-        raise invalid(f"{name} is a number")
-    return float(query[name])
-
-
-def an_object(value: Any) -> dict[str, Any]:
-    """Return the body, which is an object."""
-    if not isinstance(value, dict):
-        raise bad_request("the body is an object")
-    return value
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def is_whole(value: Any) -> TypeGuard[float]:
-    """Say whether a value of JSON is a whole number."""
-    # In JSON 7.0 is 7 (RFC 8259, 6).
-    return _is_number(value) and (isinstance(value, int) or value.is_integer())
-
-
-def _access_point(entry: Any) -> tuple[str, float | None]:
-    if not isinstance(entry, dict):
-        raise invalid("an access point is an object")
-    address = mac_address(entry.get("macAddress"))
-    if not isinstance(entry.get("ssid", ""), str):
-        raise invalid("ssid is text")
-    if "channel" in entry and "frequency" in entry:
-        raise invalid("channel or frequency, not both")
-    _numbers(entry, {}, _WIFI_OPTIONAL, "accessPoints")
-    return address, entry.get("signalStrength")
-
-
-def _cell(entry: Any, where: str) -> dict[str, Any]:
-    if not isinstance(entry, dict):
-        raise invalid(f"a cell of {where} is an object")
-    network(entry, where)
-    _numbers(entry, _CELL_REQUIRED, _CELL_OPTIONAL, where)
-    if _LONGEST_ADVANCE < entry.get("adv", 0) < 65535:
-        raise invalid(f"{where}.adv is a number from 0 to {_LONGEST_ADVANCE}")
-    neighbors = entry.get("nmr", [])
-    if not isinstance(neighbors, list) or len(neighbors) > _MOST:
-        raise invalid(f"{where}.nmr is a list")
-    for neighbor in neighbors:
-        if not isinstance(neighbor, dict):
-            raise invalid(f"a neighbor of {where} is an object")
-        _numbers(neighbor, _NEIGHBOR_REQUIRED, _NEIGHBOR_OPTIONAL, f"{where}.nmr")
-    return entry
-
-
-def _numbers(
-    entry: dict[str, Any],
-    required: dict[str, tuple[int, int]],
-    optional: dict[str, tuple[float, float]],
-    where: str,
-) -> None:
-    for name, (least, most) in {**required, **optional}.items():
-        if name not in entry and name not in required:
-            continue
-        value = entry.get(name)
-        if name in required and not is_whole(value):
-            raise invalid(f"{where}.{name} is a whole number")
-        if not _is_number(value) or not least <= value <= most:
-            raise invalid(f"{where}.{name} is a number from {least:g} to {most:g}")
+def _typed(text: str) -> Any:
+    if text in {"true", "false"}:
+        return text == "true"
+    if not _NUMBER.fullmatch(text):
+        return text
+    number = float(text)
+    return int(number) if number.is_integer() else number

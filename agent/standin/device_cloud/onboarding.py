@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.device_cloud import access, bulk
-from agent.standin.device_cloud.credentials_csv import BadKey, is_device_id, read_rows
-from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
+from agent.standin.device_cloud import access, bodies, bulk
+from agent.standin.device_cloud.credentials_csv import (
+    KEYS,
+    NEWCOMERS,
+    BadKey,
+    Table,
+    is_device_id,
+    read_text,
+)
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, invalid
 from agent.standin.device_cloud.registry import registry
 from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
 from agent.standin.dispatch import Endpoint
@@ -25,10 +32,11 @@ if TYPE_CHECKING:
 def routes(cloud: Cloud) -> list[Route]:
     """Return the routes that bring devices in."""
 
-    def from_csv(endpoint: str) -> Callable[[Request], Awaitable[Response]]:
+    def from_csv(endpoint: str, table: Table) -> Callable[[Request], Awaitable[Response]]:
         async def accept(request: Request) -> Response:
             who = access.user(request, cloud)
-            text, _ = await read_rows(request)
+            text = await read_text(request)
+            table.rows(text)
             return JSON({"bulkOpsRequestId": bulk.start(cloud, who.team, endpoint, text)}, 202)
 
         return accept
@@ -39,8 +47,7 @@ def routes(cloud: Cloud) -> list[Route]:
         known = registry(cloud).find(device_id)
         if known is not None and known["team"] == who.team:
             check_if_match(request, known["version"])
-        body = await read_json(request)
-        newcomer = _newcomer(device_id, body)
+        newcomer = _newcomer(device_id, await read_json(request, bodies.NEWCOMER))
         try:
             bulk.onboard(cloud, who.team, newcomer)
         except BadKey as error:
@@ -50,36 +57,30 @@ def routes(cloud: Cloud) -> list[Route]:
     return [
         Endpoint(
             "/v1/devices/public-keys",
-            from_csv("REGISTER_PUBLIC_KEYS"),
+            from_csv("REGISTER_PUBLIC_KEYS", KEYS),
             methods=["POST"],
             name="RegisterPublicKeys",
         ),
         Endpoint(
             "/v1/devices/certificates",
-            from_csv("REGISTER_CERTIFICATES"),
+            from_csv("REGISTER_CERTIFICATES", KEYS),
             methods=["POST"],
             name="RegisterCertificates",
         ),
         Endpoint(
-            "/v1/devices", from_csv("ONBOARD_DEVICES"), methods=["POST"], name="OnboardDevices"
+            "/v1/devices",
+            from_csv("ONBOARD_DEVICES", NEWCOMERS),
+            methods=["POST"],
+            name="OnboardDevices",
         ),
         Endpoint("/v1/devices/{device_id}", onboard_one, methods=["POST"], name="OnboardDevice"),
     ]
 
 
-def _newcomer(device_id: str, body: Any) -> bulk.Newcomer:
+def _newcomer(device_id: str, body: dict[str, Any]) -> bulk.Newcomer:
     if not is_device_id(device_id):
         raise invalid("that is no device id")
-    if not isinstance(body, dict):
-        raise invalid("the body is an object")
     pem = body.get("certificate", body.get("onboardingToken"))
-    if not isinstance(pem, str):
-        raise bad_request("the body holds `certificate` or `onboardingToken`")
-    sub_type = body.get("subType", "")
-    tags, firmware = body.get("tags", []), body.get("supportedFirmwareTypes", [])
-    if not isinstance(sub_type, str) or not all(
-        isinstance(part, list) and all(isinstance(text, str) for text in part)
-        for part in (tags, firmware)
-    ):
-        raise invalid("subType is text; tags and supportedFirmwareTypes are lists of texts")
-    return bulk.Newcomer(device_id, pem, sub_type, tags, firmware)
+    assert isinstance(pem, str)
+    firmware = body.get("supportedFirmwareTypes", [])
+    return bulk.Newcomer(device_id, pem, body.get("subType", ""), body.get("tags", []), firmware)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.device_cloud import access, bulk
-from agent.standin.device_cloud.credentials_csv import parse_rows, read_text
+from agent.standin.device_cloud.credentials_csv import Table, parse_rows, read_text
 from agent.standin.device_cloud.refusals import invalid, not_built, not_found
 from agent.standin.device_cloud.resource import answer_one, with_meta
 from agent.standin.dispatch import Endpoint
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent.standin.state import Cloud
 
 _TOKENS = ("attestationToken", "onboardingToken")
+TABLE = Table('device id,"PEM"', 2, 2, header="deviceId,certificate")
 _CREATE = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
 
 
@@ -37,9 +38,9 @@ def routes(cloud: Cloud) -> list[Route]:
         columns = [name.strip() for name in head.split(",")]
         if any(name in columns for name in _TOKENS):
             raise not_built("nothing public says what such a token holds: send certificates")
-        if columns != ["deviceId", "certificate"]:
+        if columns != TABLE.header.split(","):
             raise invalid("the first row names the columns: deviceId,certificate")
-        parse_rows(rows)
+        TABLE.rows(rows)
         key = bulk.start(cloud, who.team or cloud.team_id, bulk.BY_PROJECT, rows)
         return Response(status_code=202, headers={"Location": f"{request.url.path}/{key}"})
 

@@ -11,9 +11,9 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.clock import iso
-from agent.standin.device_cloud import access, paging
+from agent.standin.device_cloud import access, bodies, paging
 from agent.standin.device_cloud.claiming import find
-from agent.standin.device_cloud.refusals import invalid, not_found
+from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import answer_one, read_json, with_meta
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
@@ -25,18 +25,6 @@ if TYPE_CHECKING:
 
     from agent.standin.state import Cloud
 
-KINDS = frozenset(
-    {
-        "certificateSigningRequest",
-        "clientCertificate",
-        "serverCertificate",
-        "clientPrivateKeyGeneration",
-        "cloudAccessKeyGeneration",
-        "finished",
-    }
-)
-_LONGEST_TAG = 2147483647
-
 
 def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of provisioning commands."""
@@ -45,15 +33,13 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user(request, cloud)
         device = request.path_params["device"]
         claimed = find(cloud, who.team, device)
-        body = await read_json(request)
-        wish = body.get("request") if isinstance(body, dict) else None
-        _check(wish)
+        body = await read_json(request, bodies.COMMAND)
         command = str(uuid.uuid4())
         now = cloud.clock.time()
         row = {
             "device": device,
-            "description": str(body.get("description", ""))[:1024],
-            "request": wish,
+            "description": body.get("description", ""),
+            "request": body["request"],
             "created_at": now,
             "due": now + cloud.settings.bulk_s,
             "response": None,
@@ -88,23 +74,6 @@ def routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def _check(wish: Any) -> None:
-    if not isinstance(wish, dict) or len(wish) != 1 or not wish.keys() <= KINDS:
-        raise invalid(f"request holds one of {', '.join(sorted(KINDS))}")
-    ((kind, content),) = wish.items()
-    if not isinstance(content, dict):
-        raise invalid(f"{kind} is an object")
-    if kind == "finished":
-        return
-    tag = content.get("secTag")
-    if isinstance(tag, bool) or not isinstance(tag, int) or not 0 <= tag <= _LONGEST_TAG:
-        raise invalid("secTag is a number from 0 to 2147483647")
-    if kind.endswith("Certificate") and not isinstance(content.get("content"), str):
-        raise invalid(f"{kind}.content is a PEM")
-    if kind == "certificateSigningRequest":
-        _name(content.get("attributes", ""))
-
-
 def _show(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[str, Any]:
     now = cloud.clock.time()
     done = now >= row["due"]
@@ -136,17 +105,7 @@ def _carry_out(wish: dict[str, Any]) -> dict[str, Any]:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = x509.CertificateSigningRequestBuilder(_name(content.get("attributes", "")))
+    name = x509.Name.from_rfc4514_string(content.get("attributes", ""))
+    builder = x509.CertificateSigningRequestBuilder(name)
     signed = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
     return {kind: {"csr": base64.urlsafe_b64encode(signed).rstrip(b"=").decode()}}
-
-
-def _name(attributes: Any) -> Any:
-    from cryptography import x509
-
-    if not isinstance(attributes, str) or len(attributes) > 512:
-        raise invalid("attributes is a distinguished name, such as CN=id")
-    try:
-        return x509.Name.from_rfc4514_string(attributes)
-    except ValueError as error:
-        raise invalid("attributes is a distinguished name, such as CN=id") from error

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import Response
 
-from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
 from agent.standin.errors import JSON
+from agent.standin.schema import check, first_error
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+
+    from agent.standin.schema import Schema
 
 
 def new_version() -> str:
@@ -51,12 +54,24 @@ def check_if_match(request: Request, version: str) -> None:
         )
 
 
-async def read_json(request: Request) -> Any:
-    """Return the body as a JSON value. Refuses what is none with 400, another type with 415."""
+async def read_json(request: Request, schema: Schema) -> Any:
+    """Return the body as a JSON value that fits `schema`.
+
+    Refuses another media type with 415, what is no JSON with 400, what does not fit with 422.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise DeviceCloudRefused(415, "the body is sent as application/json")
-    return decode_json(await request.body())
+    value = decode_json(await request.body())
+    require(value, schema)
+    return value
+
+
+def require(value: Any, schema: Schema) -> None:
+    """Refuse a value that does not fit `schema` with 422."""
+    errors = check(value, schema)
+    if errors:
+        raise invalid(first_error(errors))
 
 
 def decode_json(body: bytes) -> Any:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.standin.device_cloud.declared.shapes import BOTH, LIST, MOMENT, PAGES, TEXT, one
+from agent.standin.device_cloud import bodies
+from agent.standin.device_cloud.declared.shapes import (
+    BOTH,
+    FLAG,
+    LIST,
+    MOMENT,
+    PAGES,
+    TEXT,
+    one,
+)
+from agent.standin.device_cloud.transform import LONGEST
 from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
@@ -13,16 +23,16 @@ if TYPE_CHECKING:
     from agent.standin.operation import Operation
     from agent.standin.schema import Schema
 
-VALUE: Schema = {
-    "type": "array",
-    "maxItems": 512,
-    "items": {"type": "integer", "minimum": 0, "maximum": 255},
-}
-_PART: Schema = {"type": ["object", "null"]}
 _TRANSFORM = Parameter(
     name="transform",
-    schema={"type": "string", "minLength": 1, "maxLength": 4096, "examples": ["id"]},
-    description="A JSONata expression.",
+    schema={
+        "type": "string",
+        "format": "jsonata",
+        "minLength": 1,
+        "maxLength": LONGEST,
+        "examples": ["id"],
+    },
+    description="A JSONata expression; one that is none, or that ends in an error, is 400.",
 )
 
 
@@ -30,13 +40,12 @@ def devices() -> Iterator[Operation]:
     """Yield the operations of devices and messages."""
     tag = "Devices"
     base = "/v1/devices/{device_id}"
-    flag: Schema = {"type": "boolean"}
     texts: Schema = {"type": "array", "items": TEXT}
     yield one(
         "GET /v1/devices", "ListDevices", "The team's devices, page by page.", tag=tag,
         parameters=(
-            Parameter(name="includeState", schema=flag),
-            Parameter(name="includeStateMeta", schema=flag),
+            Parameter(name="includeState", schema=FLAG),
+            Parameter(name="includeStateMeta", schema=FLAG),
             Parameter(name="deviceTypes", schema=texts),
             Parameter(name="deviceIds", schema=texts),
             Parameter(name="tags", schema=texts),
@@ -65,7 +74,7 @@ def devices() -> Iterator[Operation]:
         "UpdateDeviceName",
         "Rename a device.",
         tag=tag,
-        body={"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[^\\r\\n]+$"},
+        body=bodies.NAME,
         answers={202: None},
     )
     yield one(
@@ -73,7 +82,7 @@ def devices() -> Iterator[Operation]:
         "UpdateDeviceTags",
         "Replace a device's tags.",
         tag=tag,
-        body={"type": "array", "items": {"type": "string", "pattern": "^[a-zA-Z0-9_.@:#-]+$"}},
+        body=bodies.TAGS,
         answers={202: None},
     )
     yield one(
@@ -82,12 +91,7 @@ def devices() -> Iterator[Operation]:
         "Merge into a device's state.",
         tag=tag,
         security=BOTH,
-        body={
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": False,
-            "properties": {"reported": _PART, "desired": _PART},
-        },
+        body=bodies.STATE,
         answers={202: None},
     )
     value = base + "/characteristics/{characteristic_id}"
@@ -96,14 +100,14 @@ def devices() -> Iterator[Operation]:
         "FetchCharacteristicValue",
         "The stored value.",
         tag=tag,
-        answers={200: VALUE},
+        answers={200: bodies.VALUE},
     )
     yield one(
         f"PUT {value}",
         "UpdateCharacteristicValue",
         "Write a value.",
         tag=tag,
-        body=VALUE,
+        body=bodies.VALUE,
         answers={202: None},
     )
     yield one(
@@ -111,14 +115,14 @@ def devices() -> Iterator[Operation]:
         "FetchDescriptorValue",
         "The stored value of a descriptor.",
         tag=tag,
-        answers={200: VALUE},
+        answers={200: bodies.VALUE},
     )
     yield one(
         f"PUT {value}/descriptors/{{descriptor_id}}",
         "UpdateDescriptorValue",
         "Write a descriptor's value.",
         tag=tag,
-        body=VALUE,
+        body=bodies.VALUE,
         answers={202: None},
     )
     yield one(
@@ -150,11 +154,7 @@ def devices() -> Iterator[Operation]:
         "Send a message in a device's name.",
         tag="Messages",
         security=BOTH,
-        body={
-            "type": "object",
-            "required": ["message"],
-            "properties": {"message": {"type": ["object", "array", "string"]}},
-        },
+        body=bodies.MESSAGE,
         answers={202: None},
     )
     yield one(

@@ -14,6 +14,6 @@ if TYPE_CHECKING:
     from agent.standin.operation import Operation
 
 
-def every_operation() -> list[Operation]:
-    """Return all operations of this half."""
-    return [*account(), *devices(), *onboarding(), *fota(), *location(), *provisioning()]
+def every_operation(gps_day: int = 0) -> list[Operation]:
+    """Return all operations of this half; what may be predicted follows from the GPS day."""
+    return [*account(), *devices(), *onboarding(), *fota(), *location(gps_day), *provisioning()]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.standin.device_cloud import bodies
 from agent.standin.device_cloud.declared.shapes import (
     BOTH,
     BYTES,
+    FLAG,
     LIST,
     OBJECT,
     PAGES,
@@ -14,7 +16,7 @@ from agent.standin.device_cloud.declared.shapes import (
     WHOLE,
     one,
 )
-from agent.standin.device_cloud.executions import TRANSITIONS
+from agent.standin.device_cloud.executions import REPORT
 from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
@@ -27,19 +29,20 @@ if TYPE_CHECKING:
 def fota() -> Iterator[Operation]:
     """Yield the operations of FOTA."""
     tag = "FOTA"
-    binary: Schema = {"type": "string", "format": "binary"}
-    base64: Schema = {
+    bundle: Schema = {
         "type": "string",
-        "contentEncoding": "base64",
-        "pattern": "^([A-Za-z0-9+/]{4})+([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+        "format": "firmware-bundle",
+        "contentMediaType": "application/zip",
+        "description": "A zip: manifest.json, and the files of one firmware type that it names.",
     }
-    zipped = {"application/zip": binary, BYTES: binary, "text/plain": base64}
+    base64 = {**bundle, "format": "firmware-bundle-base64", "contentEncoding": "base64"}
+    zipped: dict[str, Schema] = {"application/zip": bundle, BYTES: bundle, "text/plain": base64}
     yield one(
         "GET /v1/firmwares",
         "ListFirmware",
         "Bundles.",
         tag=tag,
-        parameters=(Parameter(name="modemOnly", schema={"type": "boolean"}), *PAGES),
+        parameters=(Parameter(name="modemOnly", schema=FLAG), *PAGES),
         answers={200: LIST},
     )
     yield one(
@@ -50,34 +53,15 @@ def fota() -> Iterator[Operation]:
         bodies=zipped,
         answers={202: OBJECT},
     )
-    bundle = "/v1/firmwares/{bundle_id}"
-    yield one(f"GET {bundle}", "FetchFirmware", "A bundle.", tag=tag, answers={200: WHOLE})
-    yield one(
-        f"DELETE {bundle}", "DeleteFirmware", "Delete a bundle.", tag=tag, answers={202: None}
-    )
-    ids: Schema = {
-        "type": "array",
-        "minItems": 1,
-        "maxItems": 100,
-        "items": {"type": "string", "minLength": 1},
-    }
+    place = "/v1/firmwares/{bundle_id}"
+    yield one(f"GET {place}", "FetchFirmware", "A bundle.", tag=tag, answers={200: WHOLE})
+    yield one(f"DELETE {place}", "DeleteFirmware", "Delete a bundle.", tag=tag, answers={202: None})
     yield one(
         "POST /v1/fota-jobs",
         "CreateFOTAJob",
         "Update devices.",
         tag=tag,
-        body={
-            "type": "object",
-            "required": ["bundleId"],
-            "oneOf": [{"required": ["deviceIds"]}, {"required": ["tags"]}],
-            "properties": {
-                "bundleId": TEXT,
-                "deviceIds": ids,
-                "tags": ids,
-                "name": {"type": "string", "maxLength": 64},
-                "description": {"type": "string", "maxLength": 1024},
-            },
-        },
+        body=bodies.JOB,
         answers={201: OBJECT},
     )
     yield one(
@@ -138,14 +122,7 @@ def fota() -> Iterator[Operation]:
         "Report how it goes.",
         tag=tag,
         security=BOTH,
-        body={
-            "type": "object",
-            "required": ["status"],
-            "properties": {
-                "status": {"type": "string", "enum": sorted(TRANSITIONS)},
-                "details": TEXT,
-            },
-        },
+        body=REPORT,
         answers={202: None},
     )
     yield one(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent.standin.device_cloud.assistance import predictable
 from agent.standin.device_cloud.declared.shapes import (
     BYTES,
     EVALUATION_TOKEN,
+    FLAG,
     JSON_WEB_TOKEN,
     LIST,
     MOMENT,
@@ -17,6 +19,19 @@ from agent.standin.device_cloud.declared.shapes import (
     WHOLE,
     one,
 )
+from agent.standin.device_cloud.location_input import (
+    ANCHOR,
+    ANCHOR_CHANGE,
+    ANYTHING_HEARD,
+    ASSISTANCE,
+    CELL,
+    FIX,
+    MAC,
+    NETWORK,
+    ONE_LIST,
+    PLACE,
+    SCAN,
+)
 from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
@@ -25,13 +40,12 @@ if TYPE_CHECKING:
     from agent.standin.operation import Operation
     from agent.standin.schema import Schema
 
-MAC: Schema = {"type": "string", "pattern": "^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$"}
 ADDRESS: Schema = {
     "type": "object",
     "required": ["lat", "lon", "uncertainty", "formatted", "address"],
     "properties": {"formatted": TEXT, "address": OBJECT},
 }
-FIX: Schema = {
+FOUND: Schema = {
     "type": "object",
     "required": ["lat", "lon", "uncertainty"],
     "properties": {
@@ -42,51 +56,16 @@ FIX: Schema = {
         "anchors": {"type": "array", "items": {"type": "object", "required": ["macAddress"]}},
     },
 }
-CELL: Schema = {
-    "type": "object",
-    "required": ["mcc", "mnc", "eci", "tac"],
-    "properties": {
-        "mcc": {"type": "integer", "minimum": 1, "maximum": 999},
-        "mnc": {"type": "integer", "minimum": 0, "maximum": 999},
-        "eci": {"type": "integer", "minimum": 0, "maximum": 268435455},
-        "tac": {"type": "integer", "minimum": 0, "maximum": 65535},
-    },
+_IN_A_QUERY: Schema = {
+    **ASSISTANCE,
+    "properties": {name: part for name, part in ASSISTANCE["properties"].items() if name != "nmr"},
 }
 _NO_REPLY: Schema = {"type": "string", "maxLength": 0}
 """What `doReply=false` leaves of an answer."""
-# Of the made-up radio world: these are found, where others may be answered with 404.
-_HEARD_CELL = {"mcc": 1, "mnc": 1, "eci": 33703681, "tac": 2305, "rsrp": -97}
-_HEARD_POINTS = {
-    "accessPoints": [
-        {"macAddress": "40:01:7a:00:00:e3", "signalStrength": -61},
-        {"macAddress": "40:01:7a:00:01:67", "signalStrength": -70},
-    ]
-}
-CELLS: Schema = {"type": "array", "items": CELL, "minItems": 1, "maxItems": 1000}
-SCAN: Schema = {
-    "examples": [_HEARD_POINTS],
-    "type": "object",
-    "required": ["accessPoints"],
-    "properties": {
-        "accessPoints": {
-            "type": "array",
-            "minItems": 2,
-            "maxItems": 1000,
-            "items": {
-                "type": "object",
-                "required": ["macAddress"],
-                "properties": {
-                    "macAddress": MAC,
-                    "signalStrength": {"type": "integer", "minimum": -128, "maximum": 0},
-                },
-            },
-        }
-    },
-}
 
 
-def location() -> Iterator[Operation]:
-    """Yield the operations of location."""
+def location(gps_day: int) -> Iterator[Operation]:
+    """Yield the operations of location, as they are on a GPS day."""
     current = "/v1/organizations/{organization}/projects/{project}/location/"
     for prefix, security, kind, deprecated in (
         (current, (ORGANIZATION_TOKEN,), "", False),
@@ -94,6 +73,7 @@ def location() -> Iterator[Operation]:
     ):
         yield from _positions(prefix, kind, security=security, deprecated=deprecated)
         yield from _assistance(prefix, kind, security=security, deprecated=deprecated)
+        yield from _predictions(gps_day, prefix, kind, security=security, deprecated=deprecated)
     yield one(
         "GET /v1/location/history",
         "LocationHistory",
@@ -107,38 +87,28 @@ def location() -> Iterator[Operation]:
         ),
         answers={200: LIST},
     )
-    lat: Schema = {"type": "number", "minimum": -90, "maximum": 90}
-    lon: Schema = {"type": "number", "minimum": -180, "maximum": 180}
-    yield from _anchors(lat, lon)
+    yield from _anchors()
     yield one(
         "GET /v1/location/geo", "ReverseGeocode", "The address of a place.", tag="Location",
         security=(JSON_WEB_TOKEN, EVALUATION_TOKEN), answers={200: ADDRESS},
-        parameters=(
-            Parameter(name="lat", schema={**lat, "examples": [63.42]}, required=True),
-            Parameter(name="lon", schema={**lon, "examples": [10.38]}, required=True),
+        parameters=tuple(
+            Parameter(name=name, schema=PLACE["properties"][name], required=True)
+            for name in PLACE["required"]
         ),
     )  # fmt: skip
     yield one(
         "POST /v1/location/gnss", "StoreGNSSFix", "Store a position of the device's own.",
         tag="Location", security=(JSON_WEB_TOKEN, EVALUATION_TOKEN),
-        body={
-            "type": "object",
-            "required": ["lat", "lon"],
-            "properties": {"lat": lat, "lon": lon},
-        },
+        body=FIX,
         answers={202: None},
     )  # fmt: skip
 
 
-def _anchors(lat: Schema, lon: Schema) -> Iterator[Operation]:
+def _anchors() -> Iterator[Operation]:
     every, tag = "/v1/location/anchors", "Location"
-    name: Schema = {"type": "string", "maxLength": 32}
-    known = {"lat": lat, "lon": lon, "name": name}
-    whole = {"macAddress": MAC, **known}
     yield one(
         f"POST {every}", "CreateAnchor", "Tell where an access point is.", tag=tag,
-        body={"type": "object", "required": ["macAddress", "lat", "lon"], "properties": whole},
-        answers={202: None},
+        body=ANCHOR, refusals=(409,), answers={202: None},
     )  # fmt: skip
     yield one(f"GET {every}", "ListAnchors", "The anchors of the team.", tag=tag,
               parameters=PAGES, answers={200: LIST})  # fmt: skip
@@ -146,49 +116,35 @@ def _anchors(lat: Schema, lon: Schema) -> Iterator[Operation]:
     yield one(f"GET {every}/{{mac_address}}", "FetchAnchor", "One anchor.", tag=tag,
               parameters=address, answers={200: WHOLE})  # fmt: skip
     yield one(f"PATCH {every}/{{mac_address}}", "UpdateAnchor", "Move or rename an anchor.",
-              tag=tag, parameters=address, body={"type": "object", "properties": known},
-              answers={202: None})  # fmt: skip
+              tag=tag, parameters=address, body=ANCHOR_CHANGE, answers={202: None})  # fmt: skip
     yield one(f"DELETE {every}/{{mac_address}}", "DeleteAnchor", "Forget an anchor.", tag=tag,
               parameters=address, answers={202: None})  # fmt: skip
 
 
 def _positions(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
-    flag: Schema = {"type": "boolean"}
-    common = tuple(Parameter(name=name, schema=flag) for name in ("doReply", "hiConf"))
-    rough = (*common, Parameter(name="fallback", schema=flag))
-    kinds = dict.fromkeys(("lte", "ltecatm", "nbiot"), CELLS)
-    one_kind: Schema = {
-        "type": "object",
-        "oneOf": [{"required": [name]} for name in kinds],
-        "properties": kinds,
-        "examples": [{"lte": [_HEARD_CELL]}],
-    }
-    any_kind: Schema = {
-        "type": "object",
-        "anyOf": [{"required": [name]} for name in (*kinds, "wifi")],
-        "properties": {**kinds, "wifi": SCAN},
-        "examples": [{"lte": [_HEARD_CELL], "wifi": _HEARD_POINTS}],
-    }
+    common = tuple(Parameter(name=name, schema=FLAG) for name in ("doReply", "hiConf"))
+    rough = (*common, Parameter(name="fallback", schema=FLAG))
     for suffix, name, body, parameters in (
         ("wifi", "WiFi", SCAN, common),
-        ("cell", "Cell", one_kind, rough),
-        ("ground-fix", "GroundFix", any_kind, (*rough, Parameter(name="alt", schema=flag))),
+        ("cell", "Cell", ONE_LIST, rough),
+        ("ground-fix", "GroundFix", ANYTHING_HEARD, (*rough, Parameter(name="alt", schema=FLAG))),
     ):
         yield one(
             f"POST {prefix}{suffix}", f"{kind}Locate{name}", f"Position by {suffix}.",
-            tag="Location", body=body, parameters=parameters, answers={200: FIX},
+            tag="Location", body=body, parameters=parameters, answers={200: FOUND},
             also={"text/plain": _NO_REPLY}, **more,
         )  # fmt: skip
-    number: Schema = {"type": "number", "minimum": -157, "maximum": -44}
+    # What is no single value has no place in a query.
+    cell = {name: schema for name, schema in CELL["properties"].items() if name != "nmr"}
     yield one(
         f"GET {prefix}single-cell", f"{kind}LocateSingleCell", "Position by one cell.",
-        tag="Location", answers={200: FIX}, also={"text/plain": _NO_REPLY},
+        tag="Location", answers={200: FOUND}, also={"text/plain": _NO_REPLY},
         parameters=(
+            *common,
             *(
-                Parameter(name=name, schema=schema, required=True)
-                for name, schema in CELL["properties"].items()
+                Parameter(name=name, schema=schema, required=name in NETWORK)
+                for name, schema in cell.items()
             ),
-            Parameter(name="rsrp", schema=number),
         ),
         **{**more, "deprecated": True},
     )  # fmt: skip
@@ -196,18 +152,12 @@ def _positions(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
 
 def _assistance(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
     whole: Schema = {"type": "string", "format": "binary"}
-    types: Schema = {
-        "type": "array",
-        "minItems": 1,
-        "maxItems": 17,
-        "items": {"type": "integer", "minimum": 1, "maximum": 17, "not": {"const": 8}},
-    }
     yield one(
         f"POST {prefix}agnss",
         f"{kind}FetchAGNSS",
         "A-GNSS data, schema 1.",
         tag="Location",
-        body={"type": "object", "properties": {"types": types}},
+        body=ASSISTANCE,
         kind=BYTES,
         answers={200: whole, 206: whole},
         **more,
@@ -217,23 +167,21 @@ def _assistance(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
         f"{kind}SizeAGNSS",
         "The size of the data.",
         tag="Location",
-        parameters=(Parameter(name="types", schema=types),),
+        parameters=(Parameter(name="assistance", schema=_IN_A_QUERY),),
         answers={200: None},
         **more,
     )
+
+
+def _predictions(gps_day: int, prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
+    wanted = Parameter(name="predictions", schema=predictable(gps_day))
     for suffix in ("pgps", "pgnss"):
         yield one(
-            f"GET {prefix}{suffix}", f"{kind}Fetch{suffix.upper()}",
-            "Where the prediction file is.", tag="Location",
-            parameters=(
-                Parameter(
-                    name="predictionCount",
-                    schema={"type": "integer", "minimum": 1, "maximum": 168},
-                ),
-                Parameter(
-                    name="predictionIntervalMinutes",
-                    schema={"type": "integer", "enum": [120, 180, 240, 300, 360, 420, 480]},
-                ),
-            ),
-            answers={200: OBJECT}, **more,
-        )  # fmt: skip
+            f"GET {prefix}{suffix}",
+            f"{kind}Fetch{suffix.upper()}",
+            "Where the prediction file is.",
+            tag="Location",
+            parameters=(wanted,),
+            answers={200: OBJECT},
+            **more,
+        )

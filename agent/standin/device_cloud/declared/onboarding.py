@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.standin.device_cloud import bodies
+from agent.standin.device_cloud.claiming import CLAIMS
+from agent.standin.device_cloud.credentials_csv import KEYS, NEWCOMERS
 from agent.standin.device_cloud.declared.shapes import (
     BYTES,
+    FLAG,
     JSON,
     LIST,
     OBJECT,
@@ -15,6 +19,7 @@ from agent.standin.device_cloud.declared.shapes import (
     WHOLE,
     one,
 )
+from agent.standin.device_cloud.project_devices import TABLE
 from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
@@ -23,10 +28,14 @@ if TYPE_CHECKING:
     from agent.standin.operation import Operation
     from agent.standin.schema import Schema
 
-_FIELD = r'("([^"\x00]|"")*"|[^",\r\n\x00]+)'
-_ROW = f"{_FIELD}(,{_FIELD}){{0,4}}"
-ROWS: Schema = {"type": "string", "pattern": f"^{_ROW}(\\r?\\n{_ROW}){{0,999}}(\\r?\\n)?$"}
-"""CSV without a header: 1 to 1000 rows, none blank."""
+CLAIMED: Schema = {
+    "type": "object",
+    "required": ["claimedIds", "failed"],
+    "properties": {
+        "claimedIds": {"type": "array", "items": TEXT},
+        "failed": {"type": "array", "items": OBJECT},
+    },
+}
 OPERATION_ID: Schema = {
     "type": "object",
     "required": ["bulkOpsRequestId"],
@@ -42,12 +51,12 @@ CERTIFICATE: Schema = {
 def onboarding() -> Iterator[Operation]:
     """Yield the operations of onboarding and provisioning."""
     tag = "Onboarding"
-    csv = dict.fromkeys(("text/csv", "text/plain", BYTES), ROWS)
-    for call, name, summary in (
-        ("POST /v1/devices/public-keys", "RegisterPublicKeys", "Upload public keys."),
-        ("POST /v1/devices/certificates", "RegisterCertificates", "Upload certificates."),
-        ("POST /v1/devices", "OnboardDevices", "Add devices with their certificates."),
+    for call, name, summary, table in (
+        ("POST /v1/devices/public-keys", "RegisterPublicKeys", "Upload public keys.", KEYS),
+        ("POST /v1/devices/certificates", "RegisterCertificates", "Upload certificates.", KEYS),
+        ("POST /v1/devices", "OnboardDevices", "Add devices with their keys.", NEWCOMERS),
     ):
+        csv = dict.fromkeys(("text/csv", "text/plain", BYTES), table.schema)
         yield one(call, name, summary, tag=tag, bodies=csv, answers={202: OPERATION_ID})
     yield one(
         "POST /v1/devices/{device_id}",
@@ -55,16 +64,7 @@ def onboarding() -> Iterator[Operation]:
         "Add a device.",
         tag=tag,
         changes=True,
-        body={
-            "type": "object",
-            "required": ["certificate"],
-            "properties": {
-                "certificate": TEXT,
-                "subType": TEXT,
-                "tags": {"type": "array", "items": TEXT},
-                "supportedFirmwareTypes": {"type": "array", "items": TEXT},
-            },
-        },
+        body=bodies.NEWCOMER,
         answers={202: None},
     )
     yield one(
@@ -115,11 +115,10 @@ def onboarding() -> Iterator[Operation]:
 
 def _below_a_project(tag: str) -> Iterator[Operation]:
     place = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
-    with_header = {**ROWS, "pattern": ROWS["pattern"].replace("^", "^deviceId,certificate\\n", 1)}
     yield one(
         f"POST {place}", "CreateProjectDevices",
         "Make devices of their certificates; `Location` tells how far it is.", tag=tag,
-        security=(ORGANIZATION_TOKEN,), bodies={"text/csv": with_header}, answers={202: None},
+        security=(ORGANIZATION_TOKEN,), bodies={"text/csv": TABLE.schema}, answers={202: None},
     )  # fmt: skip
     yield one(
         f"GET {place}/{{request_id}}", "FetchProjectDevices",
@@ -136,9 +135,10 @@ def provisioning() -> Iterator[Operation]:
         "ClaimDeviceOwnership",
         "Claim by attestation token.",
         tag=tag,
-        parameters=(Parameter(name="dryrun", schema={"type": "boolean"}),),
-        bodies={JSON: {"type": "object", "required": ["claimToken"]}, "text/csv": ROWS},
-        answers={201: OBJECT, 202: None},
+        parameters=(Parameter(name="dryrun", schema=FLAG),),
+        bodies={JSON: bodies.CLAIM, "text/csv": CLAIMS.schema},
+        refusals=(409,),
+        answers={200: CLAIMED, 201: {"anyOf": [WHOLE, CLAIMED]}, 202: None},
     )
     yield one(
         "GET /v1/claimed-devices",
@@ -157,11 +157,7 @@ def provisioning() -> Iterator[Operation]:
         "CreateDeviceProvisioningCommand",
         "A command for a device.",
         tag=tag,
-        body={
-            "type": "object",
-            "required": ["request"],
-            "properties": {"request": {"type": "object"}, "description": TEXT},
-        },
+        body=bodies.COMMAND,
         answers={201: WHOLE},
     )
     yield one(
@@ -191,10 +187,6 @@ def provisioning() -> Iterator[Operation]:
         )
         yield one(
             f"POST {path}", f"CreateProvisioningBy{word}", "Store one.", tag=tag,
-            body={
-                "type": "object",
-                "required": [key],
-                "properties": {key: {"type": "string", "minLength": 1}},
-            },
+            body=bodies.named(key),
             answers={201: WHOLE},
         )  # fmt: skip

@@ -19,6 +19,7 @@ BOTH = (SIMPLE_TOKEN, JSON_WEB_TOKEN)
 JSON = "application/json"
 BYTES = "application/octet-stream"
 TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"enum": [True, False, 0, 1]}
 OBJECT: Schema = {"type": "object"}
 MOMENT: Schema = {"type": "string", "format": "date-time"}
 WHOLE: Schema = {
@@ -88,7 +89,7 @@ def one(
             status: {} if schema is None else {more.get("kind", JSON): schema, **also}
             for status, schema in answers.items()
         },
-        refusals=_REFUSALS,
+        refusals=(*_REFUSALS, *more.pop("refusals", ())),
         deprecated=more.get("deprecated", False),
         body_required=more.get("body_required", True),
     )

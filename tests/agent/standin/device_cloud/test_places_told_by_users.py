@@ -36,7 +36,7 @@ async def test_an_anchor_is_fetched_changed_and_forgotten(standin: StandIn) -> N
     client, key = standin.client, standin.bearer("api_key")
     wish = {"macAddress": FAR["macAddress"], "lat": 1, "lon": 2}
     assert (await client.post(ANCHORS, json=wish, headers=key)).status_code == 202
-    assert (await client.post(ANCHORS, json=wish, headers=key)).status_code == 400
+    assert (await client.post(ANCHORS, json=wish, headers=key)).status_code == 409
     path = f"{ANCHORS}/{FAR['macAddress']}"
     first = await client.get(path, headers=key)
     assert first.json()["macAddress"] == "40:01:7a:00:01:67"
