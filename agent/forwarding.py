@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent.config import Configuration
     from agent.console.reader import ConsoleItem
     from agent.observability.device_identity import DeviceIdentity
+    from agent.observability.device_names import DeviceNames
     from agent.observability.outbox import Outbox, Receipt
 
 STACK_OVERFLOW, MEMORY_FAULT, BUS_FAULT, USAGE_FAULT = 0x800B, 0x9200, 0x9100, 0x9300
@@ -34,10 +35,10 @@ class Forwarder:
     """Puts the chunks and dumps of one kit into the outbox, in the order they were printed."""
 
     def __init__(
-        self, outbox: Outbox, device: DeviceIdentity, *, wake: Callable[[], None] = lambda: None
+        self, outbox: Outbox, names: DeviceNames, *, wake: Callable[[], None] = lambda: None
     ) -> None:
         self._outbox = outbox
-        self._device = device
+        self._names = names
         self._wake = wake
 
     async def take(self, items: Sequence[ConsoleItem], now: datetime) -> Receipt | None:
@@ -48,10 +49,10 @@ class Forwarder:
         kept: list[NewItem] = []
         for item in items:
             if isinstance(item, ChunkLine):
-                serial = self._device.device_serial
-                kept.append(NewItem(Kind.CHUNK, serial, item.chunk, now.timestamp()))
+                self._names.hear(item.chunk)
+                kept.append(NewItem(Kind.CHUNK, self._names.sender, item.chunk, now.timestamp()))
             elif isinstance(item, CapturedDump) and item.dump.usable:
-                kept += dump_items(item, self._device, now)
+                kept += dump_items(item, self._names.identity(), now)
         if not kept:
             return None
         receipt = await self._outbox.aput(kept)

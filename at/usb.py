@@ -28,6 +28,11 @@ class Model:
     at_index: int | None = 0
     rtscts: bool = True
 
+    @property
+    def board(self) -> str:
+        """What Zephyr calls it: "nrf9161dk"."""
+        return "".join(c for c in self.name.lower() if c.isalnum())
+
 
 MODELS = (
     Model("nRF9160 DK", SEGGER, ("0009600",)),
@@ -117,9 +122,22 @@ def resolve(
     return ports[wanted].device, flow if rtscts is None else rtscts
 
 
+def model_at(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> Model | None:
+    """Return the kit that a port's name belongs to, None where that is not known."""
+    if not name.startswith(("serial:", "/dev/", "COM")):
+        return None
+    ports = listing()
+    if name.startswith("serial:"):
+        number = name.removeprefix("serial:").partition("/")[0]
+        found = kit_ports(ports, number)
+    else:
+        found = [port for port in ports if port.device == name]
+    return found[0].model if found else None
+
+
 def _has_flow_control(device: str, listing: Callable[[], list[UsbPort]]) -> bool:
-    port = next((port for port in listing() if port.device == device), None)
-    return bool(port and port.model and port.model.rtscts)
+    model = model_at(device, listing)
+    return bool(model and model.rtscts)
 
 
 def _location(location: str, hwid: str, device: str) -> tuple[str, int]:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 )
 @click.option("--send", "lines", multiple=True, metavar="LINE", help="Write a line to the kit.")
 @click.option("--device-serial", help="The device at the service; default: kit.device_id.")
-@click.option("--hardware-version", default="unknown", help="The board, as `nrf9161dk`.")
-@click.option("--software-type", default="unknown", help="The component, as `main`.")
-@click.option("--software-version", default="unknown", help="Its version.")
+@click.option("--hardware-version", help="The board, as `nrf9161dk`; default: what is known.")
+@click.option("--software-type", help="The component, as `main`; default: what is known.")
+@click.option("--software-version", help="Its version; default: what is known.")
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
 @click.option("--seconds", type=click.FloatRange(min=0), help="Stop after this time.")
 def command(
@@ -68,7 +68,7 @@ async def _console(
 ) -> int:
     import msgspec
 
-    from agent.cli.console_keeping import forwarding, saving
+    from agent.cli.console_keeping import forwarding, names_of, saving
     from agent.cli.console_listening import listen
     from agent.cli.kit import chosen_kit
     from agent.config import load
@@ -79,13 +79,14 @@ async def _console(
     kit = chosen_kit()
     if baud:
         kit = msgspec.structs.replace(kit, baud=baud)
+    names = names_of(kit, identity)
     reader = ConsoleReader()
     keepers: list[Callable[[list[ConsoleItem]], Awaitable[None]]] = []
     async with AsyncExitStack() as stack:
         if forward:
-            keepers.append(await stack.enter_async_context(forwarding(configuration, identity)))
+            keepers.append(await stack.enter_async_context(forwarding(configuration, names)))
         if save is not None:
-            keepers.append(saving(save))
+            keepers.append(saving(save, names))
 
         async def take(items: list[ConsoleItem]) -> None:
             for keep in keepers:  # before anything is shown: the kit says it once

@@ -186,8 +186,10 @@ def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
 def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) -> None:
     """Send a core dump of the device SDK, of Zephyr (binary) or of Linux (ELF), of any size.
 
-    One that is larger than the outbox is sent directly, and not kept for later.
+    One that is larger than the outbox is sent directly, and not kept for later. Whose it is stands
+    beside a dump that `console --save` wrote; an option says otherwise.
     """
+    from agent.cli.dump_owners import read_owner
     from agent.cli.file_upload import upload_file
     from agent.cli.queueing import queue_and_send
     from agent.errors import UsageError
@@ -197,6 +199,8 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
 
     with path.open("rb") as file:
         kind = recognise(file)
+    owner = read_owner(path)
+    identity = {name: value or owner.get(name) for name, value in identity.items()}
     device = _complete(identity, needed=kind is not FileKind.COREDUMP)
     if path.stat().st_size > _QUEUED_LIMIT:
         if only_queue:

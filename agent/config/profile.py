@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 import msgspec
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+Version = Annotated[str, msgspec.Meta(pattern=r"^[-a-zA-Z0-9_.+]{0,128}$")]
+"""A version at the observability service."""
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -69,6 +71,12 @@ class Kit(Section, frozen=True):
     baud: Count = 115200
     device_id: str = ""
     """The id at the device cloud; "" means the modem's UUID."""
+    hardware_version: Version = ""
+    """The board, as `nrf9161dk`; "" means what the kit itself, or its USB identity, tells."""
+    software_type: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,128}$")] = ""
+    """The component that prints core dumps, as `main`; "" means what the kit's own events say."""
+    software_version: Version = ""
+    """Its version, where the kit does not tell it: an update does not change it here."""
     slot: str = ""
     """The bench operator's name for the place on the hub."""
 

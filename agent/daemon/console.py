@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agent.daemon.board import Concern
     from agent.daemon.kit_link import KitLink
     from agent.daemon.supervisor import Wait
-    from agent.observability.device_identity import DeviceIdentity
+    from agent.observability.device_names import DeviceNames
     from agent.observability.outbox import Outbox
     from at.exchange import Item
     from at.stream import Stream
@@ -44,20 +44,18 @@ class KitConsole:
         self,
         concern: Concern,
         outbox: Outbox,
-        identity: Callable[[], DeviceIdentity],
+        names: DeviceNames,
         wake: Callable[[], None],
         *,
         restarted: Callable[[str], None] = lambda _line: None,
         wait: Wait = wait_for,
     ) -> None:
-        """`identity` tells who the kit is, as far as that is known; `wake` starts the delivery.
+        """`names` tells who the kit is, as far as that is known; `wake` starts the delivery.
 
         `restarted` hears the lines of a restart on the console's own port.
         """
         self.concern = concern
-        self._outbox = outbox
-        self._identity = identity
-        self._wake = wake
+        self._forwarder = Forwarder(outbox, names, wake=wake)
         self._restarted = restarted
         self._wait = wait
         self._pending: list[ConsoleItem] = []
@@ -128,9 +126,8 @@ class KitConsole:
     async def _keep(self) -> None:
         async with self._keeping:
             pending = list(self._pending)
-            forwarder = Forwarder(self._outbox, self._identity(), wake=self._wake)
             try:
-                await forwarder.take(pending, utc_now())
+                await self._forwarder.take(pending, utc_now())
             except AgentError as error:
                 self._not_kept(error)
                 return

@@ -10,9 +10,12 @@ from agent.call import Scheme
 from agent.checkup import Check, check_modem
 from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.errors import ConfigError, CredentialError
+from agent.fota.installers.versions_by_at import running_by_at
+from agent.fota.jobs import FirmwareType
 from agent.fota.kit import device_id_of
 from at.commands.identity import ReadRevision
 from at.commands.registration import ReadRegistration
+from at.dialect import Dialect
 from at.errors import CommandRejected, ParseError
 from at.firmware import Verdict, gate
 
@@ -48,6 +51,8 @@ class Contact:
     verdict: Verdict
     checks: tuple[Check, ...]
     device_id: str
+    application: str = ""
+    """The version of the application, "" where it does not tell one."""
 
     @property
     def refusal(self) -> str:
@@ -103,7 +108,15 @@ async def meet(modem: Modem, device_id: str) -> Contact:
         with suppress(ConfigError):
             told = next((c.value for c in checks if c.name == "device_uuid"), None)
             device_id = str(told) if told else await device_id_of(modem) if verdict.allowed else ""
-    return Contact(verdict, checks, device_id)
+    return Contact(verdict, checks, device_id, await _application(modem))
+
+
+async def _application(modem: Modem) -> str:
+    """Return the version of the application; only Serial Modem can be asked for it."""
+    if modem.dialect is not Dialect.SERIAL_MODEM:
+        return ""
+    running = await running_by_at(modem, FirmwareType.APP)
+    return running.version if running else ""
 
 
 async def watch_registration(modem: Modem) -> None:

@@ -18,15 +18,15 @@ from agent.daemon.console import KitConsole
 from agent.daemon.first_contact import SETTLE_S, Told, findings, meet, watch_registration
 from agent.daemon.happenings import KitEvents
 from agent.daemon.kit_link import TURN_S, KitBusy, KitLink
+from agent.daemon.kit_names import KitNames
 from agent.daemon.memory import KitMemory
 from agent.daemon.positions import Positions
 from agent.daemon.supervisor import supervise, wait_for
 from agent.daemon.together import first_of
 from agent.daemon.updates import Updates
-from agent.errors import UsageError
-from agent.observability.device_identity import DeviceIdentity
 from agent.own_events import Happening
 from at.transport.base import Receiver
+from at.usb import model_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -44,7 +44,6 @@ LOOK_S = 60.0
 """Between two looks at a kit that says nothing: a dead link shows within this time."""
 _RELOAD_S = 10.0  # that a reload waits for whoever has the kit
 _CONSOLE_WAIT_S = 5.0  # the longest between two tries to open a console
-_UNKNOWN = "unknown"
 
 
 def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -88,17 +87,23 @@ class KitAgent:
         self.contact: Contact | None = None
         self._memory = KitMemory(state_dir, name)
         self._told = Told()
+        self._names = KitNames(name, lambda: self.kit, self._memory)
         self.link = KitLink(profile.kit, board.concern("link", name), self._serve)
         self._console = KitConsole(
             board.concern("console", name),
             outbox,
-            self._identity,
+            self._names.device,
             wake_delivery,
             restarted=self._restarted,
         )
         self.events = KitEvents(
-            board.concern("events", name), outbox, self._identity, wake_delivery, self.link.up_s
+            board.concern("events", name),
+            outbox,
+            self._names.device.identity,
+            wake_delivery,
+            self.link.up_s,
         )
+        self.link.on_new_software = self._names.new_software
         board.listen(name, self.events.take)
         self._restarts = Restarts()
         self._positions = Positions(board.concern("location", name), self.link, self._memory)
@@ -160,6 +165,7 @@ class KitAgent:
     async def _serve(self, modem: Modem) -> None:
         """Get to know the kit, then look after the link until it is lost."""
         modem.on_restart = self._restarted
+        self._names.plugged_in(await asyncio.to_thread(model_at, self.kit.port))
         with modem.lines() as lines:
             works = [self._meet_and_mind(modem)]
             if self.kit.console_port != "none":
@@ -193,12 +199,7 @@ class KitAgent:
 
     async def _meet(self, modem: Modem) -> None:
         contact = self.contact = await meet(modem, self.kit.device_id)
-        imei, model = contact.told("imei"), contact.told("model")
-        self._memory.learn(
-            device_id=contact.device_id or self._memory.known.device_id,
-            imei=str(imei or ""),
-            model=str(model or ""),
-        )
+        self._names.met(contact)
         missing = findings(contact, self._client.keyring)
         new, settled = self._told.news(missing, time.monotonic())
         for finding in new:
@@ -211,8 +212,9 @@ class KitAgent:
             firmware=contact.verdict.text or None,
             allowed=contact.verdict.allowed,
             device_id=contact.device_id or None,
-            imei=imei,
-            model=model,
+            application=contact.application or None,
+            imei=contact.told("imei"),
+            model=contact.told("model"),
             registration=contact.told("registration"),
             time=contact.told("time"),
             findings=[{"what": each.what, "try": each.way_out or None} for each in missing] or None,
@@ -238,16 +240,6 @@ class KitAgent:
         known = self.kit.device_id or self._memory.known.device_id
         kit = msgspec.structs.replace(self.kit, device_id=known)
         return msgspec.structs.replace(self.profile, kit=kit)
-
-    def _identity(self) -> DeviceIdentity:
-        """Return who printed what was heard; a kit that never told is known by its name here."""
-        known = self._memory.known
-        serial = self.kit.device_id or known.device_id or known.imei or self.name
-        hardware = known.model.partition("-")[0].lower() or _UNKNOWN
-        try:
-            return DeviceIdentity(serial, hardware, _UNKNOWN, _UNKNOWN)
-        except UsageError:
-            return DeviceIdentity(serial, _UNKNOWN, _UNKNOWN, _UNKNOWN)
 
     async def _ask_modem(self, subject: str, life_s: int) -> str:
         tag = self.profile.provisioning.security_tag

@@ -11,6 +11,7 @@ import msgspec
 
 from agent.config.private import make_private_folder, write_private
 from agent.errors import AgentError
+from agent.observability.device_names import Names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,8 @@ class Remembered(msgspec.Struct, frozen=True):
     device_id: str = ""
     imei: str = ""
     model: str = ""
+    names: Names = Names()
+    """What its own events call it at the observability service."""
     place: dict[str, Any] | None = None
     """The last position that was found, as `locate --json` gives it."""
     reported: dict[str, Any] | None = None

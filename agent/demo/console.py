@@ -10,6 +10,7 @@ from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.reader import ConsoleReader
 from agent.forwarding import Forwarder
+from agent.observability.device_names import DeviceNames
 from at.opening import transport_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ async def caught_crash(stage: Stage, outbox: Outbox, identity: DeviceIdentity) -
     try:
         stage.kit.crash()
         async with asyncio.timeout(_WITHIN_S):
-            forwarder, reader = Forwarder(outbox, identity), ConsoleReader()
+            forwarder, reader = Forwarder(outbox, DeviceNames.of(identity)), ConsoleReader()
             dumps = await _until(CapturedDump, listener, reader, forwarder)
             port.write(b"mflt export\r")
             chunks = await _until(ChunkLine, listener, reader, forwarder)

@@ -25,6 +25,16 @@ def slug(value: str, what: str) -> str:
     return _checked(value, what, _SLUG, "letters, digits, `-` and `_`")
 
 
+def as_slug(text: str) -> str:
+    """Return a name that nobody chose for the service as a slug."""
+    return re.sub(r"[^-a-zA-Z0-9_]", "-", text)[:LONGEST]
+
+
+def as_version(text: str) -> str:
+    """Return a version that nobody wrote for the service as it takes versions."""
+    return re.sub(r"[^-a-zA-Z0-9_.+]", "-", text)[:LONGEST]
+
+
 def version_name(value: str, what: str) -> str:
     """Return a hardware version. Raises UsageError."""
     return _checked(value, what, _VERSION, "letters, digits, `-`, `_`, `.` and `+`")

@@ -14,10 +14,16 @@ import tty
 from collections.abc import Iterator
 from pathlib import Path
 
+import cbor2
 import pytest
 from zephyr_dumps import arch, header, memory, printed
 
+from agent.config import load
+from agent.config.profile import Outbox as Limits
+from agent.forwarding import outbox_folder
 from agent.observability.chunk_codec import encode
+from agent.observability.outbox import Outbox
+from agent.observability.outbox.items import Item
 
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
 EVENT = b"\x02\xa1\x02\x01"
@@ -107,6 +113,73 @@ def test_chunks_and_dumps_are_saved_private(kit, tmp_path: Path):
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     console(kit, "--save", str(folder), until="core dump")
     assert (folder / "coredump.bin.1").read_bytes() == DUMP
+
+
+NAMED = {2: 1, 3: 1, 7: "kit-7", 10: "main", 9: "1.2.3", 6: "nrf9161dk", 4: {1: {}}}
+NAMED_TEXT = (
+    b"".join(
+        b"MC:" + base64.b64encode(chunk) + b":\r\n"
+        for chunk in encode(b"\x02" + cbor2.dumps(NAMED), 40)
+    )
+    + TEXT
+)
+
+
+@pytest.mark.contract("O5.2")
+def test_whose_a_saved_dump_is_stands_beside_it_and_is_read_when_it_is_reported(
+    kit, tmp_path: Path
+):
+    folder = tmp_path / "saved"
+    console(kit, "--save", str(folder), until="core dump", text=NAMED_TEXT)
+    beside = folder / "coredump.bin.device.json"
+    own = {
+        "device_serial": "kit-7",
+        "hardware_version": "nrf9161dk",
+        "software_type": "main",
+        "software_version": "1.2.3",
+    }
+    assert json.loads(beside.read_text()) == own
+    assert beside.stat().st_mode & 0o777 == 0o600
+    command = [sys.executable, "-m", "agent", "report", "coredump", str(folder / "coredump.bin")]
+
+    def report(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, "--queue", *options], capture_output=True, text=True, check=False, timeout=60
+        )
+
+    assert report("--software-version", "1.2.4").returncode == 0
+    (item,) = kept("coredump")
+    assert item.meta["device"] == own | {"software_version": "1.2.4"}
+    beside.write_text("{")
+    refused = report()
+    assert (refused.returncode, "remove it" in refused.stderr) == (2, True)
+
+
+def kept(kind: str) -> list[Item]:
+    """Return what waits in the outbox of the profile."""
+    with Outbox(outbox_folder(load()), Limits()) as outbox:
+        return outbox.do(
+            lambda store: [
+                item
+                for lane in store.lanes()
+                if lane[1] == kind
+                for item in store.hand_out(*lane, 100, 1 << 20)
+            ]
+        )
+
+
+@pytest.mark.contract("O5.2", "C7")
+def test_a_dump_is_forwarded_under_the_names_that_the_kit_told(kit):
+    arguments = ("--forward", "--device-serial", "kit-9", "--software-type", "mine")
+    console(kit, *arguments, until="core dump", text=NAMED_TEXT)
+    (dump,) = kept("coredump")
+    assert dump.meta["device"] == {
+        "device_serial": "kit-9",
+        "hardware_version": "nrf9161dk",
+        "software_type": "mine",
+        "software_version": "1.2.3",
+    }
+    assert {item.device for item in kept("chunk")} == {"kit-9"}
 
 
 def test_lines_are_sent_to_the_kit(kit):

@@ -13,7 +13,7 @@ from agent.console.reader import LineClassifier
 from agent.daemon.board import Board, State
 from agent.daemon.console import KitConsole, own_port
 from agent.daemon.kit_link import KitLink
-from agent.observability.device_identity import DeviceIdentity
+from agent.observability.device_names import DeviceNames, Names
 from agent.observability.outbox import NewItem, Outbox, OutboxFull, Receipt
 from at.exchange import Unknown
 from at.framing import Log
@@ -40,8 +40,8 @@ def outbox(tmp_path: Path):
         yield opened
 
 
-def identity() -> DeviceIdentity:
-    return DeviceIdentity("kit-1", "nrf9161", "unknown", "unknown")
+def names() -> DeviceNames:
+    return DeviceNames(lambda: Names("kit-1", "nrf9161"))
 
 
 def bodies(outbox: Outbox) -> int:
@@ -49,7 +49,7 @@ def bodies(outbox: Outbox) -> int:
 
 
 async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: SmallDisk):
-    console = KitConsole(Board().concern("console", "kit"), outbox, identity, lambda: None)
+    console = KitConsole(Board().concern("console", "kit"), outbox, names(), lambda: None)
     lines: Stream = Stream(4096, lambda _stream: None)
     exported = export_lines(MESSAGE)
     for line in exported:
@@ -74,7 +74,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
 
     board = Board()
     concern = board.concern("console", "kit")
-    console = KitConsole(concern, outbox, identity, lambda: None, wait=wait)
+    console = KitConsole(concern, outbox, names(), lambda: None, wait=wait)
     kit = Kit(port="/dev/none", console_port="same")
 
     async def nothing(_modem: object) -> None:
@@ -103,7 +103,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
 
 async def test_what_does_not_fit_into_memory_either_is_counted(outbox: SmallDisk):
     concern = Board().concern("console", "kit")
-    console = KitConsole(concern, outbox, identity, lambda: None)
+    console = KitConsole(concern, outbox, names(), lambda: None)
     outbox.full = True
     await console.take([ChunkLine(number.to_bytes(4, "big")) for number in range(1003)])
     assert concern.facts["lost"] == 3

@@ -24,6 +24,7 @@ from agent.forwarding import Forwarder
 from agent.http import HttpClient, Wire
 from agent.observability.chunk_codec import encode
 from agent.observability.device_identity import DeviceIdentity
+from agent.observability.device_names import DeviceNames
 from agent.observability.events import check_event, heartbeat
 from agent.observability.outbox import Kind, NewItem, Outbox
 from agent.observability.outbox.delivery import Delivery
@@ -129,7 +130,7 @@ async def test_a_zephyr_dump_of_the_console_arrives_with_a_trace(cloud, client, 
     dump = header(reason=25) + arch() + memory(0x20000000, bytes(100))
     now = cloud.clock.now()
     reader = ConsoleReader()
-    forwarder = Forwarder(box, KIT)
+    forwarder = Forwarder(box, DeviceNames.of(KIT))
     for _ in range(2):  # a kit prints the same dump again when it is asked to
         await forwarder.take(reader.receive(printed(dump)), now)
     assert await delivered(box, client) == 2

@@ -1,0 +1,148 @@
+"""Who a device is, put together from what is said of it and what its own events say. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import UsageError
+from agent.observability.chunk_codec import Message, Reassembler, decode_varint
+from agent.observability.device_identity import (
+    DeviceIdentity,
+    check_slug,
+    check_text,
+    check_version,
+)
+from agent.observability.event_decode import decode_payload
+from agent.observability.messages import kind_of, open_message
+from agent.observability.slugs import as_slug
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.config.profile import Kit
+
+UNKNOWN = "unknown"
+"""What stands for a name that nothing tells: the service takes no event without it."""
+_LARGEST_EVENT = 64 * 1024  # bytes; a larger one is forwarded, but not looked into
+_CONTINUATION, _MORE, _CRC_AT_END = 0x80, 0x40, 0x08
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What is known of a device's identity; "" is what is not."""
+
+    device_serial: str = ""
+    hardware_version: str = ""
+    software_type: str = ""
+    software_version: str = ""
+
+    def __or__(self, other: Names) -> Names:
+        """Return these names, and of the other those that are not known here."""
+        return Names(*(a or b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def identity(self) -> DeviceIdentity:
+        """Return them whole, UNKNOWN in place of what is missing. Raises UsageError."""
+        return DeviceIdentity(*(name or UNKNOWN for name in astuple(self)))
+
+
+def names_in_profile(kit: Kit) -> Names:
+    """Return what a profile says of its kit."""
+    serial = as_slug(kit.device_id)
+    return Names(serial, kit.hardware_version, kit.software_type, kit.software_version)
+
+
+class DeviceNames:
+    """The names of one device: what is said of it, else what its chunks say, else the rest."""
+
+    def __init__(
+        self,
+        said: Callable[[], Names],
+        otherwise: Callable[[], Names] = Names,
+        *,
+        reported: Names = Names(),
+        learned: Callable[[Names], None] = lambda _names: None,
+    ) -> None:
+        """Begin with what chunks said before, `reported`; `learned` hears what they say anew."""
+        self._said = said
+        self._otherwise = otherwise
+        self._reported = reported
+        self._learned = learned
+        self._messages = Reassembler(_LARGEST_EVENT)
+        self._is_event = False
+
+    @classmethod
+    def of(cls, device: DeviceIdentity) -> DeviceNames:
+        """Return the names of a device of which everything is said."""
+        names = Names(*astuple(device))
+        return cls(lambda: names)
+
+    @property
+    def sender(self) -> str:
+        """The serial that chunks are sent under.
+
+        Never one that they tell themselves: it would change in the middle of a message. "" where
+        nobody says one.
+        """
+        return (self._said() | self._otherwise()).device_serial
+
+    def identity(self) -> DeviceIdentity:
+        """Return who the device is, as far as that is known now. Raises UsageError."""
+        return (self._said() | self._reported | self._otherwise()).identity()
+
+    def hear(self, chunk: bytes) -> None:
+        """Learn from the next chunk of the device; one that is damaged teaches nothing."""
+        if chunk and not chunk[0] & _CONTINUATION:
+            self._is_event = _begins_event(chunk)
+        if not self._is_event:
+            return
+        for found in self._messages.receive(chunk):
+            if isinstance(found, Message):
+                self._learn(_names_in(found.data) | self._reported)
+
+    def forget_software(self) -> None:
+        """Know no longer which version runs: it may have been exchanged."""
+        self._learn(replace(self._reported, software_version=""))
+
+    def forget(self) -> None:
+        """Know nothing that chunks said: another device is there now."""
+        self._learn(Names())
+
+    def _learn(self, names: Names) -> None:
+        if names != self._reported:
+            self._reported = names
+            self._learned(names)
+
+
+def _begins_event(chunk: bytes) -> bool:
+    """Tell whether a first chunk is one of an event; what is none need not be put together."""
+    try:
+        at = 1 if chunk[0] & _CRC_AT_END else 3  # else the CRC comes first
+        at = decode_varint(chunk, at)[1] if chunk[0] & _MORE else at
+    except ValueError:
+        return False
+    return kind_of(chunk[at : at + 1]) == "event"
+
+
+def _names_in(message: bytes) -> Names:
+    """Return the names that the events of a message carry; the last one counts."""
+    try:
+        decoded = decode_payload(open_message(message))
+    except ValueError:
+        return Names()
+    names = Names()
+    for event in decoded if isinstance(decoded, list) else [decoded]:
+        names = _names_of(event) | names
+    return names
+
+
+def _names_of(event: dict[str, Any]) -> Names:
+    event = {"software_version": event.get("release_version"), **event}
+    checks = (check_slug, check_version, check_text, check_version)
+    found = []
+    for field, check in zip(fields(Names), checks, strict=True):
+        try:
+            found.append(check(field.name, event.get(field.name)))
+        except UsageError:
+            found.append("")
+    return Names(*found)
