@@ -47,5 +47,41 @@ def is_rsrq(index: int) -> bool:
 
 
 def is_snr(index: int) -> bool:
-    """Tell whether a modem may report this SNR index; 127 is "not known"."""
-    return 0 <= index <= SNR_HIGH or index == SNR_UNKNOWN
+    """Tell whether a modem may report this SNR index; 127, and 255 in places, is "not known"."""
+    return 0 <= index <= SNR_HIGH or index in {SNR_UNKNOWN, UNKNOWN}
+
+
+class HasRsrp:
+    """A record with an RSRP index has the level beside it."""
+
+    __slots__ = ()
+    rsrp: int | None
+
+    @property
+    def rsrp_dbm(self) -> int | None:
+        """RSRP in dBm, None when it is not known."""
+        return rsrp_to_dbm(self.rsrp)
+
+
+class HasRsrq:
+    """A record with an RSRQ index has the quality beside it."""
+
+    __slots__ = ()
+    rsrq: int | None
+
+    @property
+    def rsrq_db(self) -> float | None:
+        """RSRQ in dB, None when it is not known."""
+        return rsrq_to_db(self.rsrq)
+
+
+class HasSnr:
+    """A record with an SNR index has the ratio beside it."""
+
+    __slots__ = ()
+    snr: int | None
+
+    @property
+    def snr_db(self) -> int | None:
+        """Signal-to-noise ratio in dB, None when it is not known."""
+        return snr_to_db(self.snr)

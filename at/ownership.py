@@ -25,6 +25,15 @@ NOTICES_ONLY = frozenset(
 )
 # Serial Modem's names that only ever answer; its others come unasked.
 _SERIAL_MODEM_ANSWERS = frozenset({"#XSMVER", "#XSLMVER", "#XUUID"})
+# Their set form answers nothing but OK; lines of theirs beside it, before OK too, are notices.
+_LATER = frozenset(
+    {
+        *("+CEREG", "+CREG", "+CGREG", "+C5GREG", "+CSCON", "%XSIM", "+CIND"),
+        *("#XNRFCLOUD", "#XNRFCLOUDPOS", "#XGNSS", "#XGPS"),
+    }
+)
+# What a registration may be: TS 27.007, clause 7.2 and the like; 90 is the nRF91's own.
+REGISTRATION_STATES = frozenset({*range(12), 90})
 # Names whose read reply has `<n>,` in front, and which come unasked without it.
 REGISTRATIONS = frozenset({"+CEREG", "+CREG", "+CGREG", "+C5GREG"})
 
@@ -64,15 +73,16 @@ def fields(line: str) -> list[str]:
 def is_registration_reply(line: str) -> bool:
     """Tell the reply of AT+CEREG? and its like: its second field is an integer without quotes.
 
-    A bare area may be all digits, too: a state has one or two, or, padded with zeros, fields in
-    quotes behind it.
+    A bare area may be all digits, too (Altair): a state has one or two, or, padded with zeros
+    (Iridium), fields in quotes behind it.
     """
     parts = fields(line)
-    if len(parts) < 2 or not parts[1].isdigit():
+    if len(parts) < 2 or not parts[1].isdecimal():
         return False
     if len(parts[1]) <= 2:
         return True
-    return int(parts[1]) < 100 and (len(parts) == 2 or parts[2][:1] in {"", '"'})
+    is_state = int(parts[1]) in REGISTRATION_STATES
+    return is_state and (len(parts) == 2 or parts[2][:1] in {"", '"'})
 
 
 def is_connection_reply(line: str) -> bool:
@@ -118,8 +128,7 @@ def owner_of(command: str) -> Owner:
         if name == "+CSCON":
             return Owner(name, is_connection_reply)
         return Owner(name, _any)
-    subscribes = name in REGISTRATIONS or name in {"+CSCON", "%XSIM", "+CIND"}
-    if name in NOTICES_ONLY or (subscribes and "=" in tail):
+    if name in NOTICES_ONLY or (name in _LATER and "=" in tail):
         return Owner(name, _none)
     return Owner(name, _any)
 

@@ -33,6 +33,24 @@ def periodic_tau_seconds(bits: str | None) -> int | None:
     return _seconds(bits, _ACTIVE_UNIT_S)
 
 
+class HasGrantedTimers:
+    """A record with the timers that a network granted has their seconds beside them."""
+
+    __slots__ = ()
+    active_time: str | None
+    periodic_tau_ext: str | None
+
+    @property
+    def active_time_s(self) -> int | None:
+        """T3324 in seconds."""
+        return active_time_seconds(self.active_time)
+
+    @property
+    def periodic_tau_ext_s(self) -> int | None:
+        """T3412 (extended) in seconds."""
+        return periodic_tau_ext_seconds(self.periodic_tau_ext)
+
+
 def _seconds(bits: str | None, units: dict[int, int]) -> int | None:
     if not bits:
         return None

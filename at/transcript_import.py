@@ -17,10 +17,10 @@ from at.redaction import Redactor
 from at.transcript import RECEIVED_END, Direction, Step, Transcript
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-# Date and time, or time alone, in brackets or not; a fraction after a point or a comma.
+# Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon.
 _TIME = re.compile(
     r"\s*[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ,]+)?(\d{1,2}):(\d\d):(\d\d)"
-    r"(?:[.,](\d{1,9})(?:,(\d{3}))?)?\s*(?:Z|[+-]\d\d:?\d\d)?[\])]?\s*"
+    r"(?:[.,:](\d{1,9})(?:,(\d{3}))?)?\s*(?:Z|[+-]\d\d:?\d\d)?[\])]?\s*"
 )
 _SECONDS = re.compile(r"\s*\[\s*(\d{1,9}\.\d{1,9})\]\s*")
 # What the kit's own log begins with: part of what was received, not of the terminal's log.
@@ -36,7 +36,7 @@ _MARKS = tuple(
         (r"(?:modem|serial|uart\d?|at)\s*<<\s?", Direction.RECEIVED),
         (r"\[?(?:TX|SENT|SEND|WRITE|WROTE|OUT)\s*(?::|->|>+|\])\s?", Direction.SENT),
         (r"\[?(?:RX|RECEIVED|RECV|READ|IN)\s*(?::|<-|<+|>+|\])\s?", Direction.RECEIVED),
-        (r"(?:-+>|=+>|>>+|→)\s?", Direction.SENT),
+        (r"(?:-+>|=+>|>>+|→|➤)\s?", Direction.SENT),
         (r"(?:<-+|<=+|<<+|←)\s?", Direction.RECEIVED),
         (r">\s(?=AT)", Direction.SENT),
         (r"<\s", Direction.RECEIVED),
@@ -47,6 +47,7 @@ _QUOTED_PORT = re.compile(r"(?:.*\s)?(-->|<--) '(.*)'\s*")
 _QUOTED_TIME = re.compile(r"\[(\d{9,10}\.\d{1,9})\]")
 _QUOTED_END = re.compile(r"(?:<CR>|<LF>)+")
 _COMMAND = re.compile(r"AT(?:$|[+%#&*^][A-Z0-9]|E[01]|I\d?$|Z\d?$)", re.IGNORECASE)
+_SHOWN_END = re.compile(r"(?:\\r|\\n|<CR>|<LF>)+$")  # line ends that a tool spelt out
 _HALF_A_DAY_S = 43200
 
 
@@ -76,12 +77,14 @@ def import_log(text: str, *, redact_identity: bool = False) -> Imported:
             for taken in _quoted_port(line) or [_line(line)]
         ]
     )
-    marked = Counter(line.direction is not None for line in lines)[True] > 0
+    marks = {line.direction for line in lines} - {None}
+    if marks == {Direction.SENT}:  # a terminal that marks what was typed: the rest came back
+        lines = [replace(line, direction=line.direction or Direction.RECEIVED) for line in lines]
     redactor = Redactor(identity=redact_identity)
     steps: list[Step] = []
     skipped = 0
     began: float | None = None
-    for direction, content, at_s in _joined(lines, marked=marked):
+    for direction, content, at_s in _joined(lines, marked=bool(marks)):
         if direction is None:
             skipped += 1
             continue
@@ -156,8 +159,13 @@ def _line(line: str) -> _Line:
     for mark, direction in _MARKS:
         found = mark.match(text.lstrip())
         if found:
-            return _Line(direction, text.lstrip()[found.end() :].rstrip(), at_s)
-    return _Line(None, text.strip(), at_s)
+            return _Line(direction, _told(text.lstrip()[found.end() :]), at_s)
+    return _Line(None, _told(text), at_s)
+
+
+def _told(text: str) -> str:
+    """Return what went over the line, without line ends that a tool spelt out."""
+    return _SHOWN_END.sub("", text.strip())
 
 
 def _clock(found: re.Match[str]) -> float:

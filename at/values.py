@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,12})?", re.ASCII)
 _HEX = re.compile(r"[0-9A-Fa-f]+", re.ASCII)
 _NAME = re.compile(r"[+%#*$^&!@][A-Za-z0-9_]+", re.ASCII)
 _BLANKS = " \t"
@@ -166,6 +167,16 @@ class Fields:
             size = f" of up to {digits} digits" if digits is not None else ""
             raise self.fail(name, f"is not hex{size}")
         return text
+
+    def decimal(self, name: str, limit: float | None = None) -> float:
+        """Take a decimal number, of -`limit`..`limit`."""
+        text = self.text(name)
+        if not _DECIMAL.fullmatch(text):
+            raise self.fail(name, "is no number")
+        number = float(text)
+        if limit is not None and abs(number) > limit:
+            raise self.fail(name, f"is {text}, beyond {limit:g}")
+        return number
 
     def bits(self, name: str, count: int) -> str | None:
         """Take a text of `count` times 0 or 1, None where it is absent or "" in quotes."""

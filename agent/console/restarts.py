@@ -7,7 +7,7 @@ two. The order on two ports is not that of the kit.
 from __future__ import annotations
 
 BOOT_S = 10.0
-"""From the first line of a start to its last: Serial Modem is ready after about 2 s (facts b)."""
+"""From the first line of a start to its last: Serial Modem is ready after about 2 s."""
 
 _FAULT, _INIT, _READY = "#XMODEM: FAULT", "#XMODEM: INIT", "ready"
 

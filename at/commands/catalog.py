@@ -12,10 +12,13 @@ from at.commands import (
     credentials,
     device,
     errors_format,
+    firmware_update,
+    gnss,
     identity,
     jwt,
     keys,
     network,
+    nrf_cloud,
     power,
     power_saving,
     registration,
@@ -50,6 +53,9 @@ _FAMILIES: tuple[ModuleType, ...] = (
     keys,
     credentials,
     serial_modem,
+    firmware_update,
+    nrf_cloud,
+    gnss,
     wifi,
 )
 

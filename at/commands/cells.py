@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from at.command import Command, Form, Parameters, read_command
 from at.commands.signal import plmn
 from at.errors import UnsafeArgument
-from at.levels import rsrp_to_dbm, rsrq_to_db
+from at.levels import HasRsrp, HasRsrq
 from at.notices import Notice, register
 from at.records import Record, as_json
 from at.values import Fields
@@ -29,7 +29,7 @@ _MOST_CELLS = 64  # cells or neighbours in one line: more is no measurement
 
 
 @dataclass(frozen=True, slots=True)
-class Level(Record):
+class Level(HasRsrp, HasRsrq, Record):
     """What a serving and a neighbouring cell have in common."""
 
     earfcn: int
@@ -38,16 +38,6 @@ class Level(Record):
     rsrq: int
 
     derived: ClassVar[tuple[str, ...]] = ("rsrp_dbm", "rsrq_db")
-
-    @property
-    def rsrp_dbm(self) -> int | None:
-        """RSRP in dBm, None when it is not known."""
-        return rsrp_to_dbm(self.rsrp)
-
-    @property
-    def rsrq_db(self) -> float | None:
-        """RSRQ in dB, None when it is not known."""
-        return rsrq_to_db(self.rsrq)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from at.command import Command, Form, Parameters
 from at.errors import ParseError
 from at.notices import Notice, register
+from at.ownership import is_connection_reply
 from at.records import Record
 from at.values import Fields, Value, after_name, only_row, split
 
@@ -173,10 +174,7 @@ class ReadConnection(Command[Connection]):
 
     def owns(self, line: str) -> bool:
         """Take the line with <n>; a notice may come between."""
-        try:
-            return _connection_has_n(Fields.of(line, self.name))
-        except ParseError:
-            return False
+        return is_connection_reply(line)
 
     def parse(self, lines: Sequence[str]) -> Connection:
         """Return the connection."""
@@ -281,11 +279,6 @@ def _network(items: Sequence[Value]) -> Network | None:
         fields.integer("subact", 0, 99)  # 5G modems say more of the technology
     fields.end()
     return network
-
-
-def _connection_has_n(fields: Fields) -> bool:
-    """Tell <n>,<mode> from <mode>,<state>: a state is 0-7, a mode 0 or 1 (TS 27.007, 7.37)."""
-    return fields.left > 1 and fields.peek(1).text in {"0", "1"}
 
 
 def _connection(fields: Fields, *, reply: bool) -> Connection:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from at.command import Command, Form
 from at.notices import Notice, register
+from at.ownership import REGISTRATION_STATES, is_registration_reply
 from at.records import Record
-from at.timers import active_time_seconds, periodic_tau_ext_seconds
+from at.timers import HasGrantedTimers
 from at.values import Fields, Value, hex_digits, line_name, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_STATS = frozenset({*range(12), 90})
 _REGISTERED = frozenset({1, 5, 6, 7, 9, 10})
 _NO_CELL = 0x0FFFFFFF  # a cell id above it means none
 
@@ -61,7 +61,7 @@ class PacketRegistration(Registration):
 
 
 @dataclass(frozen=True, slots=True)
-class EpsRegistration(Registration):
+class EpsRegistration(HasGrantedTimers, Registration):
     """+CEREG: hex stays text; the timers are bits, their seconds stand beside them."""
 
     tac: str | None = None
@@ -74,16 +74,6 @@ class EpsRegistration(Registration):
     periodic_tau_ext: str | None = None
 
     derived: ClassVar[tuple[str, ...]] = ("active_time_s", "periodic_tau_ext_s")
-
-    @property
-    def active_time_s(self) -> int | None:
-        """T3324 in seconds."""
-        return active_time_seconds(self.active_time)
-
-    @property
-    def periodic_tau_ext_s(self) -> int | None:
-        """T3412 (extended) in seconds."""
-        return periodic_tau_ext_seconds(self.periodic_tau_ext)
 
     @property
     def registered(self) -> bool:
@@ -104,17 +94,12 @@ class FiveGRegistration(Registration):
     reject_cause: int | None = None
 
 
-def is_reply(line: str, name: str) -> bool:
-    """Tell whether a line of `name` has <n> in front, and is no notice."""
-    return _has_n(Fields.of(line, name))
-
-
 def read_line(line: str, name: str) -> Registration:
     """Return a line of any of the four names, reply or notice. Raises ParseError."""
     fields = Fields.of(line, name)
-    n = fields.integer("n", 0, 5) if _has_n(fields) else None
+    n = fields.integer("n", 0, 5) if is_registration_reply(line) else None
     stat = fields.integer("stat")
-    if stat not in _STATS:
+    if stat not in REGISTRATION_STATES:
         raise fields.fail("stat", f"is {stat}, which is no registration state")
     registration = _TAILS[name](fields, n, stat)
     fields.end()
@@ -131,7 +116,7 @@ class ReadCircuitRegistration(Command[Registration]):
 
     def owns(self, line: str) -> bool:
         """Take the line with <n>; a notice may come between."""
-        return is_reply(line, self.name)
+        return is_registration_reply(line)
 
     def parse(self, lines: Sequence[str]) -> Registration:
         """Return the reply."""
@@ -156,7 +141,7 @@ class ReadRegistration(Command[EpsRegistration]):
 
     def owns(self, line: str) -> bool:
         """Take the line with <n>; a notice may come between."""
-        return is_reply(line, self.name)
+        return is_registration_reply(line)
 
     def parse(self, lines: Sequence[str]) -> EpsRegistration:
         """Return the reply."""
@@ -188,18 +173,6 @@ class SetRegistrationNotices(Command[None]):
 
     def parse(self, lines: Sequence[str]) -> None:
         """Take the OK."""
-
-
-def _has_n(fields: Fields) -> bool:
-    """Tell whether <n>,<stat> stand in front: the second place is then a bare state."""
-    second = fields.peek(1)
-    if second.text is None or second.quoted or not second.text.isdecimal():
-        return False
-    if len(second.text) <= 2:
-        return True
-    # Leading zeros: Iridium pads states, and quotes what follows; Altair pads bare areas.
-    third = fields.peek(2)
-    return int(second.text) in _STATS and (third.absent or third.quoted)
 
 
 def _is_act(value: Value) -> bool:

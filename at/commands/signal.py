@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from at.command import Command, Form, Parameters
-from at.levels import is_rsrp, is_rsrq, is_snr, rsrp_to_dbm, rsrq_to_db, snr_to_db
+from at.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
 from at.notices import Notice, register
+from at.ownership import REGISTRATION_STATES
 from at.records import Record
-from at.timers import active_time_seconds, periodic_tau_ext_seconds, periodic_tau_seconds
+from at.timers import HasGrantedTimers, periodic_tau_seconds
 from at.values import Fields, only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_STATS = frozenset({*range(12), 90})
 _REGISTERED = frozenset({1, 5})
 
 
 @dataclass(frozen=True, slots=True)
-class SignalQuality(Record):
+class SignalQuality(HasRsrp, HasRsrq, Record):
     """Answer of +CESQ; 99 and 255 mean "not known". `rsrp` and `rsrq` are indices."""
 
     rxlev: int
@@ -31,16 +31,6 @@ class SignalQuality(Record):
     rsrp: int
 
     derived: ClassVar[tuple[str, ...]] = ("rsrq_db", "rsrp_dbm")
-
-    @property
-    def rsrq_db(self) -> float | None:
-        """RSRQ in dB, None when it is not known."""
-        return rsrq_to_db(self.rsrq)
-
-    @property
-    def rsrp_dbm(self) -> int | None:
-        """RSRP in dBm, None when it is not known."""
-        return rsrp_to_dbm(self.rsrp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +49,7 @@ class SignalStrength(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SignalBand(Record):
+class SignalBand(HasRsrp, HasRsrq, Record):
     """Notice of %CESQ: the threshold indices are the modem's own and never recomputed."""
 
     rsrp: int
@@ -69,19 +59,9 @@ class SignalBand(Record):
 
     derived: ClassVar[tuple[str, ...]] = ("rsrp_dbm", "rsrq_db")
 
-    @property
-    def rsrp_dbm(self) -> int | None:
-        """RSRP in dBm, None when it is not known."""
-        return rsrp_to_dbm(self.rsrp)
-
-    @property
-    def rsrq_db(self) -> float | None:
-        """RSRQ in dB, None when it is not known."""
-        return rsrq_to_db(self.rsrq)
-
 
 @dataclass(frozen=True, slots=True)
-class Monitor(Record):
+class Monitor(HasRsrp, HasSnr, HasGrantedTimers, Record):
     """Answer of %XMONITOR: beyond `reg_status` all is None while not registered."""
 
     reg_status: int
@@ -110,33 +90,13 @@ class Monitor(Record):
     )
 
     @property
-    def rsrp_dbm(self) -> int | None:
-        """RSRP in dBm."""
-        return rsrp_to_dbm(self.rsrp)
-
-    @property
-    def snr_db(self) -> int | None:
-        """Signal-to-noise ratio in dB."""
-        return snr_to_db(self.snr)
-
-    @property
-    def active_time_s(self) -> int | None:
-        """T3324 in seconds."""
-        return active_time_seconds(self.active_time)
-
-    @property
-    def periodic_tau_ext_s(self) -> int | None:
-        """T3412 (extended) in seconds."""
-        return periodic_tau_ext_seconds(self.periodic_tau_ext)
-
-    @property
     def periodic_tau_s(self) -> int | None:
         """T3412 (legacy) in seconds."""
         return periodic_tau_seconds(self.periodic_tau)
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionEvaluation(Record):
+class ConnectionEvaluation(HasRsrp, HasRsrq, HasSnr, Record):
     """Answer of %CONEVAL: result 0 ok, 1 no cell, 2 no UICC ... 7 unspecified."""
 
     result: int
@@ -158,21 +118,6 @@ class ConnectionEvaluation(Record):
     dl_pathloss: int | None = None
 
     derived: ClassVar[tuple[str, ...]] = ("rsrp_dbm", "rsrq_db", "snr_db")
-
-    @property
-    def rsrp_dbm(self) -> int | None:
-        """RSRP in dBm."""
-        return rsrp_to_dbm(self.rsrp)
-
-    @property
-    def rsrq_db(self) -> float | None:
-        """RSRQ in dB."""
-        return rsrq_to_db(self.rsrq)
-
-    @property
-    def snr_db(self) -> int | None:
-        """Signal-to-noise ratio in dB."""
-        return snr_to_db(self.snr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +196,7 @@ class ReadMonitor(Command[Monitor]):
         """Return what is known of the serving cell."""
         fields = only_row(lines, self.name)
         status = fields.integer("reg_status")
-        if status not in _STATS:
+        if status not in REGISTRATION_STATES:
             raise fields.fail("reg_status", f"is {status}, which is no registration state")
         fields_left = fields.left
         if fields_left == 0:
@@ -365,7 +310,7 @@ def _optional_snr(fields: Fields) -> int | None:
     if index is None:
         return None
     if not is_snr(index):
-        raise fields.fail("snr", f"is {index}, not in 0..49 and not 127")
+        raise fields.fail("snr", f"is {index}, not in 0..49 and not 127 or 255")
     return index
 
 

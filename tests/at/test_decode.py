@@ -140,6 +140,21 @@ def test_an_unknown_name_is_a_notice_unless_it_was_asked_for():
     assert (found["type"], found["value"], found["error"]) == ("answer", None, None)
 
 
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("AT#XNRFCLOUD=0", "#XNRFCLOUD: 0,1"),
+        ("AT#XGNSS=1,0,0", "#XGNSS: 1,1"),
+        ("AT+CEREG=5", "+CEREG: 2"),
+    ],
+)
+def test_a_line_before_the_ok_of_a_command_that_answers_nothing_is_a_notice(command, line):
+    echo, notice, answer = decode(f"{command}\r\n\r\n{line}\r\n\r\nOK\r\n")
+    assert (echo["type"], notice["line"], notice["type"]) == ("echo", line, "notice")
+    assert notice["value"] is not None
+    assert (answer["command"], answer["lines"]) == (command, [])
+
+
 def test_the_given_command_is_the_context_of_its_notices():
     line = '%NCELLMEAS: 0,"014A0305","24201","8169",80,4659,6400,105,50,16,4758,1,0\r\n'
     assert len(only(line, "AT%NCELLMEAS=3,2")["value"]["cells"]) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 import virtual_time
 from line_modem import LineModem
 
+from at.commands.registration import ReadRegistration
 from at.errors import (
     AtError,
     CommandRejected,
@@ -17,6 +19,7 @@ from at.errors import (
     LinkLost,
     ModemReset,
     NoAnswer,
+    ParseError,
     UnsafeArgument,
 )
 from at.exchange import Restart, Unknown
@@ -216,6 +219,19 @@ def test_a_failing_reader_fails_all_who_wait() -> None:
         far.say("OK")
         with pytest.raises(LinkLost, match="reader failed"):
             await task
+
+    run(work)
+
+
+@pytest.mark.parametrize("damaged", ["+CEREG: 5,1,(", "+CEREG: )", '+CEREG: a"b', "+CEREG:"])
+def test_a_damaged_line_of_the_name_that_is_awaited_does_not_end_the_link(damaged: str) -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = lambda _command: "+CEREG: 5,1"
+        far.delay = lambda _command: 0.2
+        asyncio.get_running_loop().call_later(0.1, far.say, damaged)
+        with contextlib.suppress(ParseError):
+            assert (await modem.send(ReadRegistration())).stat == 1
+        assert (await modem.send(ReadRegistration())).stat == 1
 
     run(work)
 

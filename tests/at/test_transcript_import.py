@@ -28,6 +28,15 @@ LOGS = {
     "bracketed": "[TX] AT+CGMR\n[RX] mfw_nrf9160_1.3.7\n[RX] OK\n",
     "arrows": "-> AT+CGMR\n<- mfw_nrf9160_1.3.7\n<- OK\n",
     "angles": "> AT+CGMR\n< mfw_nrf9160_1.3.7\n< OK\n",
+    "only what was typed is marked": "> AT+CGMR\nmfw_nrf9160_1.3.7\n\nOK\n",
+    "a phone's terminal": "\u27a4 AT+CGMR\nmfw_nrf9160_1.3.7\nOK\n",
+    "milliseconds after a colon": (
+        "[20:33:42:648] Tx: AT+CGMR\n[20:33:42:655] Rx: mfw_nrf9160_1.3.7\n[20:33:42:656] Rx: OK\n"
+    ),
+    "line ends spelt out": (
+        "20:33:42.634 >> AT+CGMR\\r\n"
+        "20:33:42.646 << mfw_nrf9160_1.3.7\\r\\n\n20:33:42.647 << OK<CR><LF>\n"
+    ),
     "colours": "\x1b[1;32m>> AT+CGMR\x1b[0m\n<< mfw_nrf9160_1.3.7\n<< OK\n",
 }
 

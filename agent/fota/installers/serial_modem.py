@@ -14,7 +14,7 @@ from agent.errors import DeadlineExceeded
 from agent.fota.installers.base import InstallFailed
 from agent.fota.installers.versions_by_at import running_by_at
 from agent.fota.jobs import MODEM_TYPES, FirmwareType
-from at.commands.serial_modem import ApplyWiredUpdate, BeginWiredUpdate, WriteWiredUpdate
+from at.commands.firmware_update import ApplyWiredUpdate, BeginWiredUpdate, WriteWiredUpdate
 from at.dialect import Dialect
 from at.errors import CommandRejected
 

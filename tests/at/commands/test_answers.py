@@ -21,8 +21,9 @@ from at.commands.credentials import (
 )
 from at.commands.guarded import Authenticated, FactoryReset
 from at.commands.network import ReadConnection
+from at.commands.nrf_cloud import LocateByCloud
 from at.commands.power_saving import SetEdrx, SetPowerSavingMode
-from at.commands.serial_modem import LocateByCloud
+from at.commands.registration import ReadRegistration
 from at.commands.wifi import read_access_point
 from at.errors import ParseError, UnsafeArgument
 from at.records import as_json
@@ -54,6 +55,20 @@ def value_of(command, *lines):
         ("AT+COPS?", ['+COPS: 0,2,"00101",7'], {"oper": "00101", "act": 7}),
         ("AT+COPS=?", ["+COPS: "], {"networks": []}),
         ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 0,0,0,0,1"], {"ntn_nb_iot": 1}),
+        ("AT#XGNSS?", ["#XGNSS: 1,1"], {"service": 1, "state": 1}),
+        ("AT#XGPS?", ["#XGPS: 1,0"], {"service": 1, "state": 0}),
+        ("AT#XFOTA?", ["#XFOTA: 1,0,50"], {"stage": 1, "status": 0, "info": 50}),
+        ("AT#XFOTA=7", ["#XFOTA: 2097152,2621440"], {"size": 2097152, "offset": 2621440}),
+        (
+            "AT%XMONITOR",
+            ['%XMONITOR: 5,"","","00102","0901",7,20,"02024720",428,6300,255,255,"","","",""'],
+            {"rsrp": 255, "rsrp_dbm": None, "snr": 255, "snr_db": None},
+        ),
+        (
+            "AT%CONEVAL",
+            ['%CONEVAL: 0,1,5,255,255,127,"011B0780","00101",7,1575,3,1,1,23,16,32,130'],
+            {"rsrp_dbm": None, "rsrq_db": None, "snr": 127, "snr_db": None},
+        ),
         ("AT%COPS=?", ['%COPS: (1,"","","00101",9)'], {}),
         ("AT+CSCON?", ["+CSCON: 1,1,7,4"], {"n": 1, "mode": 1, "state": 7, "access": 4}),
         ("AT+CGACT?", ["+CGACT: 0,1", "+CGACT: 1,0"], {}),
@@ -276,6 +291,13 @@ def test_context_parameters_of_both_forms_are_read(line, mask, gateway):
         ("#XNRFCLOUDPOS: 0,2,35.457335,139.624443,60", {"type": 2, "uncertainty": 60.0}),
         ("#XNRFCLOUDPOS: -1", {"status": -1, "lat": None}),
         ('+CEDRXP: 4,"0011","0010","1001"', {"act_type": 4}),
+        ("#XNRFCLOUD: 1,0", {"ready": 1, "send_location": 0, "device_id": None}),
+        ("#XGNSS: 1,4", {"service": 1, "state": 4}),
+        ("#XGPS: 1,1", {"service": 1, "state": 1}),
+        (
+            '#XGPS: 63.42,10.39,162.850952,15.6,1.41,0.000000,"2026-02-10 14:53:12"',
+            {"lat": 63.42, "alt": 162.850952, "datetime": "2026-02-10 14:53:12"},
+        ),
     ],
 )
 def test_a_notice_becomes_its_fields(line, part):
@@ -295,6 +317,8 @@ def test_a_notice_becomes_its_fields(line, part):
         "#XFOTA: 9,0",
         "#XMODEM: HICCUP,1",
         "#XNRFCLOUDPOS: 0",
+        "#XGPS: 1,1,1",
+        "#XGNSS: 1,5",
         "%XSIM: x",
         "%MDMEV:",
     ],
@@ -383,6 +407,11 @@ def test_clocks_are_local_time_with_a_zone_in_quarters():
     assert clock_text(clock.local_time) == "26/02/10,23:53:12+36"
     assert read_clock("14/08/05,04:00:21").utc_time is None
     assert value_of("AT+CCLK?", "+CCLK:   17/07/26,11:42:15+01")["zz"] == 1
+
+
+@given(st.text(max_size=80), st.sampled_from([ReadRegistration(), ReadConnection()]))
+def test_whose_line_it_is_can_be_told_of_any_line(text, command):
+    assert command.owns(f"{command.prefix}: {text}") in {True, False}
 
 
 @given(

@@ -1,0 +1,83 @@
+"""Satellite navigation on the Serial Modem: #XGNSS #XGNSSPOS, and #XGPS, their older name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form
+from at.commands.serial_modem import register_readers
+from at.records import Record
+from at.values import Fields, only_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class GnssPosition(Record):
+    """#XGNSSPOS: degrees, metres, metres a second; `datetime` is UTC as text."""
+
+    lat: float
+    lon: float
+    alt: float
+    acc: float
+    speed: float
+    heading: float
+    datetime: str
+
+
+@dataclass(frozen=True, slots=True)
+class GnssState(Record):
+    """#XGNSS: state 0 stopped, 1 started, 2 wake-up, 3 sleep on time-out, 4 sleep on a fix."""
+
+    service: int
+    state: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadGnssState(Command[GnssState]):
+    """AT#XGNSS?."""
+
+    name: ClassVar[str] = "#XGNSS"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "#XGNSS"
+
+    def parse(self, lines: Sequence[str]) -> GnssState:
+        """Return the state."""
+        fields = only_row(lines, self.name)
+        answer = _state(fields)
+        fields.end()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOldGnssState(ReadGnssState):
+    """AT#XGPS?, the name before the firmware was renamed."""
+
+    name: ClassVar[str] = "#XGPS"
+    prefix: ClassVar[str] = "#XGPS"
+
+
+def _position(fields: Fields) -> GnssPosition:
+    return GnssPosition(
+        fields.decimal("lat", 90),
+        fields.decimal("lon", 180),
+        fields.decimal("alt"),
+        fields.decimal("acc"),
+        fields.decimal("speed"),
+        fields.decimal("heading"),
+        fields.quoted("datetime"),
+    )
+
+
+def _state(fields: Fields) -> GnssState:
+    return GnssState(fields.integer("service", 0, 9), fields.integer("state", 0, 4))
+
+
+def _old_name(fields: Fields) -> GnssPosition | GnssState:
+    """Read #XGPS, which was both."""
+    return _state(fields) if fields.left <= 2 else _position(fields)
+
+
+register_readers({"#XGNSSPOS": _position, "#XGNSS": _state, "#XGPS": _old_name})

@@ -1,0 +1,120 @@
+"""The Serial Modem's way to its cloud: #XNRFCLOUD #XNRFCLOUDPOS."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from at.command import Command, Form, Parameters
+from at.commands.serial_modem import register_readers
+from at.errors import UnsafeArgument
+from at.records import Record
+from at.values import Fields, only_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MAC = re.compile(r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class CloudPosition(Record):
+    """#XNRFCLOUDPOS: status 0 ok, -1 failed, > 0 an error of the cloud.
+
+    `type` is 0 for a single cell, 1 for several, 2 for Wi-Fi.
+    """
+
+    status: int
+    type: int | None = None
+    lat: float | None = None
+    lon: float | None = None
+    uncertainty: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CloudState(Record):
+    """#XNRFCLOUD: a read reply adds `sec_tag` and `device_id`."""
+
+    ready: int
+    send_location: int
+    sec_tag: int | None = None
+    device_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LocateByCloud(Command[None]):
+    """AT#XNRFCLOUDPOS: `cells` 0-15; the host gives the Wi-Fi scan, at least two access points.
+
+    The firmware measures cells itself meanwhile: do not use %NCELLMEAS.
+    """
+
+    cells: int
+    access_points: tuple[tuple[str, int | None], ...] = ()
+    """MAC address and level in dBm (-128..0), if it is known."""
+
+    name: ClassVar[str] = "#XNRFCLOUDPOS"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> Parameters:
+        """Return counts, then address and level of each access point."""
+        if not 0 <= self.cells <= 15:
+            raise UnsafeArgument(f"a count of {self.cells} cells is not in 0..15")
+        if len(self.access_points) == 1:
+            raise UnsafeArgument("a position by Wi-Fi needs at least two access points")
+        listed: list[int | str | None] = []
+        for mac, rssi in self.access_points:
+            if not _MAC.fullmatch(mac):
+                raise UnsafeArgument(f"{mac!r} is no MAC address")
+            if rssi is not None and not -128 <= rssi <= 0:
+                raise UnsafeArgument(f"a level of {rssi} dBm is not in -128..0")
+            listed += [mac] if rssi is None else [mac, rssi]
+        return (self.cells, 1 if self.access_points else 0, *listed)
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCloudState(Command[CloudState]):
+    """AT#XNRFCLOUD?."""
+
+    name: ClassVar[str] = "#XNRFCLOUD"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "#XNRFCLOUD"
+
+    def parse(self, lines: Sequence[str]) -> CloudState:
+        """Return connection and identity."""
+        return _cloud_state(only_row(lines, self.name))
+
+
+def _position(fields: Fields) -> CloudPosition:
+    if fields.left == 1:
+        status = fields.integer("status")
+        if status == 0:
+            raise fields.fail("type", "is missing")
+        return CloudPosition(status)
+    # Older builds print a position without a status in front.
+    status = fields.integer("status") if fields.left == 5 else 0
+    kind = fields.integer("type", 0, 2)
+    return CloudPosition(
+        status,
+        kind,
+        fields.decimal("lat", 90),
+        fields.decimal("lon", 180),
+        fields.decimal("uncertainty"),
+    )
+
+
+def _cloud_state(fields: Fields) -> CloudState:
+    answer = CloudState(
+        fields.integer("ready", 0, 1),
+        fields.integer("send_location", 0, 1),
+        fields.optional_integer("sec_tag", 0, 2**32 - 1),
+        fields.optional_quoted("device_id"),
+    )
+    fields.end()
+    return answer
+
+
+register_readers({"#XNRFCLOUDPOS": _position, "#XNRFCLOUD": _cloud_state})
