@@ -76,7 +76,8 @@ def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
     from agent.provisioning.goal import Certificate, Goal, KeyOrigin, Registration
 
     profile = configuration.profile.provisioning
-    default = "operator-ca" if profile.device_ca_file else "none"
+    # Half a CA is a slip to be told, not a bench without certificates.
+    default = "operator-ca" if profile.device_ca_file or profile.device_ca_key_file else "none"
     certificate = Certificate(told.certificate or default)
     origin = KeyOrigin.HOST if told.host_key else KeyOrigin.MODEM
     if origin is KeyOrigin.HOST:
@@ -129,9 +130,14 @@ def configuration() -> Configuration:
 
 
 def _place(text: str) -> tuple[int, int]:
+    from agent.provisioning.goal import NAMES
+
     tag, _, kind = text.partition(":")
     if not tag.isdecimal() or not kind.isdecimal():
         raise UsageError(f"--replace {text}: write TAG:TYPE, as 16842753:2")
+    if int(kind) not in NAMES:
+        known = ", ".join(f"{kind} ({name})" for kind, name in NAMES.items())
+        raise UsageError(f"--replace {text}: the bench deletes types {known} alone")
     return int(tag), int(kind)
 
 

@@ -30,11 +30,12 @@ def device_ca(goal: Goal, configuration: Configuration) -> DeviceCa | None:
     if goal.certificate is not Certificate.OPERATOR_CA:
         return None
     profile = configuration.profile.provisioning
-    if not profile.device_ca_file or not profile.device_ca_key_file:
-        raise UsageError(
-            "certificates are to be signed, and no CA is named",
-            hint="set provisioning.device_ca_file and provisioning.device_ca_key_file",
-        )
+    for name in ("device_ca_file", "device_ca_key_file"):
+        if not getattr(profile, name):
+            raise UsageError(
+                f"certificates are to be signed, and no CA is named: provisioning.{name} is empty",
+                hint=f"`cellagent config set provisioning.{name} FILE`, or --certificate none",
+            )
     file, key = Path(profile.device_ca_file).expanduser(), profile.device_ca_key_file
     if is_pkcs11(key):
         uri = parse_pkcs11(key, "provisioning.device_ca_key_file")

@@ -204,7 +204,9 @@ def _refusal(board: Board, goal: Goal, draft: _Draft) -> Plan:
     """Return the refusal that names all that would have to go, and how to allow it at once."""
     what = " and ".join(draft.in_the_way.values())
     reason = f"tag {goal.security_tag} holds {what}; nothing is overwritten unasked"
-    allow = " ".join(f"--replace {tag}:{kind}" for tag, kind in draft.in_the_way)
+    # With what was allowed already: the line is copied whole.
+    told = [place for place in draft.delete if place in goal.replace]
+    allow = " ".join(f"--replace {tag}:{kind}" for tag, kind in [*told, *draft.in_the_way])
     hint = f"{allow} allows it, or choose another --security-tag"
     if board.certificate_algorithm == "RSA":
         reason = f"RSA-provisioned: {reason}"

@@ -377,6 +377,7 @@ async def test_no_secret_is_shown_at_any_verbosity(
         ((), "name the boards, or say --all"),
         (("--all", "/dev/ttyACM0"), "name the boards, or say --all"),
         (("/dev/ttyACM0", "--replace", "2"), "TAG:TYPE"),
+        (("/dev/ttyACM0", "--replace", "16842753:4"), "2 (private key) alone"),
         (("/dev/ttyACM0", "--certificate", "self-signed"), "operator-ca or none"),
         (("/dev/ttyACM0", "--certificate", "operator-ca"), "no CA is named"),
     ],

@@ -55,6 +55,10 @@ def no_ca(folder: Path) -> None:
     make_ca(folder, ca=False)
 
 
+def half_named(_folder: Path) -> None:
+    set_value("provisioning.device_ca_file", "", profile="tray")
+
+
 def encrypted(folder: Path) -> None:
     make_ca(folder, password=PASSPHRASE.encode())
 
@@ -68,6 +72,7 @@ def encrypted(folder: Path) -> None:
         (expired, "", 2, "expired on"),
         (of_tomorrow, "", 2, "this host's clock says"),
         (no_ca, "", 2, "does not say CA:TRUE"),
+        (half_named, "", 2, "provisioning.device_ca_file is empty"),
         (encrypted, "wrong", 5, "the passphrase does not open the CA key"),
         (encrypted, "", 5, "nobody is there to ask"),
     ],

@@ -82,6 +82,23 @@ def test_what_is_there_is_replaced_only_when_named(kind: int) -> None:
     assert made.writes == 4
 
 
+@pytest.mark.contract("D10.2")
+def test_a_refusal_names_all_that_must_go_also_what_was_allowed_already() -> None:
+    kinds = (PRIVATE_KEY, CLIENT_CERTIFICATE)
+    board = dataclasses.replace(
+        FRESH,
+        credentials=tuple(HeldCredential(TAG, kind, "CD" * 32) for kind in kinds),
+        certificate_algorithm="RSA",
+    )
+    goal = dataclasses.replace(GOAL, certificate=Certificate.OPERATOR_CA)
+    for told in ((), (PRIVATE_KEY,), (CLIENT_CERTIFICATE,)):
+        replace = frozenset((TAG, kind) for kind in told)
+        refused = plan(board, dataclasses.replace(goal, replace=replace), Known())
+        assert refused.refusal.startswith("RSA-provisioned: ")
+        for kind in kinds:
+            assert f"--replace {TAG}:{kind}" in refused.hint
+
+
 def test_a_key_that_we_began_to_make_and_lost_is_made_again() -> None:
     board = dataclasses.replace(FRESH, credentials=(HeldCredential(TAG, PRIVATE_KEY, "CD" * 32),))
     made = plan(board, GOAL, Known(key_begun=True))
