@@ -179,6 +179,21 @@ class Modem:
         await self._link.lend(borrower, lambda: work(self._link.write))
         await self._settle()
 
+    async def type_line(self, line: str) -> None:
+        """Write a line as a person would, a shell's perhaps, in a turn of its own.
+
+        What it is answered comes as console lines. Raises LinkLost, NoAnswer.
+        """
+        data = line.encode() + self.terminator.wire
+
+        async def typed() -> None:
+            await self._link.settle()
+            self._link.write(data)
+            self._link.distrust()  # nobody knows what it started
+
+        await self._link.occupy(typed)
+        await self._settle()
+
     # --- what comes unasked
 
     @overload

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from agent.config.load import Configuration
     from agent.provisioning.goal import Goal
     from agent.provisioning.ledger import Ledger
+    from agent.provisioning.modem_board import ModemBoard
     from agent.provisioning.outcome import Place
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -106,6 +108,16 @@ def places_of(told: BenchOptions, configuration: Configuration) -> list[Place]:
     names = told.boards or tuple(filter(None, [options().port or os.environ.get("CELLAGENT_PORT")]))
     slots = configuration.profile.provisioning.slots
     return chosen_places(names, all_kits=told.all_kits, slots=slots)
+
+
+@asynccontextmanager
+async def open_board(place: Place) -> AsyncIterator[ModemBoard]:
+    """Open the port of a place, or borrow its modem from a running agent. Raises AtError."""
+    from agent.cli.kit import modem_on
+    from agent.provisioning.modem_board import ModemBoard
+
+    async with modem_on(place.port) as modem:
+        yield ModemBoard(modem)
 
 
 def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:

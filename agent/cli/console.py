@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.console_window import RANK, ConsoleWindow
-from agent.cli.frame import AgentCommand, options, run
+from agent.cli.frame import AgentCommand, note, run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -69,37 +69,48 @@ async def _console(
     import msgspec
 
     from agent.cli.console_keeping import forwarding, names_of, saving
-    from agent.cli.console_listening import listen
-    from agent.cli.kit import chosen_kit
-    from agent.config import load
-    from agent.console.reader import ConsoleReader
+    from agent.cli.console_listening import Listening
+    from agent.cli.console_typing import Typing
+    from agent.cli.console_watching import Watching
+    from agent.cli.kit import chosen_kit, held_kit
 
-    given = options()
-    configuration = load(given.profile, port=given.port)
     kit = chosen_kit()
     if baud:
         kit = msgspec.structs.replace(kit, baud=baud)
     names = names_of(kit, identity)
-    reader = ConsoleReader()
+    held = await held_kit(kit.port, or_console=True)
     keepers: list[Callable[[list[ConsoleItem]], Awaitable[None]]] = []
+
+    async def take(items: list[ConsoleItem]) -> None:
+        for keep in keepers:  # before anything is shown: the kit says it once
+            await keep(items)
+        for item in items:
+            window.show(item)
+
     async with AsyncExitStack() as stack:
-        if forward:
-            keepers.append(await stack.enter_async_context(forwarding(configuration, names)))
+        if forward and held is None:
+            keepers.append(await stack.enter_async_context(forwarding(names)))
         if save is not None:
             keepers.append(saving(save, names))
-
-        async def take(items: list[ConsoleItem]) -> None:
-            for keep in keepers:  # before anything is shown: the kit says it once
-                await keep(items)
-            for item in items:
-                window.show(item)
-
+        heard: Listening | Watching
+        if held is None:
+            heard = Listening(kit, take, Typing(lines))
+        else:
+            heard = Watching(held, window, take, Typing(lines))
+            _say_what_the_agent_does(forward, baud)
         try:
             async with asyncio.timeout(seconds):
-                await listen(kit, reader, take, lines)
+                await heard.run()
         except TimeoutError:
             pass
         finally:
-            await take(reader.finish())
-            window.sum_up(reader.counts)
+            await heard.finish()
+            window.sum_up(heard.counts)
     return 0
+
+
+def _say_what_the_agent_does(forward: bool, baud: int | None) -> None:
+    if forward:
+        note("the running agent delivers chunks and core dumps already: --forward adds nothing")
+    if baud:
+        note("--baud is not used: the running agent reads the port, at kit.baud")

@@ -7,13 +7,12 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from agent.cli.frame import note
+from agent.cli.frame import note, options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from agent.config import Configuration
     from agent.config.profile import Kit
     from agent.console.reader import ConsoleItem
     from agent.observability.device_names import DeviceNames
@@ -33,10 +32,11 @@ def names_of(kit: Kit, given: dict[str, str | None]) -> DeviceNames:
 
 @contextlib.asynccontextmanager
 async def forwarding(
-    configuration: Configuration, names: DeviceNames
+    names: DeviceNames,
 ) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
     """Keep chunks and dumps in the outbox, and deliver them meanwhile."""
     from agent.cli.queueing import open_outbox
+    from agent.config import load
     from agent.connect import connect
     from agent.errors import UsageError
     from agent.forwarding import Forwarder, utc_now
@@ -49,6 +49,8 @@ async def forwarding(
             "the service needs a name for the device",
             hint="--device-serial, or kit.device_id in the profile",
         )
+    given = options()
+    configuration = load(given.profile, port=given.port)
     with open_outbox(configuration) as outbox:
         async with connect(configuration, unattended=True) as client:
             delivery = Delivery(outbox, ServiceSender(client))

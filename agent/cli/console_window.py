@@ -11,7 +11,7 @@ from agent.cli.frame import emit, note, options
 from agent.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from agent.console.reader import ConsoleCounts, ConsoleItem
+    from agent.console.reader import ConsoleItem
 
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[33m", "debug": "\x1b[2m"}
 _RESET = "\x1b[0m"
@@ -49,13 +49,28 @@ class ConsoleWindow:
                 sys.stdout.write(printable(line) + "\n")
         sys.stdout.flush()
 
-    def sum_up(self, counts: ConsoleCounts) -> None:
-        """Show, at the end, how much was heard."""
-        counted = asdict(counts)
+    def show_lost(self, count: int) -> None:
+        """Show that things which were heard are not shown here."""
         if self._json:
-            emit({"summary": counted})
+            emit({"type": "lost", "count": count})
+        else:
+            sys.stdout.write(f"!! {count} lines are not shown: this window did not keep up\n")
+            sys.stdout.flush()
+
+    def show_answer(self, lines: list[str]) -> None:
+        """Show what the modem answers to a line that was typed."""
+        if self._json:
+            emit({"type": "answer", "lines": lines})
+        else:
+            sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+            sys.stdout.flush()
+
+    def sum_up(self, counts: dict[str, int]) -> None:
+        """Show, at the end, how much was heard."""
+        if self._json:
+            emit({"summary": counts})
             return
-        shown = [f"{value} {name.replace('_', ' ')}" for name, value in counted.items() if value]
+        shown = [f"{value} {name.replace('_', ' ')}" for name, value in counts.items() if value]
         note(", ".join(shown) or "nothing was heard")
 
     def _told(self, item: ConsoleItem) -> list[str]:

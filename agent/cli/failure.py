@@ -23,4 +23,6 @@ def _hold_hint() -> str:
 
     if not any(places(state_dir())):
         return ""
-    return "if `cellagent run` has it: `cellagent hold -- COMMAND` lets COMMAND have it"
+    return (
+        "if `cellagent run` has it: try again, or `cellagent hold -- COMMAND` lets COMMAND have it"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent.cli.frame import options
 from agent.errors import UsageError
@@ -12,18 +12,35 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from agent.config.profile import Kit
+    from agent.daemon.held_kits import HeldKit
     from at.modem import Modem
+    from at.transport.base import Transport
 
 
 def chosen_kit() -> Kit:
-    """Return the kit of the profile, with its port filled in. Raises UsageError, PortNotFound."""
+    """Return the kit that options and profile choose, complete. Raises UsageError, PortNotFound.
+
+    A port that the profile's table of kits names stands for that kit.
+    """
     import msgspec
 
+    from agent.config.kits import kits_of
     from agent.config.load import load
 
     given = options()
-    kit = load(given.profile, port=given.port).profile.kit
-    return kit if kit.port else msgspec.structs.replace(kit, port=only_kit_port())
+    profile = load(given.profile, port=given.port).profile
+    kit = profile.kit
+    table = kits_of(profile) if profile.kits else {}
+    if kit.port:
+        return next((each for each in table.values() if each.port == kit.port), kit)
+    if len(table) > 1:
+        raise UsageError(
+            f"the profile has {len(table)} kits",
+            hint="name one: " + ", ".join(f"--port {each.port}" for each in table.values()),
+        )
+    if table:
+        return next(iter(table.values()))
+    return msgspec.structs.replace(kit, port=only_kit_port())
 
 
 def only_kit_port() -> str:
@@ -49,44 +66,57 @@ def only_kit_port() -> str:
 async def kit_modem(
     *, baud: int | None = None, dialect: str | None = None, terminator: str = "auto"
 ) -> AsyncIterator[Modem]:
-    """Open the modem of the chosen kit. Arguments go before the profile's. Raises AtError.
-
-    A kit that the running agent holds is borrowed from it, in turns.
-    """
-    from at.modem import open_modem
-
+    """Open the modem of the chosen kit. Arguments go before the profile's. Raises AtError."""
     kit = chosen_kit()
-    if borrowed := await _borrowed(kit.port, dialect or kit.dialect, terminator):
-        await borrowed.open()
-        try:
-            yield borrowed
-        finally:
-            await borrowed.close()
-        return
-    async with open_modem(
+    async with modem_on(
         kit.port, baud=baud or kit.baud, dialect=dialect or kit.dialect, terminator=terminator
     ) as modem:
         yield modem
 
 
-async def _borrowed(port: str, dialect: str, terminator: str) -> Modem | None:
-    """Return the modem on `port` if a running agent has it, not yet opened."""
+@contextlib.asynccontextmanager
+async def modem_on(
+    port: str, *, baud: int = 115200, dialect: str = "auto", terminator: str = "auto"
+) -> AsyncIterator[Modem]:
+    """Open the modem behind `port`; borrow it, when our turn comes, from an agent that holds it.
+
+    Arguments are those of `at.modem.open_modem`. Raises AtError.
+    """
+    from at.modem import Modem
+
+    transport, link = await transport_on(port, baud)
+    modem = Modem(
+        transport,
+        dialect=link.get("dialect", dialect) if dialect == "auto" else dialect,
+        terminator=link.get("terminator", terminator) if terminator == "auto" else terminator,
+    )
+    await modem.open()
+    try:
+        yield modem
+    finally:
+        await modem.close()
+
+
+async def transport_on(port: str, baud: int) -> tuple[Transport, dict[str, Any]]:
+    """Return the transport to a port, and what the agent knows that it is borrowed from."""
+    held = await held_kit(port)
+    if held is None:
+        from at.opening import transport_of
+
+        return transport_of(port, baud=baud), {}
+    from agent.daemon.borrowed import BorrowedTransport
+
+    return BorrowedTransport(held), held.link
+
+
+async def held_kit(port: str, *, or_console: bool = False) -> HeldKit | None:
+    """Return the kit on `port` if a running agent holds it; by its console's port if asked for."""
     from agent.config.load import state_dir
     from agent.daemon.control_place import places
 
     folder = state_dir()
     if not any(places(folder)):
-        return None
-    from agent.daemon.control_client import BorrowedTransport, find_kit, link_of
-    from at.modem import Modem
+        return None  # before more is imported
+    from agent.daemon.held_kits import find_kit
 
-    found = await find_kit(folder, port)
-    if found is None:
-        return None
-    place, kit = found
-    link = link_of(kit)
-    return Modem(
-        BorrowedTransport(place, kit),
-        dialect=link.get("dialect", dialect) if dialect == "auto" else dialect,
-        terminator=link.get("terminator", terminator) if terminator == "auto" else terminator,
-    )
+    return await find_kit(folder, port, or_console=or_console)

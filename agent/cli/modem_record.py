@@ -60,14 +60,15 @@ async def _record(
     import tempfile
     from pathlib import Path
 
-    from agent.cli.kit import chosen_kit
+    from agent.cli.kit import chosen_kit, transport_on
     from agent.cli.serving import until_told_to_stop
     from at.errors import LinkLost
-    from at.opening import transport_of
     from at.transport.recording import RecordingTransport
 
     kit = chosen_kit()
-    inner = transport_of(kit.port, baud=kit.baud)
+    inner, borrowed = await transport_on(kit.port, kit.baud)
+    if borrowed:
+        note("the running agent lends the modem: it waits, and goes on listening, until this ends")
     header = await _who(kit)
     transport = RecordingTransport(inner, file, header=header, redact_identity=redact_identity)
     lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
@@ -92,13 +93,13 @@ async def _record(
 
 async def _who(kit: Kit) -> dict[str, str]:
     """Ask the modem what it is, before the session; a recording says on what it was made."""
+    from agent.cli.kit import modem_on
     from at.errors import AtError
-    from at.modem import open_modem
 
     asked = {"device": "AT+CGMM", "firmware": "AT+CGMR"}
     header = dict.fromkeys(asked, "unknown")
     try:
-        async with open_modem(kit.port, baud=kit.baud, dialect=kit.dialect) as modem:
+        async with modem_on(kit.port, baud=kit.baud, dialect=kit.dialect) as modem:
             for name, line in asked.items():
                 answer = await modem.execute(line)
                 header[name] = " ".join(answer.lines)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import sys
-import threading
 from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.frame import AgentCommand, emit, note, options, run, say
+from agent.cli.typed_lines import typed_lines
 
 if TYPE_CHECKING:
     from at.exchange import Item
@@ -70,7 +67,7 @@ async def _type(modem: Modem, timeout_s: float) -> None:
     from at.errors import CommandTimeout, UnsafeArgument
 
     whole = ""
-    async for raw in _typed_lines():
+    async for raw in typed_lines():
         whole += raw.decode("utf-8", "replace")
         line = whole.strip("\r\n")
         if not line.strip():
@@ -90,21 +87,6 @@ async def _type(modem: Modem, timeout_s: float) -> None:
         for text in answer.lines:
             say(text)
         say(answer.final or "" if answer.code is None else f"{answer.final}: {answer.code}")
-
-
-def _typed_lines() -> asyncio.StreamReader:
-    """Return standard input, whatever it is: a terminal, a pipe, a file; on Windows, too."""
-    reader = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-
-    def read() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended before the input
-            while data := os.read(sys.stdin.fileno(), 4096):
-                loop.call_soon_threadsafe(reader.feed_data, data)
-            loop.call_soon_threadsafe(reader.feed_eof)
-
-    threading.Thread(target=read, daemon=True).start()
-    return reader
 
 
 async def _show_notices(notices: Stream[Notice]) -> None:

@@ -28,21 +28,47 @@ def command(probe_all: bool) -> None:
 
 
 async def _ports(probe_all: bool) -> int:
+    from agent.cli.ports_of_agents import ports_of_agents
+    from agent.daemon.held_kits import device_of
     from at.ports import survey
+    from at.usb import system_ports
 
     chosen = options()
-    reports = await survey(probe_all=probe_all, named=[chosen.port] if chosen.port else [])
-    named = "" if chosen.port else _configured()
-    if named and not any(report.answers and report.usb.device == named for report in reports):
-        # It may be no USB port at all (a virtual kit), or one that is only probed when named.
-        reports = [report for report in reports if report.usb.device != named]
-        reports += await survey(named=[named])
+    held = await ports_of_agents()
+    taken = {device_of(report.usb.device) for report in held}
+    if chosen.port:
+        wanted = device_of(chosen.port)
+        reports = [report for report in held if device_of(report.usb.device) == wanted]
+        reports = reports or await survey(probe_all=probe_all, named=[chosen.port])
+    else:
+        reports = held + await survey(
+            probe_all=probe_all,
+            listing=lambda: [port for port in system_ports() if port.device not in taken],
+        )
+        reports += await _named_by_the_profile(reports, taken)
     if chosen.json:
         for report in reports:
             emit(as_json(report))
     else:
         _show(reports)
     return 0 if any(report.answers for report in reports) else 3
+
+
+async def _named_by_the_profile(reports: list[Report], taken: set[str]) -> list[Report]:
+    """Probe the profile's own port where the list lacks it, or has it as one not probed.
+
+    It may be no USB port at all (a virtual kit), or one that is only probed when it is named.
+    """
+    from agent.daemon.held_kits import device_of
+    from at.ports import survey
+
+    named = _configured()
+    known = [report for report in reports if report.usb.device == named]
+    if not named or device_of(named) in taken or any(report.answers for report in known):
+        return []
+    for report in known:
+        reports.remove(report)
+    return await survey(named=[named])
 
 
 def _configured() -> str:
@@ -89,6 +115,8 @@ def _show(reports: list[Report]) -> None:
         if report.answers:
             say(f"  answers AT: {report.firmware or 'firmware unknown'}, IMEI {report.imei or '-'}")
             say(f"  {report.dialect}, line end {report.terminator}, {report.baud} baud")
+            if report.reason:
+                say(f"  {report.reason}")
         else:
             say(f"  no AT ({report.role}): {report.reason}")
             if report.hint:

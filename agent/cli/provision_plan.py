@@ -14,6 +14,7 @@ from agent.cli.bench_settings import (
     configuration,
     goal_of,
     ledger_of,
+    open_board,
     places_of,
 )
 from agent.cli.frame import AgentCommand, emit, options, run, say
@@ -35,7 +36,6 @@ def command(**told: Any) -> None:
 
 async def _plan(told: BenchOptions) -> int:
     from agent.provisioning.bench import expect, plan_boards
-    from agent.provisioning.modem_board import open_board
     from agent.provisioning.workbench import LedgerLine
 
     settings = configuration()

@@ -17,6 +17,7 @@ from agent.cli.bench_settings import (
     configuration,
     goal_of,
     ledger_of,
+    open_board,
     places_of,
 )
 from agent.cli.device_ca import device_ca
@@ -70,7 +71,6 @@ async def _provision(
     from agent.cli.bench_view import BenchView
     from agent.provisioning.bench import run_boards, watch_boards
     from agent.provisioning.labels import Labels
-    from agent.provisioning.modem_board import open_board
     from agent.provisioning.workbench import Bench, LedgerLine
 
     labels = Labels(label_folder) if label_folder is not None else None

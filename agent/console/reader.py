@@ -67,8 +67,9 @@ class ConsoleCounts:
 class LineClassifier:
     """Tells whole lines apart; for a port whose lines someone else has already divided."""
 
-    def __init__(self) -> None:
-        self.counts = ConsoleCounts()
+    def __init__(self, counts: ConsoleCounts | None = None) -> None:
+        """Go on with the `counts` of an earlier connection, if there are any."""
+        self.counts = counts or ConsoleCounts()
         self._dumps = DumpCollector()
         self._crashes = CrashCounter()
 
@@ -135,9 +136,10 @@ class LineClassifier:
 class ConsoleReader:
     """Divides bytes into lines, ended by CR, LF or both, and tells them apart."""
 
-    def __init__(self, max_line: int = MAX_LINE) -> None:
+    def __init__(self, max_line: int = MAX_LINE, counts: ConsoleCounts | None = None) -> None:
+        """Go on with the `counts` of an earlier connection, if there are any."""
         self.max_line = max_line
-        self._classifier = LineClassifier()
+        self._classifier = LineClassifier(counts)
         self._pending = bytearray()
         self._skipped = 0
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import agent
+from agent.config.kits import kits_of
 from agent.connect import connect
 from agent.daemon import systemd
 from agent.daemon.board import Board
 from agent.daemon.clock_steps import ClockSteps
 from agent.daemon.control import ControlServer
-from agent.daemon.control_client import same_port
 from agent.daemon.control_place import place_of
+from agent.daemon.held_kits import same_port
 from agent.daemon.kit import KitAgent
 from agent.daemon.stall_watch import StallWatch
 from agent.daemon.supervisor import supervise
@@ -51,7 +52,7 @@ class Agent:
     def __init__(self, configure: Callable[[], Configuration]) -> None:
         self._configure = configure
         self._configuration = configure()
-        self._kits_of(self._configuration.profile)  # a mistake is told before anything is opened
+        kits_of(self._configuration.profile)  # a mistake is told before anything is opened
         self.board = Board()
         self.kits: dict[str, KitAgent] = {}
         self._started = time.time()
@@ -184,7 +185,7 @@ class Agent:
             systemd.notify(systemd.reloading())
             try:
                 fresh = self._configure()
-                wanted = self._kits_of(fresh.profile)
+                wanted = kits_of(fresh.profile)
                 await self._exchange(fresh, wanted)
                 self._housekeeping.tell(logging.INFO, "the profile was read again")
             finally:
@@ -211,7 +212,7 @@ class Agent:
 
     async def _begin(self) -> None:
         await self._deliver_with(self._client)
-        for name, kit in self._kits_of(self._configuration.profile).items():
+        for name, kit in kits_of(self._configuration.profile).items():
             self._add(name, msgspec.structs.replace(self._configuration.profile, kit=kit))
 
     async def _end(self) -> None:
@@ -284,24 +285,6 @@ class Agent:
             except AgentError as error:
                 self._housekeeping.tell(logging.WARNING, f"no event of it was kept: {error}")
 
-    @staticmethod
-    def _kits_of(profile: Profile) -> dict[str, Kit]:
-        """Return the kits by name, each complete. Raises UsageError."""
-        common, kits = profile.kit, dict(profile.kits)
-        if not kits:
-            kits = {common.slot or "kit": common}
-        complete = {name: _over(common, kit) for name, kit in kits.items()}
-        seen: dict[str, str] = {}
-        for name, kit in complete.items():
-            if not kit.port:
-                raise UsageError(
-                    f"kit {name} has no port", hint=f"set kits.{name}.port, or --port PORT"
-                )
-            if kit.port in seen:
-                raise UsageError(f"the kits {seen[kit.port]} and {name} have the same port")
-            seen[kit.port] = name
-        return complete
-
 
 class _ToldSender:
     """Tells how each delivery went."""
@@ -318,14 +301,3 @@ class _ToldSender:
             self._concern.failed(error)
             raise
         self._concern.well()
-
-
-def _over(common: Kit, kit: Kit) -> Kit:
-    """Return a kit of the table with what it does not say taken from the common part."""
-    default = type(kit)()
-    own = {
-        name: value
-        for name in kit.__struct_fields__
-        if (value := getattr(kit, name)) != getattr(default, name)
-    }
-    return msgspec.structs.replace(common, **own)

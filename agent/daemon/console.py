@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.faults import FaultText, Reboot
-from agent.console.reader import ConsoleReader, LineClassifier
+from agent.console.log_line import LogLine
+from agent.console.reader import ConsoleCounts, ConsoleReader, LineClassifier
 from agent.console_port import Bytes, console_transport, ports_of, speaks
+from agent.daemon.console_watchers import Watchers
 from agent.daemon.supervisor import wait_for
 from agent.daemon.together import first_of
 from agent.errors import AgentError
@@ -55,6 +57,12 @@ class KitConsole:
         `restarted` hears the lines of a restart on the console's own port.
         """
         self.concern = concern
+        self.port = ""
+        """The console's own port; "" where the kit prints on its AT port."""
+        self.write: Callable[[bytes], None] | None = None
+        """Writes to the console's own port while that is open; None where there is none."""
+        self._counts = ConsoleCounts()
+        self.watchers = Watchers(self._counts)
         self._forwarder = Forwarder(outbox, names, wake=wake)
         self._restarted = restarted
         self._wait = wait
@@ -65,12 +73,16 @@ class KitConsole:
 
     # --- the AT port
 
-    async def hear(self, lines: Stream[Item]) -> None:
-        """Take the console lines of the AT port until the link is lost; raises LinkLost."""
-        classifier = LineClassifier()
+    async def hear(self, lines: Stream[Item], lent: Callable[[], bool] = lambda: False) -> None:
+        """Take the console lines of the AT port until the link is lost; raises LinkLost.
+
+        What the modem says while it is `lent` is kept all the same, but is shown to nobody else.
+        """
+        classifier = LineClassifier(self._counts)
         try:
             async for first in lines:
-                await self.take(_read(classifier, [first, *_at_hand(lines)]))
+                items = _read(classifier, [first, *_at_hand(lines)])
+                await self.take(items, plain=not lent())
         finally:
             # What was heard before the end is kept, too: the kit does not say it again.
             rest = _read(classifier, _at_hand(lines))
@@ -83,7 +95,7 @@ class KitConsole:
         await first_of(self._try_again(), self._ports(kit, link))
 
     async def _ports(self, kit: Kit, link: KitLink) -> None:
-        port = await own_port(kit)
+        port = self.port = await own_port(kit)
         self.concern.learn(port=port or "the AT port")
         if not port:
             if not self._stuck.is_set():
@@ -95,11 +107,12 @@ class KitConsole:
                 await first_of(self._read(port, kit.baud), link.held())
 
     async def _read(self, port: str, baud: int) -> None:
-        reader, receiver = ConsoleReader(), Bytes()
+        reader, receiver = ConsoleReader(counts=self._counts), Bytes()
         transport = console_transport(port, baud)
         await transport.open(receiver)
         try:
             self.concern.well()
+            self.write = transport.write
             while (data := await receiver.next()) is not None:
                 items = reader.receive(data)
                 for item in items:
@@ -107,14 +120,21 @@ class KitConsole:
                         self._restarted(item.line)
                 await self.take(items)
         finally:
+            self.write = None
             await transport.close()
             await self.take(reader.finish())
         raise LinkLost(f"{port} went away")
 
     # --- both
 
-    async def take(self, items: Sequence[ConsoleItem]) -> None:
-        """Keep what is to be delivered; return once it is on disk, or waits for room there."""
+    async def take(self, items: Sequence[ConsoleItem], *, plain: bool = True) -> None:
+        """Keep what is to be delivered; return once it is on disk, or waits for room there.
+
+        Who watches is shown lines that are no log lines only if `plain`: they may be answers.
+        """
+        shown = [item for item in items if plain or not _is_plain(item)]
+        self._counts.lines -= len(items) - len(shown)
+        self.watchers.show(shown)
         for item in items:
             self._count(item)
         worth = [item for item in items if isinstance(item, ChunkLine | CapturedDump)]
@@ -186,6 +206,10 @@ def _goes_on(item: ConsoleItem) -> bool:
     if isinstance(item, FaultText):
         return not item.first
     return isinstance(item, Reboot) and item.is_bootloader
+
+
+def _is_plain(item: ConsoleItem) -> bool:
+    return isinstance(item, LogLine) and item.level is None
 
 
 _COUNTED = {ChunkLine: "chunks", CapturedDump: "dumps", FaultText: "faults", Reboot: "reboots"}

@@ -1,13 +1,13 @@
-"""The running agent's side of the local socket: status, reload, hold, and the loan of a modem.
+"""The running agent's side of the local socket: status, reload, hold, the loan of a modem.
 
 A request is one line of JSON, {"do": NAME, …}; so is each answer: {"ok": true, …} or
-{"error": {"exit", "kind", "message", "try"}}. A hold and a loan end when the connection does.
+{"error": {"exit", "kind", "message", "try"}}. A hold, a loan and a window on a console
+(`control_console`) end when the connection does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import json
 import logging
@@ -15,12 +15,14 @@ import os
 import secrets
 from typing import TYPE_CHECKING, Any, Protocol
 
+from agent.daemon.control_console import show_console
 from agent.errors import AgentError, UsageError, exit_code_of
 from at.errors import AtError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from agent.daemon.board import Board
     from agent.daemon.control_place import Place
     from agent.daemon.kit import KitAgent
 
@@ -29,6 +31,7 @@ LONGEST_REQUEST = 65536
 _REQUEST_S = 10.0  # until a connection must have said what it wants
 _LOOK_S = 1.0  # between two looks of one who watches: the outbox tells nobody of its changes
 _PAUSE_S = 0.2  # between two states for one who watches
+_HANG_UP_S = 1.0  # for the last answer to be read
 _SLOW_READER = 1024 * 1024  # bytes that may wait for a borrower
 
 _log = logging.getLogger(__name__)
@@ -36,6 +39,8 @@ _log = logging.getLogger(__name__)
 
 class Controlled(Protocol):
     """The agent, as far as its clients may ask something of it."""
+
+    board: Board
 
     async def status(self) -> dict[str, Any]:
         """Return everything that `status --json` shows."""
@@ -69,6 +74,7 @@ class ControlServer:
             "hold": self._hold,
             "lease": self._lease,
             "outbox": self._outbox,
+            "console": self._console,
         }
 
     async def start(self) -> None:
@@ -110,9 +116,7 @@ class ControlServer:
             pass  # it went away, or we do
         finally:
             self._served.discard(task)
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            await _hang_up(writer)
 
     async def _answer(self, client: _Client) -> None:
         try:
@@ -123,7 +127,10 @@ class ControlServer:
                 raise UsageError("the token is not the agent's")
             do = self._does.get(str(request.get("do")))
             if do is None:
-                raise UsageError(f"the running agent knows no {request.get('do')!r}")
+                raise UsageError(
+                    f"the running agent knows no {request.get('do')!r}",
+                    hint="if it is older than this command, restart it",
+                )
             await do(client, request)
         except (AgentError, AtError) as error:
             await client.say({"error": error_object(error)})
@@ -166,13 +173,17 @@ class ControlServer:
         kit = self._agent.kit(str(request.get("kit", "")))
         await kit.lend(client, str(request.get("who", "another program"))[:80])
 
+    async def _console(self, client: _Client, request: dict[str, Any]) -> None:
+        kit = self._agent.kit(str(request.get("kit", "")))
+        await show_console(kit, self._agent.board, client.reader, client.writer)
+
 
 class _Client:
     """One connection; a borrower of a modem, too."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
-        self._writer = writer
+        self.writer = writer
 
     async def request(self) -> dict[str, Any]:
         """Return what is asked. Raises UsageError."""
@@ -188,9 +199,9 @@ class _Client:
 
     async def say(self, answer: dict[str, Any]) -> None:
         """Send an answer."""
-        self._writer.write(json.dumps(answer).encode() + b"\n")
+        self.writer.write(json.dumps(answer).encode() + b"\n")
         async with asyncio.timeout(_REQUEST_S):
-            await self._writer.drain()
+            await self.writer.drain()
 
     async def write_through(self, write: Callable[[bytes], None]) -> None:
         """Pass on what the borrower writes, until it closes."""
@@ -199,14 +210,24 @@ class _Client:
 
     def data_received(self, data: bytes) -> None:
         """Pass on what the modem says."""
-        if self._writer.transport.get_write_buffer_size() > _SLOW_READER:
-            self._writer.transport.abort()
-        elif not self._writer.is_closing():
-            self._writer.write(data)
+        if self.writer.transport.get_write_buffer_size() > _SLOW_READER:
+            self.writer.transport.abort()
+        elif not self.writer.is_closing():
+            self.writer.write(data)
 
     def connection_lost(self, _reason: Exception | None) -> None:
         """End with the modem's link."""
-        self._writer.close()
+        self.writer.close()
+
+
+async def _hang_up(writer: asyncio.StreamWriter) -> None:
+    """Close a connection; one that does not read what it was told is cut off."""
+    writer.close()
+    try:
+        async with asyncio.timeout(_HANG_UP_S):
+            await writer.wait_closed()
+    except OSError:  # a TimeoutError is one
+        writer.transport.abort()
 
 
 def error_object(error: Exception) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from agent.console.restarts import Restarts
 from agent.daemon.console import KitConsole
 from agent.daemon.first_contact import SETTLE_S, Told, findings, meet, watch_registration
 from agent.daemon.happenings import KitEvents
-from agent.daemon.kit_link import TURN_S, KitBusy, KitLink
+from agent.daemon.kit_link import TURN_S, KitAway, KitBusy, KitLink
 from agent.daemon.kit_names import KitNames
 from agent.daemon.memory import KitMemory
 from agent.daemon.positions import Positions
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 LOOK_S = 60.0
 """Between two looks at a kit that says nothing: a dead link shows within this time."""
 _RELOAD_S = 10.0  # that a reload waits for whoever has the kit
+_TYPED_S = 60.0  # for the answer to a command that a person typed
 _CONSOLE_WAIT_S = 5.0  # the longest between two tries to open a console
 
 
@@ -89,7 +90,7 @@ class KitAgent:
         self._told = Told()
         self._names = KitNames(name, lambda: self.kit, self._memory)
         self.link = KitLink(profile.kit, board.concern("link", name), self._serve)
-        self._console = KitConsole(
+        self.console = KitConsole(
             board.concern("console", name),
             outbox,
             self._names.device,
@@ -109,6 +110,7 @@ class KitAgent:
         self._positions = Positions(board.concern("location", name), self.link, self._memory)
         self._updates = Updates(board.concern("fota", name), self.link, state_dir)
         self._client = client.acting_as(ModemJwt(self._ask_modem, profile.kit.device_id))
+        self._lent = False
         self._tasks: list[asyncio.Task[None]] = []
         self._calls: list[asyncio.Task[None]] = []
         if self._memory.known.device_id:
@@ -121,7 +123,7 @@ class KitAgent:
 
     def start(self) -> None:
         """Begin with everything."""
-        link, console = self.link, self._console
+        link, console = self.link, self.console
         self._tasks.append(_task(supervise(link.concern, link.run)))
         if self.kit.console_port == "none":
             console.concern.off("kit.console_port is none")
@@ -169,7 +171,7 @@ class KitAgent:
         with modem.lines() as lines:
             works = [self._meet_and_mind(modem)]
             if self.kit.console_port != "none":
-                works.append(self._console.hear(lines))
+                works.append(self.console.hear(lines, lambda: self._lent))
             try:
                 await first_of(*works)
             finally:
@@ -209,6 +211,7 @@ class KitAgent:
         self.link.concern.learn(
             dialect=modem.dialect.value,
             terminator=modem.terminator.value,
+            baud=self.kit.baud,
             firmware=contact.verdict.text or None,
             allowed=contact.verdict.allowed,
             device_id=contact.device_id or None,
@@ -259,4 +262,26 @@ class KitAgent:
                     "terminator": modem.terminator.value,
                 }
             )
-            await modem.lend(borrower, borrower.write_through)
+            self._lent = True
+            try:
+                await modem.lend(borrower, borrower.write_through)
+            finally:
+                self._lent = False
+
+    async def type_line(self, line: str) -> list[str]:
+        """Write a line to the console, as a person would; return what a modem answers to it.
+
+        Raises KitAway, KitBusy, AtError.
+        """
+        if self.console.port:
+            if self.console.write is None:
+                raise KitAway("the kit's console is not open", hint="`cellagent status` says why")
+            self.console.write(line.encode() + b"\r")
+            return []
+        async with self.link.undisturbed("a line is typed", patience_s=TURN_S):
+            modem = self.link.available()
+            if line[:2].upper() != "AT":
+                await modem.type_line(line)  # to a shell: what it says comes as console lines
+                return []
+            answer = await modem.execute(line, timeout_s=_TYPED_S)
+            return [*answer.lines, answer.final or ""]

@@ -49,10 +49,17 @@ class RecordingTransport:
 
     async def open(self, receiver: Receiver) -> None:
         """Open the port and begin the file. Raises PortError; TranscriptError if it exists."""
-        if self._file < 0:
+        begins = self._file < 0
+        if begins:
             self._begin()
         self._receiver = receiver
-        await self._inner.open(self)
+        try:
+            await self._inner.open(self)
+        except BaseException:
+            if begins:  # nothing was recorded: the name is free for another try
+                self._end(None)
+                self._path.unlink(missing_ok=True)
+            raise
 
     def _begin(self) -> None:
         try:

@@ -1,0 +1,138 @@
+"""Every command that speaks AT works while the agent holds the kit: it borrows the modem."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from running_agent import (
+    RunningAgent,
+    agent_on,
+    concern_of,
+    kit_keys,
+    kit_to_crash,
+    serve,
+    write_profile,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+
+# What a program does with the port that it is given: ask one thing, read its answer.
+SESSION = """
+import os, termios, tty
+port = os.open(os.environ["CELLAGENT_PORT"], os.O_RDWR | os.O_NOCTTY)
+tty.setraw(port, termios.TCSANOW)
+os.write(port, b"AT+CGMM\\r")
+heard = b""
+while b"OK" not in heard:
+    heard += os.read(port, 100)
+"""
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[RunningAgent]:
+    """An agent that holds the virtual kit on FOLDER/kit, and the stand-in."""
+    cloud = await serve("cloud", "serve")
+    where = write_profile(tmp_path, cloud.ready, {"kit": kit_keys(tmp_path)})
+    async with kit_to_crash(tmp_path), agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        yield agent
+    await cloud.end()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("modem", "check"),
+        ("modem", "at", "AT+CFUN=1", "AT+CESQ"),
+        ("modem", "term"),
+        ("modem", "signal"),
+        ("modem", "jwt"),
+        ("scan", "cells"),
+        ("locate",),
+        ("assist", "agnss"),
+        ("fota", "check"),
+        ("ports",),
+    ],
+    ids=" ".join,
+)
+async def test_a_command_takes_its_turn(desk: RunningAgent, words: tuple[str, ...]):
+    # With no --port: the profile has one kit, and the agent holds it.
+    assert (await desk.run("modem", "at", "AT+CFUN=1")).code == 0
+    done = await desk.run(*words)
+    assert done.code == 0, done.err
+
+
+async def test_ports_shows_what_the_agent_knows_of_the_port_that_it_holds(
+    desk: RunningAgent, tmp_path: Path
+):
+    port = str(tmp_path / "kit")
+    for words in (("ports",), ("ports", "--port", port)):
+        done = await desk.run(*words, "--json")
+        assert done.code == 0
+        (told,) = [line for line in done.lines if line["port"] == port]
+        assert (told["role"], told["answers"], told["dialect"]) == ("at", True, "at-host")
+        assert told["firmware"] == "mfw_nrf91x1_2.0.4"
+        assert f"PID {desk.process.pid}" in told["reason"]
+
+
+async def test_a_board_is_planned_and_provisioned_while_the_agent_holds_it(
+    desk: RunningAgent, tmp_path: Path
+):
+    port = str(tmp_path / "kit")
+    planned = await desk.run("provision", "plan", port, "--json")
+    assert planned.lines[0]["writes"] == 1, planned.err
+    done = await desk.run("provision", "run", port, "--set-clock", "--json")
+    assert done.lines[0]["outcome"] == "done", done.err
+    again = await desk.run("provision", "run", port, "--json")
+    assert again.lines[0]["outcome"] == "unchanged", again.err
+    status = json.loads((await desk.run("status", "--json")).out)
+    assert concern_of(status, "kit", "link")["state"] == "well"
+
+
+async def test_a_session_is_recorded_while_the_agent_holds_the_kit(
+    desk: RunningAgent, tmp_path: Path
+):
+    file = tmp_path / "session.transcript"
+    done = await desk.run("modem", "record", str(file), "--", sys.executable, "-c", SESSION)
+    assert done.code == 0, done.err
+    assert "the running agent lends the modem" in done.err
+    lines = [line.partition(" ")[2] for line in file.read_text().splitlines() if line[0] == "@"]
+    assert lines == ["> AT+CGMM", "< nRF9161-LACA", "< OK"]
+
+
+async def test_a_recorder_that_is_killed_gives_the_modem_back(desk: RunningAgent, tmp_path: Path):
+    recorder = await serve(
+        "modem", "record", str(tmp_path / "session.transcript"), environment=desk.environment
+    )
+    waiting = asyncio.ensure_future(desk.run("modem", "at", "AT+CGMM"))
+    await desk.until_status(
+        lambda status: "lent to" in concern_of(status, "kit", "link").get("busy_with", "")
+    )
+    assert not waiting.done()
+    await recorder.kill()
+    done = await waiting
+    assert (done.code, done.out.split()) == (0, ["nRF9161-LACA", "OK"]), done.err
+
+
+async def test_a_kit_that_is_busy_for_too_long_is_a_busy_board(
+    desk: RunningAgent, monkeypatch: pytest.MonkeyPatch
+):
+    from agent.daemon import borrowed
+    from agent.daemon.control_client import AgentSaid, Connection
+    from agent.daemon.held_kits import held_kits
+    from at.errors import PortBusy
+
+    (kit,) = await held_kits(Path(os.environ["CELLAGENT_STATE_DIR"]))
+
+    async def refused(_self: Connection, _timeout_s: float) -> dict[str, object]:
+        raise AgentSaid({"exit": 3, "kind": "kit-busy", "message": "busy: an update", "try": "w"})
+
+    monkeypatch.setattr(Connection, "answer", refused)
+    with pytest.raises(PortBusy, match="an update"):
+        await borrowed.BorrowedTransport(kit).open(None)  # type: ignore[arg-type]
