@@ -44,8 +44,9 @@ async def _lines(watcher: Watcher, writer: asyncio.StreamWriter) -> None:
         data, lost = await watcher.next()
         if lost:
             _say(writer, lost=lost)
-        writer.write(data)
+        # Before the lines: a window that is closed at the last of them has counted it.
         _say(writer, counts=watcher.counted())
+        writer.write(data)
         await writer.drain()  # a window that does not read waits here, and nobody else
 
 
