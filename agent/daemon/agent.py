@@ -21,6 +21,7 @@ from agent.daemon.control import ControlServer
 from agent.daemon.control_place import place_of
 from agent.daemon.held_kits import same_port
 from agent.daemon.kit import KitAgent
+from agent.daemon.metrics import Metrics
 from agent.daemon.stall_watch import StallWatch
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
@@ -54,6 +55,7 @@ class Agent:
         self._configuration = configure()
         kits_of(self._configuration.profile)  # a mistake is told before anything is opened
         self.board = Board()
+        self._metrics = Metrics(self.board)
         self.kits: dict[str, KitAgent] = {}
         self._started = time.time()
         self._stopping = asyncio.Event()
@@ -100,10 +102,8 @@ class Agent:
             self._tasks.append(
                 asyncio.ensure_future(supervise(self._housekeeping, self._keep_house))
             )
-            if listen := configuration.profile.metrics.listen:
-                from agent.daemon.metrics import serve_metrics
-
-                stack.callback(serve_metrics(listen, self.board))
+            self._metrics.serve(configuration.profile.metrics.listen)
+            stack.callback(self._metrics.serve, "")
             systemd.notify("READY=1")
             ready()
             await self._stopping.wait()
@@ -179,20 +179,35 @@ class Agent:
     async def reload(self) -> None:
         """Read the profile again; a kit whose part did not change keeps its link.
 
-        Raises ConfigError, and goes on as before then.
+        Raises ConfigError, UsageError, RefusedByRule, and goes on as before then: what may fail
+        comes first.
         """
         async with self._reloading:
             systemd.notify(systemd.reloading())
             try:
                 fresh = self._configure()
                 wanted = kits_of(fresh.profile)
-                await self._exchange(fresh, wanted)
+                if fresh.name != self._configuration.name:
+                    raise UsageError(
+                        f"the configuration now chooses the profile {fresh.name}; this agent runs "
+                        f"{self._configuration.name}, and has its outbox",
+                        hint=f"stop it, then `cellagent run --profile {fresh.name}`",
+                    )
+                client = connect(fresh, unattended=True)
+                try:
+                    await asyncio.to_thread(self._metrics.serve, fresh.profile.metrics.listen)
+                except AgentError:
+                    await client.close()
+                    raise
+                self._outbox.limit_to(fresh.profile.outbox)
+                await self._exchange(fresh, wanted, client)
                 self._housekeeping.tell(logging.INFO, "the profile was read again")
             finally:
                 systemd.notify("READY=1")
 
-    async def _exchange(self, fresh: Configuration, wanted: Mapping[str, Kit]) -> None:
-        client = connect(fresh, unattended=True)
+    async def _exchange(
+        self, fresh: Configuration, wanted: Mapping[str, Kit], client: HttpClient
+    ) -> None:
         ours = self._client
         self._configuration, self._client = fresh, client
         gone = [name for name in self.kits if name not in wanted]

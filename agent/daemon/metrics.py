@@ -15,7 +15,27 @@ if TYPE_CHECKING:
     from agent.daemon.board import Board
 
 
-def serve_metrics(listen: str, board: Board) -> Callable[[], None]:
+class Metrics:
+    """Serves the metrics of a board at one place at a time, or nowhere."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._listen = ""
+        self._end: Callable[[], None] = lambda: None
+
+    def serve(self, listen: str) -> None:
+        """Serve at HOST:PORT, nowhere for ""; where that fails, as before.
+
+        Raises UsageError, RefusedByRule. Ending the old place takes up to half a second.
+        """
+        if listen == self._listen:
+            return
+        end = _serve(listen, self._board) if listen else lambda: None
+        self._end()
+        self._listen, self._end = listen, end
+
+
+def _serve(listen: str, board: Board) -> Callable[[], None]:
     """Serve the metrics at HOST:PORT; return what ends it. Raises UsageError, RefusedByRule."""
     try:
         from prometheus_client import CollectorRegistry, start_http_server

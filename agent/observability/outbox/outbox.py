@@ -82,6 +82,10 @@ class Outbox:
         self._writer.close()
         self._lock.release()
 
+    def limit_to(self, limits: Limits) -> None:
+        """Keep to other limits from the next item on."""
+        self.hand_in(lambda store: store.limit_to(limits))
+
     def put(self, items: Sequence[NewItem]) -> Receipt:
         """Take `items`, all or none; wait for the sync. Raises OutboxFull, AgentError."""
         now = self._clock()

@@ -65,6 +65,10 @@ class Store:
         (self.id,) = connection.execute("SELECT value FROM about WHERE name = 'id'").fetchone()
         self.load()
 
+    def limit_to(self, limits: Limits) -> None:
+        """Keep to other limits from the next item on."""
+        self._limits = limits
+
     @property
     def _db(self) -> sqlite3.Connection:
         """The connection, once the rows that were taken are in its tables.

@@ -61,7 +61,7 @@ def test_the_watchdog_is_served_where_it_is_ours(monkeypatch, wanted, pid, secon
 
 def test_metrics_are_served_on_loopback():
     pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
-    from agent.daemon.metrics import serve_metrics
+    from agent.daemon.metrics import Metrics
 
     board = Board()
     concern = board.concern("link", 'a "kit"')
@@ -69,12 +69,13 @@ def test_metrics_are_served_on_loopback():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    stop = serve_metrics(f"127.0.0.1:{port}", board)
+    metrics = Metrics(board)
+    metrics.serve(f"127.0.0.1:{port}")
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
             text = answer.read().decode()
     finally:
-        stop()
+        metrics.serve("")
     assert 'cellagent_well{concern="link",kit="a \\"kit\\""} 0.0' in text
     assert 'cellagent_failures{concern="link",kit="a \\"kit\\""} 1.0' in text
 
@@ -85,10 +86,10 @@ def test_metrics_are_served_on_loopback():
 )
 def test_metrics_are_for_this_machine_alone(listen, error):
     pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
-    from agent.daemon.metrics import serve_metrics
+    from agent.daemon.metrics import Metrics
 
     with pytest.raises(error):
-        serve_metrics(listen, Board())
+        Metrics(Board()).serve(listen)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,106 @@
+"""`cellagent reload`: what can fail is tried first, then everything is taken."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from running_agent import RunningAgent, agent_on, kit_keys, kit_to_crash, serve, write_profile
+
+from agent.daemon.control_client import AgentSaid, ask
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+
+
+@contextlib.contextmanager
+def taken_port() -> Iterator[int]:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        yield taken.getsockname()[1]
+
+
+def free_port() -> int:
+    with taken_port() as port:
+        return port
+
+
+def served(port: int) -> bool:
+    """Tell whether metrics are served at a port."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            return b"cellagent_well" in answer.read()
+    except urllib.error.URLError:
+        return False
+
+
+def metrics_at(port: int) -> str:
+    return f'[profiles.bench.metrics]\nlisten = "127.0.0.1:{port}"\n'
+
+
+async def kits_of(agent: RunningAgent) -> list[str]:
+    status = json.loads((await agent.run("status", "--json")).out)
+    return [kit["name"] for kit in status["kits"]]
+
+
+@pytest.fixture
+async def cloud():
+    found = await serve("cloud", "serve")
+    yield found.ready
+    await found.end()
+
+
+async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(tmp_path: Path, cloud):
+    pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
+    one_kit = {"kit": kit_keys(tmp_path)}
+    two_kits = {**one_kit, "other": kit_keys(tmp_path, "other")}
+    first, second = free_port(), free_port()
+    where = write_profile(tmp_path, cloud, one_kit, metrics_at(first))
+    async with kit_to_crash(tmp_path), agent_on(where) as agent:
+        assert served(first)
+        write_profile(tmp_path, cloud, one_kit, metrics_at(second))
+        assert (await agent.run("reload")).code == 0
+        assert (served(first), served(second)) == (False, True)
+        with taken_port() as taken:
+            write_profile(tmp_path, cloud, two_kits, metrics_at(taken))
+            refused = await agent.run("reload")
+        assert (refused.code, str(taken) in refused.err) == (2, True), refused.err
+        assert served(second)
+        assert await kits_of(agent) == ["kit"]
+        write_profile(tmp_path, cloud, two_kits)
+        assert (await agent.run("reload")).code == 0
+        assert not served(second)
+        assert await kits_of(agent) == ["kit", "other"]
+        assert await agent.stop() == 0
+
+
+async def test_the_outbox_keeps_to_its_new_limits(tmp_path: Path, cloud):
+    kits = {"kit": kit_keys(tmp_path)}
+    where = write_profile(tmp_path, cloud, kits)
+    async with kit_to_crash(tmp_path) as kit, agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        write_profile(tmp_path, cloud, kits, "[profiles.bench.outbox]\nmax_bytes = 10\n")
+        assert (await agent.run("reload")).code == 0
+        kit.crash()
+        assert "an outbox of 10" in (await agent.until("kit", "console", "trouble"))["trouble"]
+        write_profile(tmp_path, cloud, kits)
+        assert (await agent.run("reload")).code == 0
+        await agent.until("kit", "console", "well")
+
+
+async def test_another_profile_is_another_agent(tmp_path: Path, cloud):
+    where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)})
+    async with kit_to_crash(tmp_path), agent_on(where):
+        config = tmp_path / "config.toml"
+        config.write_text(config.read_text().replace("bench", "lab"))
+        with pytest.raises(AgentSaid, match="runs bench") as refused:
+            await ask(Path(os.environ["CELLAGENT_STATE_DIR"]), "bench", do="reload")
+        assert "--profile lab" in refused.value.hint
