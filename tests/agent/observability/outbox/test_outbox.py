@@ -284,11 +284,11 @@ def test_a_full_disk_is_a_named_error_and_takes_nothing(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([event(1)])
         pages = "PRAGMA page_count"
-        (count,) = box.do(lambda store: store._db.execute(pages).fetchone())
-        box.do(lambda store: store._db.execute(f"PRAGMA max_page_count={count}").fetchone())
+        (count,) = box.do(lambda store: store.tables.db.execute(pages).fetchone())
+        box.do(lambda store: store.tables.db.execute(f"PRAGMA max_page_count={count}").fetchone())
         with pytest.raises(OutboxFull, match="disk is full"):
             box.put([NewItem(Kind.EVENT, "kit", bytes(100_000))])
-        box.do(lambda store: store._db.execute("PRAGMA max_page_count=100000").fetchone())
+        box.do(lambda store: store.tables.db.execute("PRAGMA max_page_count=100000").fetchone())
         box.put([event(2)])
         assert bodies(box, Kind.EVENT) == [event(1).body, event(2).body]
 
@@ -395,7 +395,7 @@ def test_no_random_damage_stops_a_start_or_brings_wrong_bytes(tmp_path: Path):
 def test_a_body_that_changed_on_the_disk_is_parked_not_sent(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([event(1), event(2)])
-        box.do(lambda store: store._db.execute("UPDATE items SET body = x'00' WHERE id = 1"))
+        box.do(lambda store: store.tables.db.execute("UPDATE items SET body = x'00' WHERE id = 1"))
         assert bodies(box, Kind.EVENT) == [event(2).body]
         assert totals(box).parked == 1
         assert totals(box).counts["unreadable"] == 1

@@ -1,0 +1,109 @@
+"""What comes in: to which message a chunk belongs, and what came before and is not taken again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent.observability.outbox.fingerprint import WINDOW_S, MessageTracker
+from agent.observability.outbox.items import Kind
+
+if TYPE_CHECKING:
+    from agent.config.profile import Outbox as Limits
+    from agent.observability.outbox.items import NewItem
+    from agent.observability.outbox.tables import Tables
+
+_HEARD_AGAIN = 1000  # chunks: what a kit prints in seconds; a message beyond it is only not known
+
+
+class _Incoming:
+    """The messages of one device's chunks as they come in."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device.encode()
+        self.tracker = MessageTracker()
+        self.message: int | None = None
+        """The first id of the message that is open; None between messages."""
+
+
+class Arrivals:
+    """Knows what came in of late. Used as `Tables` is, and by the same thread."""
+
+    def __init__(self, tables: Tables, limits: Limits) -> None:
+        """Know a key for as long as `limits` let an item wait."""
+        self._tables = tables
+        self.limits = limits
+        self.load()
+
+    def load(self) -> None:
+        """Follow the newest chunks once more, to know what is open and what was just heard."""
+        self._incoming: dict[str, _Incoming] = {}
+        self._seen: dict[bytes, float] = {}
+        newest = self._tables.db.execute(
+            "SELECT id, device, added, body FROM items WHERE kind = ? ORDER BY id DESC LIMIT ?",
+            (Kind.CHUNK.value, _HEARD_AGAIN),
+        ).fetchall()
+        for number, device, added, body in reversed(newest):
+            mark = self._follow(device, body, number)[1]
+            if mark is not None:
+                self._seen[mark] = added
+
+    @property
+    def open_messages(self) -> set[int]:
+        """The messages whose rest is still to come."""
+        return {each.message for each in self._incoming.values() if each.message is not None}
+
+    def forget(self, now: float) -> None:
+        """Forget what came too long ago to be known."""
+        limit = now - self.limits.max_age_s
+        self._seen = {mark: at for mark, at in self._seen.items() if abs(now - at) < WINDOW_S}
+        self._tables.db.execute("DELETE FROM recent WHERE at < ? OR at > ?", (limit, now + 86400.0))
+
+    def is_known(self, item: NewItem, now: float) -> bool:
+        """Tell whether an item with a key, or a core dump, came before; remember that it did."""
+        if item.key is not None:
+            mark = b"key" + item.key.encode()
+        else:
+            import hashlib
+
+            mark = b"core" + hashlib.sha256(item.body).digest() + item.device.encode()
+        db = self._tables.db
+        row = db.execute("SELECT at FROM recent WHERE mark = ?", (mark,)).fetchone()
+        if row is not None and abs(now - row[0]) < self.limits.max_age_s:
+            return True
+        db.execute("INSERT OR REPLACE INTO recent VALUES(?, ?)", (mark, float(now)))
+        return False
+
+    def place(
+        self, item: NewItem, number: int, now: float, rows: list[tuple[Any, ...]]
+    ) -> int | list[int]:
+        """Return the message of a chunk, or the ids to take back: its message came before.
+
+        `number` is to be its id; `rows` are what its call has taken so far.
+        """
+        message, mark = self._follow(item.device, item.body, number)
+        if mark is not None:
+            if abs(now - self._seen.get(mark, float("-inf"))) < WINDOW_S:
+                return self._recall(message, number, rows)
+            self._seen[mark] = now
+        return message
+
+    def _follow(self, device: str, chunk: bytes, number: int) -> tuple[int, bytes | None]:
+        """Return the message that a chunk belongs to, and what marks it once it is whole."""
+        incoming = self._incoming.get(device)
+        if incoming is None:
+            incoming = self._incoming[device] = _Incoming(device)
+        place = incoming.tracker.take(chunk)
+        if place.begins or incoming.message is None:
+            incoming.message = number
+        message = incoming.message
+        if place.ends:
+            incoming.message = None
+        if place.fingerprint is None:
+            return message, None
+        return message, place.fingerprint + incoming.device
+
+    def _recall(self, message: int, last: int, rows: list[tuple[Any, ...]]) -> int | list[int]:
+        """Return the ids of a message that is a duplicate; the message if part of it is gone."""
+        ids = self._tables.message(message) + [row[0] for row in rows if row[3] == message]
+        complete = message == last or ids[:1] == [message]
+        return ids if complete and not self._tables.taken.intersection(ids) else message
