@@ -72,7 +72,9 @@ async def _ask(modem: Modem, name: str, command: Command[Any], field: str) -> Ch
     try:
         answer = await modem.send(command)
     except CommandRejected as refused:
-        return Check(name, None, f"not told ({refused})", None, _WHY_NOT.get(name, ""))
+        # A number says more than a bare ERROR, which may only mean that the modem is off.
+        hint = refused.hint if refused.code is not None else _WHY_NOT.get(name, "")
+        return Check(name, None, f"not told ({refused})", None, hint)
     except ParseError as malformed:
         return Check(name, None, f"not understood: {malformed}", False)
     value = getattr(answer, field)

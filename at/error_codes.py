@@ -84,9 +84,11 @@ CME: dict[int, str] = {
     513: "not found",
     514: "not allowed",
     515: "memory full",
+    516: "radio connection is active",
     518: "not allowed in active state",
     519: "already exists",
     520: "authentication failed",
+    521: "network search interrupted, the results are partial",
     523: "key generation failed",
     525: "error in JWT creation",
     527: "invalid content",
@@ -112,6 +114,9 @@ CMS: dict[int, str] = {
     332: "network timeout",
     340: "no +CNMA acknowledgement expected",
     500: "unknown error",
+    513: "not found",
+    514: "not allowed",
+    515: "memory full",
 }
 
 _WAYS_OUT: dict[int, str] = {
@@ -129,6 +134,7 @@ _WAYS_OUT: dict[int, str] = {
     513: "nothing is stored under that tag and type: list what there is with AT%CMNG=1",
     514: "this item may not be read or used: a private key never leaves the modem",
     515: "delete credentials that are no longer needed, then try again",
+    516: "wait until the connection is idle (AT+CSCON?), then try again",
     518: "switch LTE off first: AT+CFUN=4, wait for OK, then try again",
     519: "delete what is stored under the tag first (AT%CMNG=3), if nothing needs it any more",
     520: "sign the command with the key that the modem was given (AT%XPMNG)",

@@ -17,7 +17,9 @@ from at.error_codes import describe
         (518, "not allowed in active state", "AT+CFUN=4"),
         (519, "already exists", "delete"),
         (528, "power-off warning", "voltage"),
-        (516, "Nordic error 516", ""),
+        (516, "radio connection is active", "idle"),
+        (521, "partial", ""),
+        (517, "Nordic error 517", ""),
         (180, "session management cause 180", ""),
         (9999, "error 9999", ""),
         (-1, "error -1", ""),
@@ -37,3 +39,4 @@ def test_texts_and_empty_reasons_are_told():
     assert "AT+CMEE=1" in describe("ERROR")[1]
     assert "SIM" in describe("ERROR", command="+CPIN")[1]
     assert "invalid PDU" in describe("+CMS ERROR", 304)[0]
+    assert "not found" in describe("+CMS ERROR", 513)[0]

@@ -112,6 +112,14 @@ def test_check_tells_what_the_modem_is_and_changes_nothing() -> None:
     assert all(len(line) <= 100 for line in people.stdout.splitlines())
 
 
+def test_check_gives_the_way_out_that_the_number_of_a_refusal_names(tmp_path: Path) -> None:
+    kit = ("modem", "virtual", "--instant", "--fault", "no-sim", "--pty", str(tmp_path / "kit"))
+    check = (sys.executable, "-m", "agent", "modem", "check", "--port", str(tmp_path / "kit"))
+    said = cellagent(*kit, "--", *check).stdout
+    assert "SIM not inserted" in said
+    assert "try: insert a SIM" in said
+
+
 def test_ports_over_a_pty_have_the_fixed_shape(tmp_path: Path) -> None:
     kit = tmp_path / "kit"
     inner = [sys.executable, "-m", "agent", "ports", "--json", "--port", str(kit)]
