@@ -87,6 +87,14 @@ class Command(Generic[T]):
         return cls()
 
 
+@dataclass(frozen=True, slots=True)
+class Order(Command[None]):
+    """A command that answers nothing but OK."""
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
 def written(parameters: Parameters) -> str:
     """Return parameters as a command carries them: numbers bare, texts in quotes, None empty.
 

@@ -8,18 +8,15 @@ of fields and the place of the next cell.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from at.command import Command, Form, Parameters, read_command
+from at.command import Command, Form, Order, Parameters, read_command
 from at.commands.signal import plmn
 from at.errors import UnsafeArgument
 from at.levels import HasRsrp, HasRsrq
 from at.notices import Notice, register
 from at.records import Record, as_json
 from at.values import Fields
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _NO_CELL = 0x0FFFFFFF
 _TIME_HIGH = 2**64 - 2
@@ -109,7 +106,7 @@ class CellMeasurementNotice(Notice):
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureCells(Command[None]):
+class MeasureCells(Order):
     """AT%NCELLMEAS[=<search_type>[,<gci_count>]]; wait for CellMeasurementNotice.
 
     One at a time. Types 3-5 take `gci_count` 2-15 and need firmware 1.3.4. A result may take
@@ -136,18 +133,12 @@ class MeasureCells(Command[None]):
         """Return type and count."""
         return self.search_type, self.gci_count
 
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
-
 
 @dataclass(frozen=True, slots=True)
-class StopMeasuringCells(Command[None]):
+class StopMeasuringCells(Order):
     """AT%NCELLMEASSTOP: the notice then comes with what there is (status 2)."""
 
     name: ClassVar[str] = "%NCELLMEASSTOP"
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 def read_measurement(line: str, search_type: int | None = None) -> CellMeasurement:

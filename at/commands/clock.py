@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.errors import ParseError
 from at.notices import Notice, register
 from at.records import Record
@@ -75,7 +75,7 @@ class ReadClock(Command[Clock]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetClock(Command[None]):
+class SetClock(Order):
     """AT+CCLK=: the clock as text, "yy/MM/dd,hh:mm:ss+zz"; see `clock_text`."""
 
     time: str
@@ -87,12 +87,9 @@ class SetClock(Command[None]):
         """Return the time."""
         return (self.time,)
 
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
-
 
 @dataclass(frozen=True, slots=True)
-class SetTimeNotices(Command[None]):
+class SetTimeNotices(Order):
     """AT%XTIME=<0|1>."""
 
     n: int = 1
@@ -103,9 +100,6 @@ class SetTimeNotices(Command[None]):
     def parameters(self) -> Parameters:
         """Return the switch."""
         return (self.n,)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 def clock_text(instant: datetime) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.errors import ParseError
 from at.notices import Notice, register
 from at.records import Record
@@ -133,7 +133,7 @@ class SessionCauseNotice(Notice):
 
 
 @dataclass(frozen=True, slots=True)
-class DefineContext(Command[None]):
+class DefineContext(Order):
     """AT+CGDCONT=<cid>,<type>[,<apn>]."""
 
     cid: int
@@ -146,9 +146,6 @@ class DefineContext(Command[None]):
     def parameters(self) -> Parameters:
         """Return context, type and access point."""
         return self.cid, self.type, self.apn
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)

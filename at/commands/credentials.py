@@ -11,7 +11,7 @@ from enum import IntEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.encoding import quoted_lines
 from at.errors import ParseError, UnsafeArgument
 from at.records import Record
@@ -137,7 +137,7 @@ class ReadCredential(Command[Credentials]):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteCredential(Command[None]):
+class WriteCredential(Order):
     """AT%CMNG=0: not while LTE is on (518). `content` is written as it is: its line ends count."""
 
     sec_tag: int
@@ -158,9 +158,6 @@ class WriteCredential(Command[None]):
         _own_tag(self.sec_tag)
         return f"AT%CMNG=0,{self.sec_tag},{int(self.type)},{quoted_lines(self.content)}"
 
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
-
     @property
     def sha(self) -> str:
         """The digest that the modem will list for it."""
@@ -168,7 +165,7 @@ class WriteCredential(Command[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteCredential(Command[None]):
+class DeleteCredential(Order):
     """AT%CMNG=3: not while LTE is on (518); 513, nothing was there, counts as done."""
 
     sec_tag: int
@@ -182,9 +179,6 @@ class DeleteCredential(Command[None]):
         """Return operation, tag and type."""
         _own_tag(self.sec_tag)
         return 3, self.sec_tag, self.type
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 def sha256_of(content: str | bytes) -> str:

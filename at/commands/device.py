@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.errors import ParseError
 from at.notices import Notice, register
 from at.records import Record
@@ -94,7 +94,7 @@ class ReadTemperature(Command[Temperature]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetModemEvents(Command[None]):
+class SetModemEvents(Order):
     """AT%MDMEV=<n>: 2 with coverage levels, 1 on older firmware, 0 off."""
 
     n: int = 2
@@ -105,9 +105,6 @@ class SetModemEvents(Command[None]):
     def parameters(self) -> Parameters:
         """Return <n>."""
         return (self.n,)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 def _temperature(fields: Fields) -> Temperature:

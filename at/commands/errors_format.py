@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form
+from at.command import Command, Form, Order
 from at.records import Record
 from at.values import only_row
 
@@ -21,7 +21,7 @@ class ErrorFormat(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SetErrorFormat(Command[None]):
+class SetErrorFormat(Order):
     """AT+CMEE=<n>."""
 
     n: int = 1
@@ -32,9 +32,6 @@ class SetErrorFormat(Command[None]):
     def parameters(self) -> tuple[int | str | None, ...]:
         """Return <n>."""
         return (self.n,)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)

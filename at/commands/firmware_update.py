@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.commands.serial_modem import register_readers
 from at.notices import Notice, register
 from at.records import Record
@@ -60,7 +60,7 @@ class UpdateProgressNotice(Notice):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateOverTheAir(Command[None]):
+class UpdateOverTheAir(Order):
     """AT#XFOTA=<op>[,<url>[,<sec_tag>[,<pdn>]]]: 0 stop, 1 application, 2 modem delta, 9 erase ...
 
     How it goes on comes as UpdateProgressNotice.
@@ -78,9 +78,6 @@ class UpdateOverTheAir(Command[None]):
     def parameters(self) -> Parameters:
         """Return operation, address, tag and packet network."""
         return self.op, self.url, self.sec_tag, self.pdn
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +119,7 @@ class ReadUpdateProgress(Command[UpdateProgress]):
 
 
 @dataclass(frozen=True, slots=True)
-class BeginWiredUpdate(Command[None]):
+class BeginWiredUpdate(Order):
     """AT#XDFUINIT=<type>[,<size>]: 0 application, 1 modem delta, 2 full modem, 3 boot loader."""
 
     type: int
@@ -136,12 +133,9 @@ class BeginWiredUpdate(Command[None]):
         """Return type and size."""
         return self.type, self.size
 
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
-
 
 @dataclass(frozen=True, slots=True)
-class WriteWiredUpdate(Command[None]):
+class WriteWiredUpdate(Order):
     """AT#XDFUWRITE=<type>,<address>,<length>: raw bytes follow its OK (see Modem.transfer)."""
 
     type: int
@@ -155,12 +149,9 @@ class WriteWiredUpdate(Command[None]):
         """Return type, address and length."""
         return self.type, self.address, self.length
 
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
-
 
 @dataclass(frozen=True, slots=True)
-class ApplyWiredUpdate(Command[None]):
+class ApplyWiredUpdate(Order):
     """AT#XDFUAPPLY=<type>."""
 
     type: int
@@ -172,9 +163,6 @@ class ApplyWiredUpdate(Command[None]):
     def parameters(self) -> Parameters:
         """Return the type."""
         return (self.type,)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 def _progress_of(fields: Fields) -> UpdateProgress:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.encoding import quoted
 from at.errors import UnsafeArgument
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class FactoryReset(Command[None]):
+class FactoryReset(Order):
     """AT%XFACTORYRESET=<0 all|1 user data>, only in functional mode 0 or 4.
 
     `erase_settings` must be True: a caller cannot make this command by accident.
@@ -41,9 +41,6 @@ class FactoryReset(Command[None]):
         if self.kind not in {0, 1}:
             raise UnsafeArgument(f"a factory reset of kind {self.kind} does not exist")
         return (self.kind,)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.errors import ParseError
 from at.notices import Notice, register
 from at.ownership import is_connection_reply
@@ -145,7 +145,7 @@ class ForceNetworkScan(ScanNetworks):
 
 
 @dataclass(frozen=True, slots=True)
-class SelectOperator(Command[None]):
+class SelectOperator(Order):
     """AT+COPS: mode 0 automatic; 1 by `numeric` MCC and MNC, at most with an access technology."""
 
     mode: int = 0
@@ -159,9 +159,6 @@ class SelectOperator(Command[None]):
     def parameters(self) -> Parameters:
         """Return mode, format (numeric), operator and technology."""
         return self.mode, (None if self.numeric is None else 2), self.numeric, self.act
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +179,7 @@ class ReadConnection(Command[Connection]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetConnectionNotices(Command[None]):
+class SetConnectionNotices(Order):
     """AT+CSCON=<n>."""
 
     n: int = 1
@@ -193,9 +190,6 @@ class SetConnectionNotices(Command[None]):
     def parameters(self) -> Parameters:
         """Return <n>."""
         return (self.n,)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)

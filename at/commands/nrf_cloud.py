@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.commands.serial_modem import register_readers
 from at.errors import UnsafeArgument
 from at.records import Record
@@ -43,7 +43,7 @@ class CloudState(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class LocateByCloud(Command[None]):
+class LocateByCloud(Order):
     """AT#XNRFCLOUDPOS: `cells` 0-15; the host gives the Wi-Fi scan, at least two access points.
 
     The firmware measures cells itself meanwhile: do not use %NCELLMEAS.
@@ -70,9 +70,6 @@ class LocateByCloud(Command[None]):
                 raise UnsafeArgument(f"a level of {rssi} dBm is not in -128..0")
             listed += [mac] if rssi is None else [mac, rssi]
         return (self.cells, 1 if self.access_points else 0, *listed)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)

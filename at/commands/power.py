@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form
+from at.command import Command, Form, Order
 from at.records import Record
 from at.values import only_row
 
@@ -52,7 +52,7 @@ class FunctionalModes(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SetFunctionalMode(Command[None]):
+class SetFunctionalMode(Order):
     """AT+CFUN=<fun>. Mode 4 while attached waits for the detach, seconds under bad radio."""
 
     fun: int
@@ -64,9 +64,6 @@ class SetFunctionalMode(Command[None]):
     def parameters(self) -> tuple[int | str | None, ...]:
         """Return <fun>."""
         return (self.fun,)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)

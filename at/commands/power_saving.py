@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.errors import UnsafeArgument
 from at.notices import Notice, register
 from at.records import Record
@@ -118,7 +118,7 @@ class ReadPowerSavingMode(Command[PowerSavingMode]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetPowerSavingMode(Command[None]):
+class SetPowerSavingMode(Order):
     """AT+CPSMS=<mode>[,,,<Requested_Periodic-TAU>[,<Requested_Active-Time>]]: 0 off, 1 on.
 
     The timers are eight bits each; without them the modem's own count.
@@ -138,12 +138,9 @@ class SetPowerSavingMode(Command[None]):
             _check_bits(timer, 8)
         return (self.mode, None, None, *timers)
 
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
-
 
 @dataclass(frozen=True, slots=True)
-class SetEdrx(Command[None]):
+class SetEdrx(Order):
     """AT+CEDRXS=<mode>[,<act_type>[,<value>]]: 0 off, 1 on, 2 on with notices, 3 off and reset."""
 
     mode: int = 2
@@ -157,9 +154,6 @@ class SetEdrx(Command[None]):
         """Return mode, technology and value."""
         _check_bits(self.requested_edrx_value, 4)
         return self.mode, self.act_type, self.requested_edrx_value
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)

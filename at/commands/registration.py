@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form
+from at.command import Command, Form, Order
 from at.notices import Notice, register
 from at.ownership import REGISTRATION_STATES, is_registration_reply
 from at.records import Record
@@ -159,7 +159,7 @@ class ReadFiveGRegistration(ReadCircuitRegistration):
 
 
 @dataclass(frozen=True, slots=True)
-class SetRegistrationNotices(Command[None]):
+class SetRegistrationNotices(Order):
     """AT+CEREG=<n>: 0 off, 5 the most telling."""
 
     n: int = 5
@@ -170,9 +170,6 @@ class SetRegistrationNotices(Command[None]):
     def parameters(self) -> tuple[int | str | None, ...]:
         """Return <n>."""
         return (self.n,)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 def _is_act(value: Value) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command
+from at.command import Command, Order
 from at.commands.identity import Uuid, uuid_text
 from at.notices import Notice, register
 from at.records import Record
@@ -98,13 +98,10 @@ class ReadSerialModemUuid(Command[Uuid]):
 
 
 @dataclass(frozen=True, slots=True)
-class ResetSerialModem(Command[None]):
+class ResetSerialModem(Order):
     """AT#XRESET: OK, then "Ready" about two seconds later."""
 
     name: ClassVar[str] = "#XRESET"
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
 from at.notices import Notice, register
 from at.ownership import REGISTRATION_STATES
@@ -169,7 +169,7 @@ class ReadSignalStrength(Command[SignalStrength]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetSignalNotices(Command[None]):
+class SetSignalNotices(Order):
     """AT%CESQ=<0|1>: a subscription; it answers nothing but OK."""
 
     n: int = 1
@@ -180,9 +180,6 @@ class SetSignalNotices(Command[None]):
     def parameters(self) -> Parameters:
         """Return the switch."""
         return (self.n,)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)

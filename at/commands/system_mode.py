@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.records import Record
 from at.values import Fields, only_row, single_line, split
 
@@ -65,7 +65,7 @@ class DataProfile(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SetSystemMode(Command[None]):
+class SetSystemMode(Order):
     """AT%XSYSTEMMODE=: only in functional mode 0 or 4."""
 
     lte_m: int
@@ -79,9 +79,6 @@ class SetSystemMode(Command[None]):
     def parameters(self) -> Parameters:
         """Return flags and preference."""
         return self.lte_m, self.nb_iot, self.gnss, self.preference
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
+from at.command import Command, Form, Order, Parameters
 from at.errors import ParseError
 from at.records import Record
 
@@ -52,7 +52,7 @@ class AccessPoints(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SetWifiMode(Command[None]):
+class SetWifiMode(Order):
     """AT+CWMODE=1: a station, which may scan."""
 
     mode: int = 1
@@ -63,9 +63,6 @@ class SetWifiMode(Command[None]):
     def parameters(self) -> Parameters:
         """Return the mode."""
         return (self.mode,)
-
-    def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
 
 
 @dataclass(frozen=True, slots=True)
