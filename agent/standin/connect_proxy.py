@@ -49,6 +49,8 @@ PUBLIC_HOSTS = {
 _HEAD_LIMIT = 16 * 1024
 _HEAD_S = 10.0
 _IDLE_S = 120.0
+_MOST_TUNNELS = 64
+"""At a time; each takes three descriptors."""
 _LIFE = dt.timedelta(days=1)
 
 
@@ -124,6 +126,9 @@ async def connect_proxy(
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if len(connections) >= _MOST_TUNNELS:
+            writer.transport.abort()
+            return
         connections.add(task)
         task.add_done_callback(connections.discard)
         try:

@@ -7,7 +7,7 @@ be answered.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -24,17 +24,24 @@ class Connection(H11Protocol):
     """A connection that knows when it last heard something."""
 
     heard_at = 0.0
+    everyone: ClassVar[set[Connection]] = set()
+    """Of all servers of this process: they share its descriptors."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a new connection; where there are too many, the longest silent one is dropped."""
         super().connection_made(transport)
         self.heard_at = time.monotonic()
-        others = cast("set[Connection]", self.connections)
-        if len(others) > most_connections():
-            silent = min(others, key=lambda other: other.heard_at)
+        self.everyone.add(self)
+        if len(self.everyone) > most_connections():
+            silent = min(self.everyone, key=lambda other: other.heard_at)
             # It leaves the set at once: its end is seen a turn of the loop later.
-            others.discard(silent)
+            self.everyone.discard(silent)
             silent.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a connection that has ended."""
+        self.everyone.discard(self)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take what the client sent."""

@@ -7,6 +7,7 @@ something there (CSRF): the Host and the Origin give it away.
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
     from agent.standin.errors import Refused
     from agent.standin.state import Cloud
+
+_FRAMING = (b"content-length", b"transfer-encoding")
+_HOST = re.compile(
+    r"(?:\[(?P<address>[0-9A-Za-z:.%_-]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{0,5})?", re.ASCII
+)
 
 
 class HostGuard:
@@ -34,24 +40,32 @@ class HostGuard:
         """Pass the request on, or refuse it."""
         if scope["type"] != "http":
             return
-        reason = self._objection(scope)
-        if reason is None:
+        objection = self._objection(scope)
+        if objection is None:
             await self._app(scope, receive, send)
-        else:
-            refused = self._refuse(scope["path"], 421 if "Host" in reason else 403, reason)
-            await refused.response()(scope, receive, send)
+            return
+        refused = self._refuse(scope["path"], *objection)
+        # What follows on this connection is not trusted, either.
+        refused.headers["Connection"] = "close"
+        await refused.response()(scope, receive, send)
 
-    def _objection(self, scope: Scope) -> str | None:
+    def _objection(self, scope: Scope) -> tuple[int, str] | None:
         host = origin = ""
+        framing = set()
         for name, value in scope["headers"]:
             if name == b"host":
                 host = value.decode("latin-1")
             elif name == b"origin":
                 origin = value.decode("latin-1")
+            elif name in _FRAMING:
+                framing.add(name)
+        if len(framing) > 1:
+            # RFC 9112, 6.3: two readings of where the request ends; one of them hides another.
+            return 400, "Content-Length and Transfer-Encoding exclude each other"
         if not self._own(host):
-            return "the Host header names another server"
+            return 421, "the Host header names another server"
         if origin and not self._own(urlsplit(origin).netloc):
-            return "the Origin is another site"
+            return 403, "the Origin is another site"
         return None
 
     def _own(self, netloc: str) -> bool:
@@ -65,10 +79,14 @@ class HostGuard:
 
 
 def _name(netloc: str) -> str:
-    """Return the host of `host:port`, in lower case, without the brackets of an IPv6 address."""
-    if netloc.startswith("["):
-        return netloc[1:].partition("]")[0]
-    return netloc.partition(":")[0].lower()
+    """Return the host of `host:port` in lower case, "" where it is not of that form.
+
+    An IPv6 address loses its brackets, a name the dot that may end it.
+    """
+    found = _HOST.fullmatch(netloc)
+    if found is None:
+        return ""
+    return (found["address"] or found["name"].removesuffix(".")).lower()
 
 
 def _is_address(name: str) -> bool:

@@ -13,12 +13,18 @@ import msgspec
 DEADLINE_S = 4.0
 """For one request, once the worker is there. Its own alarm comes first where there is one."""
 START_S = 20.0
+TURN_S = 20.0
+"""How long a request waits for those before it."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_ANSWER = 32 * 1024 * 1024
 
 
 class ExpressionFailed(Exception):
     """The expression is wrong, too slow, or too large; the text says which."""
+
+
+class EngineBusy(Exception):
+    """Others' expressions were not done in time: this one was not begun."""
 
 
 class _Answer(msgspec.Struct):
@@ -36,21 +42,31 @@ class Engine:
     async def evaluate(self, expression: str, devices: bytes) -> list[bytes]:
         """Return a JSON value for each device of the JSON array `devices`.
 
-        Raises ExpressionFailed.
+        Raises ExpressionFailed, EngineBusy.
         """
         request = b'{"expression":' + msgspec.json.encode(expression)
         request += b',"devices":' + devices + b"}"
-        async with self._turn:
-            process = await self._started()
-            try:
-                async with asyncio.timeout(DEADLINE_S):
-                    answer = await _exchange(process, request)
-            except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
-                await self._kill(dying=not isinstance(error, TimeoutError))
-                raise ExpressionFailed("it takes too long, or too much memory") from error
-            except asyncio.CancelledError:
-                await self._kill()
-                raise
+        try:
+            async with asyncio.timeout(TURN_S):
+                await self._turn.acquire()
+        except TimeoutError as error:
+            raise EngineBusy("other transforms take all the time there is") from error
+        try:
+            return await self._evaluate(request)
+        finally:
+            self._turn.release()
+
+    async def _evaluate(self, request: bytes) -> list[bytes]:
+        process = await self._started()
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                answer = await _exchange(process, request)
+        except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
+            await self._kill(dying=not isinstance(error, TimeoutError))
+            raise ExpressionFailed("it takes too long, or too much memory") from error
+        except asyncio.CancelledError:
+            await self._kill()
+            raise
         if answer.error is not None:
             raise ExpressionFailed(answer.error)
         return [bytes(result) for result in answer.results]

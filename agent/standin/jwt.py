@@ -122,12 +122,17 @@ def _check_life(claims: dict[str, Any], now_s: float) -> None:
 
 def _object(part: str) -> dict[str, Any]:
     try:
-        value = json.loads(_decode(part))
+        value = json.loads(_decode(part), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise BadToken("a part is no JSON object") from error
     if not isinstance(value, dict):
         raise BadToken("a part is no JSON object")
     return value
+
+
+def _refuse_constant(name: str) -> None:
+    """NaN and Infinity are not JSON; a time that is none of them never passes."""
+    raise ValueError(name)
 
 
 def _decode(part: str) -> bytes:

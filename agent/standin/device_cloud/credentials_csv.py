@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
@@ -84,13 +85,14 @@ async def read_text(request: Request) -> str:
 def parse_rows(text: str) -> list[list[str]]:
     """Return the rows of a CSV text. Refuses a blank line and too many rows."""
     try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        rows = list(islice(reader, MOST_ROWS + 1))
     except csv.Error as error:
         raise invalid(f"the CSV is malformed: {error}") from error
     if not rows:
         raise invalid("the CSV has no rows")
     if len(rows) > MOST_ROWS:
-        raise invalid(f"{len(rows)} rows; {MOST_ROWS} at most")
+        raise invalid(f"more than {MOST_ROWS} rows")
     if any(not row for row in rows):
         raise invalid("a row is blank")
     return rows

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.standin.device_cloud.refusals import bad_request
-from agent.standin.jsonata_pool import Engine, ExpressionFailed
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request
+from agent.standin.jsonata_pool import Engine, EngineBusy, ExpressionFailed
 
 if TYPE_CHECKING:
     from agent.standin.state import Cloud
@@ -31,5 +31,7 @@ async def apply(cloud: Cloud, expression: str, devices: list[Any]) -> list[Any]:
         results = await engine.evaluate(expression, msgspec.json.encode(devices))
     except ExpressionFailed as error:
         raise bad_request(f"the transform failed: {error}") from error
+    except EngineBusy as error:
+        raise DeviceCloudRefused(429, str(error), headers={"Retry-After": "5"}) from error
     # Already JSON: what the worker wrote goes out as it is.
     return [msgspec.Raw(result) for result in results]

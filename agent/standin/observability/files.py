@@ -33,6 +33,10 @@ MAX_FILE = 256 * 1024 * 1024
 PART_BYTES = 8 * 1024 * 1024
 MAX_PARTS = 100
 
+# Every repetition is bounded: a body of spaces must not be tried in all ways.
+_PART = re.compile(
+    r"<PartNumber>\s{0,20}(\d{1,5})\s{0,20}</PartNumber>\s{0,20}<ETag>([^<]{1,200})</ETag>"
+)
 _STORAGE = "/api/v0/storage"
 _TEXT: Schema = {"type": "string", "maxLength": 512}
 _BINARY: Schema = {"type": "string", "format": "binary"}
@@ -167,16 +171,14 @@ async def _complete(exchange: Exchange) -> Response:
     upload = find_upload(exchange.cloud, secret)
     text = (await exchange.request.body()).decode("utf-8", "replace")
     # No XML parser: two numbers are read, and nothing else that XML can hold.
-    named = re.findall(
-        r"<PartNumber>\s*(\d{1,5})\s*</PartNumber>\s*<ETag>\s*([^<]{1,100}?)\s*</ETag>", text
-    )
+    named = _PART.findall(text)
     if not named or [int(number) for number, _ in named] != list(range(1, len(named) + 1)):
         raise invalid("the parts are to be named from 1 on, each with its ETag")
     table = exchange.cloud.table("observability/parts")
     data = b""
     for number, etag in named:
         part: bytes | None = table.get(f"{secret}/{number}")
-        plain = etag.replace("&quot;", '"').strip('"')
+        plain = etag.strip().replace("&quot;", '"').strip('"')
         if part is None or plain != _etag(part).strip('"'):
             raise invalid(f"part {number} is not what came")
         data += part

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from email.message import Message
 
 _LONGEST_HEAD = 16 * 1024
+MOST_PARTS = 10_000
 
 
 class BadMultipart(ValueError):
@@ -44,9 +45,11 @@ def boundary_of(content_type: str) -> bytes:
 def split_parts(body: bytes, boundary: bytes) -> list[Part]:
     """Return the parts in their order. Raises BadMultipart."""
     mark = re.compile(rb"(?:\A|\r\n|\n)--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\r\n|\n|\Z)")
-    places = list(mark.finditer(body))
+    places = list(itertools.islice(mark.finditer(body), MOST_PARTS + 2))
     if not places:
         raise BadMultipart("the boundary does not occur in the body")
+    if len(places) > MOST_PARTS + 1:
+        raise BadMultipart(f"more than {MOST_PARTS} parts")
     parts: list[Part] = []
     for place, following in itertools.pairwise(places):
         if place.group(1):

@@ -11,6 +11,8 @@ import httpx
 import pytest
 from standin import StandIn
 
+from agent.standin import jsonata_pool
+
 MEGABYTE = 1024 * 1024
 
 
@@ -112,6 +114,94 @@ async def test_a_token_of_hostile_json_is_refused(standin: StandIn) -> None:
     assert await answers(standin)
 
 
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ("localhost", 200), ("LOCALHOST:80", 200), ("localhost.:80", 200), ("127.0.0.1", 200),
+        ("127.0.0.1:65535", 200), ("[::1]", 200), ("[::1]:80", 200), ("[fe80::1%25lo]:80", 200),
+        ("evil.example", 421), ("localhost.evil.example", 421), ("evil.example:80", 421), ("", 421),
+        ("[::1]evil.example", 421), ("[::1", 421), ("127.0.0.1:80@evil.example", 421),
+        ("localhost:80:evil.example", 421), ("localhost:x", 421), ("user@localhost", 421),
+        ("0x7f.1", 421), ("127.0.0.1, evil.example", 421), ("localhost..", 421), ("..", 421),
+    ],
+)  # fmt: skip
+async def test_a_host_header_is_ours_to_the_last_character_or_refused(
+    standin: StandIn, given: str, status: int
+) -> None:
+    answer = await standin.client.get("/v1/status", headers={"Host": given})
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5",
+        "Content-Length: 5\r\nContent-Length: 6",
+        "Content-Length: +5",
+        "Content-Length: 5, 6",
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding : chunked",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        "Host: evil.example",
+    ],
+)
+async def test_a_request_whose_end_can_be_read_in_two_ways_hides_no_other(
+    standin: StandIn, framing: str
+) -> None:
+    reader, writer = await connect(standin)
+    head = f"POST /v1/fota-jobs HTTP/1.1\r\nHost: localhost\r\n{framing}\r\n\r\n"
+    hidden = "0\r\n\r\nGET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    writer.write((head + hidden).encode())
+    answer = await asyncio.wait_for(reader.read(), 10)  # to its end: the connection is closed
+    assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 501")), answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+    writer.close()
+    assert await answers(standin)
+
+
+async def test_a_body_that_would_take_for_ever_to_read_is_read_at_once(standin: StandIn) -> None:
+    key = {"Service-Project-Key": standin.credentials["project_key"]}
+    client = standin.client
+    told = {"kind": "MAR", "size": 5}
+    prepared = (await client.post("/api/v0/upload", json=told, headers=key)).json()["data"]
+    spaces = b"<PartNumber>1</PartNumber><ETag>" + b" " * 1_000_000 + b"x"
+    answer = await client.post(prepared["upload_url"], content=spaces)
+    assert answer.status_code == 400
+    part = b"--x\r\n\r\n\x08a\xf5\x7c\r\n"
+    many = await client.post(
+        "/api/v0/chunks/kit-1",
+        content=part * 100_000 + b"--x--",
+        headers=key | {"Content-Type": "multipart/mixed; boundary=x"},
+    )
+    assert "parts" in many.json()["error"]["message"]
+    rows = await client.post(
+        "/v1/devices/public-keys",
+        content=b"\n" * 4_000_000,
+        headers=standin.bearer("api_key") | {"Content-Type": "text/csv"},
+    )
+    assert rows.status_code == 422
+
+
+async def test_expressions_that_never_end_do_not_make_others_wait_for_ever(
+    standin: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonata_pool, "DEADLINE_S", 0.5)
+    monkeypatch.setattr(jsonata_pool, "TURN_S", 1.0)
+
+    async def ask(expression: str) -> httpx.Response:
+        return await standin.client.get(
+            "/v1/devices", params={"transform": expression}, headers=standin.bearer("api_key")
+        )
+
+    assert (await ask("id")).status_code == 200
+    endless = "($f := function($x) { $f($x + 1) }; $f(0))"
+    asked = await asyncio.gather(*(ask(endless) for _ in range(12)), ask("id"))
+    assert {answer.status_code for answer in asked[:-1]} == {400, 429}
+    assert (asked[-1].status_code, asked[-1].headers["retry-after"]) == (429, "5")
+    assert (await ask("id")).status_code == 200
+
+
 FLOOD = """
 import socket, sys
 host, port, count, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
@@ -132,26 +222,29 @@ LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 from agent.cli.main import main
-sys.argv[1:] = ["cloud", "serve"]
+sys.argv[1:] = ["cloud", "serve", *sys.argv[1:]]
 main()
 """
 
 
 @pytest.mark.parametrize(
-    ("asked", "path", "credential"),
+    ("flooded", "asked", "path", "credential", "options"),
     [
-        ("/v1/openapi.json", "/v1/devices", "api_key"),
-        ("/api/v0/openapi.json", "/api/v0/organizations", "organization_auth_token"),
+        ("device_cloud", "/v1/openapi.json", "/v1/devices", "api_key", ()),
+        ("api", "/api/v0/openapi.json", "/api/v0/organizations", "organization_auth_token", ()),
+        ("api", "/api/v0/openapi.json", "/v1/devices", "api_key", ("--split",)),
     ],
-    ids=["device-cloud", "observability"],
+    ids=["device-cloud", "observability", "another-host"],
 )
 async def test_slow_and_silent_clients_take_no_others_place(
-    asked: str, path: str, credential: str
+    flooded: str, asked: str, path: str, credential: str, options: tuple[str, ...]
 ) -> None:
     pipe = asyncio.subprocess.PIPE
-    server = await asyncio.create_subprocess_exec(sys.executable, "-c", LIMITED, stdout=pipe)
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", LIMITED, *options, stdout=pipe
+    )
     ready = json.loads(await server.stdout.readline())
-    target = urlsplit(ready["urls"]["device_cloud"])
+    target = urlsplit(ready["urls"][flooded])
     where = (target.hostname, str(target.port), "400", asked)
     flood = await asyncio.create_subprocess_exec(
         sys.executable, "-c", FLOOD, *where, stdin=pipe, stdout=pipe

@@ -119,6 +119,8 @@ async def test_every_forged_or_mixed_token_is_refused(standin: StandIn) -> None:
         "other key": token(ec.generate_private_key(ec.SECP256R1()), good),
         "expired": token(key, {**good, "exp": int(time.time()) - 3600}),
         "from the future": token(key, {**good, "iat": int(time.time()) + 3600}),
+        "exp is no number": token(key, {**good, "exp": float("nan")}),
+        "exp has no end": token(key, {**good, "exp": float("inf")}),
         "exp is text": token(key, {**good, "exp": "later"}),
         "claims are a list": token(key, [1]),  # type: ignore[arg-type]
     }
