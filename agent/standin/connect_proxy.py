@@ -10,11 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
-import os
-import ssl
-import tempfile
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,10 +19,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from agent.standin.faults import wrong_certificate
 from agent.standin.hosts import Host
+from agent.standin.tls_context import server_context
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Iterable
+    from pathlib import Path
 
     from agent.standin.state import Cloud
 
@@ -89,23 +89,12 @@ class CertificateAuthority:
             .add_extension(issuer, critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # The library reads a key from a file only; this one is gone before anybody connects.
-        descriptor, path = tempfile.mkstemp()
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(certificate.public_bytes(serialization.Encoding.PEM))
-                file.write(
-                    key.private_bytes(
-                        serialization.Encoding.PEM,
-                        serialization.PrivateFormat.PKCS8,
-                        serialization.NoEncryption(),
-                    )
-                )
-            context.load_cert_chain(path)
-        finally:
-            Path(path).unlink()
-        return context
+        private = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        return server_context(certificate.public_bytes(serialization.Encoding.PEM) + private)
 
 
 @contextlib.asynccontextmanager
@@ -165,7 +154,8 @@ async def _serve_one(
         return
     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
     await writer.drain()
-    await writer.start_tls(authority.context(name), ssl_handshake_timeout=_HEAD_S)
+    if not wrong_certificate(cloud):  # else our own port speaks TLS, with that certificate
+        await writer.start_tls(authority.context(name), ssl_handshake_timeout=_HEAD_S)
     target = urlsplit(cloud.urls[table[name]])
     inward, outward = await asyncio.open_connection(target.hostname, target.port)
     try:

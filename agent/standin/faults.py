@@ -26,7 +26,7 @@ WRONG_CERTIFICATE = "tls-wrong-certificate"
 RATE_LIMIT = "rate-limit"
 
 _ELSEWHERE = {
-    WRONG_CERTIFICATE: "Serve TLS with a certificate of another name; from the start only.",
+    WRONG_CERTIFICATE: "New connections are TLS, with a certificate of another name.",
     RATE_LIMIT: "Per device: ARG pushes of a kind an hour, or the suggested figures.",
 }
 _FORM = re.compile(
@@ -48,8 +48,8 @@ class Fault:
     method: str
     route: str
 
-    def strikes(self, method: str, path: str) -> bool:
-        """Say whether this request is to be spoiled, and count it."""
+    def strikes(self, method: str = "", path: str = "") -> bool:
+        """Say whether this request, or connection, is to be spoiled, and count it."""
         if self.left == 0 or self.method not in {"", method}:
             return False
         if self.route and not fnmatchcase(path, self.route):
@@ -65,6 +65,10 @@ def parse(text: str) -> Fault:
     name = found["name"] if found else text
     if found is None or (name not in SPOILERS and name not in _ELSEWHERE):
         raise ValueError(f"no fault is named {name!r}; there are {', '.join(describe())}")
+    if name in _ELSEWHERE and found["route"]:
+        raise ValueError(f"{name} strikes whatever the route")
+    if name == RATE_LIMIT and found["times"]:
+        raise ValueError(f"{name} has no end of its own: [] ends it")
     argument = found["argument"] or ""
     spoiler = SPOILERS.get(name)
     if spoiler is not None:
@@ -97,8 +101,13 @@ def describe() -> dict[str, str]:
 
 
 def wrong_certificate(cloud: Cloud) -> bool:
-    """Say whether the sockets are to speak TLS with a certificate of another name."""
-    return any(fault.name == WRONG_CERTIFICATE for fault in _faults(cloud))
+    """Say whether new connections are to be TLS with a certificate of another name."""
+    return any(fault.name == WRONG_CERTIFICATE and fault.left != 0 for fault in _faults(cloud))
+
+
+def meets_wrong_certificate(cloud: Cloud) -> bool:
+    """Say so of a connection that was just made, and count it."""
+    return any(fault.name == WRONG_CERTIFICATE and fault.strikes() for fault in _faults(cloud))
 
 
 class FaultLayer:

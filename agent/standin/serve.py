@@ -6,16 +6,15 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
 
 from agent.standin.app import one_app, split_apps, urls_of
-from agent.standin.connections import ACCEPTED_AT_ONCE, Connection
+from agent.standin.connections import ACCEPTED_AT_ONCE, ServedConfig
 from agent.standin.faults import wrong_certificate
 from agent.standin.hosts import Host
+from agent.standin.wrong_certificate import next_context
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -56,14 +55,12 @@ async def serving(
         for name in apps:
             wanted = port if name in {None, Host.DEVICE_CLOUD} else 0
             sockets[name] = opened.enter_context(listen(host, wanted))
-        tls = wrong_certificate(cloud)
-        scheme = "https" if tls else "http"
+        scheme = "https" if wrong_certificate(cloud) else "http"
         bases = {h: base_url(sockets[h if split else None], scheme) for h in Host}
-        certificate = opened.enter_context(_certificate_file()) if tls else None
         cloud.urls = urls_of(bases)
         try:
             for name, app in apps.items():
-                server = _Server(_config(app, certificate))
+                server = _Server(_config(app, cloud))
                 servers.append(server)
                 tasks.append(asyncio.create_task(server.serve([sockets[name]])))
             while not all(server.started for server in servers):
@@ -114,23 +111,11 @@ def base_url(listening: socket.socket, scheme: str = "http") -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-@contextlib.contextmanager
-def _certificate_file() -> Iterator[str]:
-    """Write key and certificate of another host to a file that lives as long as the block."""
-    from agent.standin.wrong_certificate import make_pem
-
-    with tempfile.TemporaryDirectory(prefix="cellagent-cloud-") as folder:
-        path = Path(folder) / "other-host.pem"
-        path.write_bytes(make_pem())
-        yield str(path)
-
-
-def _config(app: ASGIApp, certificate: str | None) -> uvicorn.Config:
-    return uvicorn.Config(
+def _config(app: ASGIApp, cloud: Cloud) -> uvicorn.Config:
+    return ServedConfig(
         app,
-        ssl_certfile=certificate,
+        tls=lambda: next_context(cloud),
         log_config=None,
-        http=Connection,
         backlog=ACCEPTED_AT_ONCE,
         lifespan="off",
         ws="none",

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from agent.standin.faults import meets_wrong_certificate
+from agent.standin.tls_context import server_context
+
+if TYPE_CHECKING:
+    import ssl
+
+    from agent.standin.state import Cloud
 
 OTHER_HOST = "elsewhere.invalid"
 
 
+def next_context(cloud: Cloud) -> ssl.SSLContext | None:
+    """Return the settings with which the next connection is met; None where it is left alone."""
+    if not meets_wrong_certificate(cloud):
+        return None
+    found: ssl.SSLContext | None = cloud.rooms.get("wrong certificate")
+    if found is None:
+        found = cloud.rooms["wrong certificate"] = server_context(make_pem())
+    return found
+
+
 def make_pem() -> bytes:
     """Return a fresh private key and its certificate, as PEM in one."""
+    from cryptography import x509  # start-up does without it
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, OTHER_HOST)])
     certificate = (

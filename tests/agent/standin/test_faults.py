@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from observability import an_event, with_project_key, with_token
 from standin import StandIn, running_standin
 
+from agent.standin.connect_proxy import connect_proxy
 from agent.standin.faults import active, describe, install, parse
 from agent.standin.state import open_cloud
 
@@ -41,7 +45,8 @@ def test_a_fault_is_read_as_it_is_written(text: str, parts: tuple) -> None:
 
 @pytest.mark.parametrize(
     "text", ["", "no-such", "latency=soon", "latency=-1", "server-error=200", "deep-json=0",
-             "too-many-requests=a\r\nb", "connection-reset=never", "rate-limit=many"],
+             "too-many-requests=a\r\nb", "connection-reset=never", "rate-limit=many",
+             "rate-limit=1*2", "rate-limit@/v1/*", "tls-wrong-certificate@/v1/*"],
 )  # fmt: skip
 def test_a_fault_that_is_none_is_refused_and_leaves_the_others(text: str) -> None:
     cloud = open_cloud()
@@ -179,6 +184,61 @@ async def test_tls_with_a_wrong_certificate_is_refused_by_a_client_that_looks(tm
             await standin.client.get(url + "/v1/status")
         async with httpx.AsyncClient(verify=False, trust_env=False) as careless:
             assert (await careless.get(url + "/v1/status")).status_code == 200
+
+
+async def test_a_wrong_certificate_comes_and_goes_while_it_runs(standin: StandIn) -> None:
+    control, token = "/control", standin.bearer("control_token")
+    url = standin.urls["api"].replace("http:", "https:")
+    wish = {"faults": ["tls-wrong-certificate"]}
+    assert (await standin.client.post(control, json=wish, headers=token)).status_code == 200
+    async with httpx.AsyncClient(base_url=url, trust_env=False) as careful:
+        with pytest.raises(httpx.ConnectError, match="certificate"):
+            await careful.get("/v1/status")
+    async with httpx.AsyncClient(base_url=url, verify=False, trust_env=False) as careless:
+        # Whoever does not look is served, and may end it.
+        listed = await careless.get("/v1/devices", headers=standin.bearer("api_key"))
+        assert listed.status_code == 200
+        assert (await careless.post(control, json={"faults": []}, headers=token)).json()[
+            "faults"
+        ] == []
+    async with httpx.AsyncClient(base_url=standin.urls["api"], trust_env=False) as plain:
+        assert (await plain.get("/v1/status")).status_code == 200
+        install(standin.cloud, ["tls-wrong-certificate*1"])
+        assert (await plain.get("/v1/status")).status_code == 200  # a connection that was there
+    async with httpx.AsyncClient(base_url=url, trust_env=False) as careful:
+        with pytest.raises(httpx.ConnectError, match="certificate"):
+            await careful.get("/v1/status")
+    async with httpx.AsyncClient(base_url=standin.urls["api"], trust_env=False) as plain:
+        assert (await plain.get("/v1/status")).status_code == 200
+    assert active(standin.cloud) == []
+
+
+async def test_a_client_that_speaks_no_tls_is_let_go(standin: StandIn) -> None:
+    install(standin.cloud, ["tls-wrong-certificate*1"])
+    target = urlsplit(standin.urls["api"])
+    reader, writer = await asyncio.open_connection(target.hostname, target.port)
+    writer.write(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert b"HTTP" not in await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    assert (await standin.client.get("/v1/status")).status_code == 200
+
+
+@pytest.mark.parametrize("fault", [None, "tls-wrong-certificate"])
+async def test_the_proxy_shows_the_wrong_certificate_too(
+    standin: StandIn, tmp_path: Path, fault: str | None
+) -> None:
+    ca = tmp_path / "ca.pem"
+    async with connect_proxy(standin.cloud, 0, ca) as port:
+        install(standin.cloud, [fault] if fault else [])
+        trusting = ssl.create_default_context(cafile=str(ca))
+        proxy = f"http://127.0.0.1:{port}"
+        async with httpx.AsyncClient(proxy=proxy, verify=trusting, trust_env=False) as client:
+            asked = client.get("https://api.nrfcloud.com/v1/status")
+            if fault is None:
+                assert (await asked).status_code == 200
+            else:
+                with pytest.raises(httpx.ConnectError, match="certificate"):
+                    await asked
 
 
 async def test_spoiled_answers_leave_nothing_behind(standin: StandIn) -> None:
