@@ -25,6 +25,8 @@ _NUMBERED = re.compile(r"(\+CM[ES] ERROR|MODEM ERROR):\s*(.*)", re.DOTALL)
 _FINAL_FIRST = frozenset("+MC")
 _CONNECT = re.compile(r"CONNECT(?: .*)?")
 _ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
+# As Zephyr's `at` shell echoes it, behind its prompt: at 'AT+CFUN?'
+_SHELL_ECHO = re.compile(r"at\s+('?)([Aa][Tt](?:[+%#*^$&!].*)?)\1", re.DOTALL)
 # Their answers are command lines, not echoes.
 _LISTS_COMMANDS = frozenset({"+CLAC", "#XCLAC"})
 # A message follows them on a line of its own, in hex: TS 27.005, clause 3.4.1.
@@ -291,7 +293,9 @@ class Exchange:
             self._echo = []
             self._body.append(line)
         elif self.offline and _ECHO.fullmatch(line):
-            self._offline_echo(line)
+            self._offline_echo(line, line)
+        elif self.offline and (wrapped := _SHELL_ECHO.fullmatch(line)):
+            self._offline_echo(line, wrapped[2])
         elif self._takes_bare_lines():
             self._body.append(line)
             if self._command is None:
@@ -356,10 +360,10 @@ class Exchange:
             self._echo.clear()
         return cut or lost
 
-    def _offline_echo(self, line: str) -> None:
+    def _offline_echo(self, line: str, command: str) -> None:
         if self._body or self._command is not None:
             self._sorted += self._end_offline()
-        self.start(line)
+        self.start(command)
         self._echo = []
         self.framer.multiline = self._owner.name or None
         self._sorted.append(Echo(line))

@@ -155,6 +155,14 @@ def test_a_line_before_the_ok_of_a_command_that_answers_nothing_is_a_notice(comm
     assert (answer["command"], answer["lines"]) == (command, [])
 
 
+@pytest.mark.parametrize("typed", ["at AT+CFUN?", "at 'AT+CFUN?'", "at  AT+CFUN?"])
+def test_the_echo_of_the_shell_is_the_command_within(typed):
+    found = decode(f"uart:~$ {typed}\r\n+CFUN: 1\r\nOK\r\nuart:~$ at_cmd_mode start\r\n")
+    assert [one["type"] for one in found] == ["echo", "answer", "unknown"]
+    assert found[0]["line"] == typed
+    assert (found[1]["command"], found[1]["value"]["fun"]) == ("AT+CFUN?", 1)
+
+
 def test_the_given_command_is_the_context_of_its_notices():
     line = '%NCELLMEAS: 0,"014A0305","24201","8169",80,4659,6400,105,50,16,4758,1,0\r\n'
     assert len(only(line, "AT%NCELLMEAS=3,2")["value"]["cells"]) == 1
