@@ -11,7 +11,7 @@ from agent.standin.observability.coredumps import MAGIC
 from agent.standin.observability.intake import take_coredump
 from agent.standin.observability.ota_payloads import commit_release
 from agent.standin.observability.push import accepted, store_coredump
-from agent.standin.observability.refusals import ObservabilityRefused, invalid
+from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.symbols import gnu_build_id
 
 if TYPE_CHECKING:
@@ -33,19 +33,22 @@ def committer(kind: Kind) -> Handler:
 
 
 def _claim(exchange: Exchange, kind: Kind) -> Record:
-    """Return name, MD5 and bytes of the upload that a token names; a token serves once."""
+    """Return name, MD5 and bytes of the upload that a token names; a token serves once.
+
+    Raises 404 where it names none that could be committed here.
+    """
     cloud, project, told = exchange.cloud, exchange.project, exchange.body["file"]
     tokens = cloud.table("observability/tokens")
     secret = tokens.get(told["token"])
     upload = cloud.table("observability/uploads").get(secret) if secret else None
     if upload is None or upload["project"] != f"{project.organization}/{project.slug}":
-        raise invalid("the upload token is not known")
+        raise not_found("an upload of this token")
     if project.now > upload["created"] + files.UPLOAD_LIFE_S:
-        raise invalid("the upload token has expired")
+        raise not_found("the upload token has expired: the upload")
     if upload["kind"] != kind.name:
-        raise invalid(f"the upload was prepared as {upload['kind']}")
+        raise not_found(f"the upload was prepared as {upload['kind']}: one of {kind.name}")
     if upload["blob"] is None:
-        raise invalid("nothing was uploaded for this token")
+        raise not_found("nothing was put for this token: the file")
     data = files.get_blob(cloud, upload["blob"]) or b""
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if told.get("md5") and told["md5"].lower() != md5 and not upload["content_encoding"]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.errors import JSON
-from agent.standin.observability.refusals import ERROR_SCHEMA, invalid_fields
+from agent.standin.observability.refusals import ERROR_SCHEMA, ObservabilityRefused
 from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
@@ -136,8 +136,10 @@ def one(item: Schema) -> Schema:
 
 
 def unknown(name: str, what: str) -> Exception:
-    """400: a field names something that is not there."""
-    return invalid_fields({name: [f"{what} does not exist."]})
+    """404: a field names something that is not there."""
+    return ObservabilityRefused(
+        404, f"{what} does not exist.", details={name: [f"{what} does not exist."]}
+    )
 
 
 def _order(value: Any) -> tuple[Any, ...]:

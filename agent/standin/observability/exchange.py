@@ -75,6 +75,8 @@ class Served:
     role: Role = Role.MEMBER
     """The least role of a user."""
     max_body: int = DEFAULT_MAX_BODY
+    before: Callable[[Any], None] | None = None
+    """Refuses a JSON body in words of its own, before it is held to its schema."""
     own_body: bool = False
     """The handler reads the body itself: it comes in more than one form."""
 
@@ -93,7 +95,7 @@ def endpoint(served: Served, cloud: Cloud) -> Endpoint:
         query = _query(request, operation)
         body = None
         if JSON_TYPE in operation.bodies and not served.own_body:
-            body = await _body(request, operation)
+            body = await _body(request, operation, served.before)
         return await served.handler(Exchange(cloud, request, who, path, query, body, role, project))
 
     return Endpoint(
@@ -188,7 +190,9 @@ def _read(text: str, schema: Schema) -> tuple[Any, float | None]:
     return text, None
 
 
-async def _body(request: Request, operation: Operation) -> Any:
+async def _body(
+    request: Request, operation: Operation, before: Callable[[Any], None] | None
+) -> Any:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     raw = await request.body()
     if not raw and not media and not operation.body_required:
@@ -196,6 +200,8 @@ async def _body(request: Request, operation: Operation) -> Any:
     if media != JSON_TYPE:
         raise ObservabilityRefused(415, f"the body is to be {JSON_TYPE}, not {media or 'untold'}")
     value = decode_json(raw)
+    if before is not None:
+        before(value)
     refuse(check(value, operation.bodies[JSON_TYPE]))
     return value
 

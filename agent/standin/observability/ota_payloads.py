@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.observability.push import accepted
-from agent.standin.observability.refusals import ObservabilityRefused, invalid_fields
-from agent.standin.observability.slugs import RELEASE_VERSION
-from agent.standin.schema import check
+from agent.standin.observability.refusals import ObservabilityRefused
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -47,10 +45,7 @@ def commit_release(exchange: Exchange, _kind: Kind, found: Record) -> Response:
 
 def _release(project: Project, version: str | list[str]) -> tuple[str, str, Record]:
     """Return table, key and record of the release that a version, or a pair of them, names."""
-    pair = version if isinstance(version, list) else ["", version]
-    if any(check(one, RELEASE_VERSION) for one in pair if one or one is pair[1]):
-        raise invalid_fields({"software_version": {"version": ["Not a Semantic Version."]}})
-    delta_from, target = pair
+    delta_from, target = version if isinstance(version, list) else ("", version)
     if not isinstance(version, list):
         return "releases", target, project.release(target)
     key = f"{delta_from}/{target}"

@@ -45,7 +45,12 @@ MAX_TASKS = 10_000
 """Pushes whose state is remembered; a stand-in may run for months."""
 OCTETS = "application/octet-stream"
 
-_BYTES: Schema = {"type": "string", "format": "binary"}
+_BYTES: Schema = {"type": "string", "format": "binary", "minLength": 1}
+_PARTS: Schema = {
+    "type": "string",
+    "format": "chunks",
+    "description": "Parts in their order; each is a chunk, whatever its head says.",
+}
 _STATES = ("PENDING", "SUCCESS", "FAILURE")
 
 
@@ -73,7 +78,7 @@ def served() -> list[Served]:
         tag="push",
         security=("ProjectKey",),
         parameters=(Parameter(name="device_serial", schema=SLUG, where="path", required=True),),
-        bodies={OCTETS: _BYTES, "multipart/mixed": {"type": "string", "format": "binary"}},
+        bodies={OCTETS: _BYTES, "multipart/mixed": _PARTS},
         answers={202: {"text/plain": {"type": "string"}}},
         refusals=(400, 403, 411, 413, 415, 429),
     )

@@ -24,6 +24,8 @@ from agent.standin.observability.slugs import SLUG
 from agent.standin.operation import Operation, Parameter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.standin.observability.exchange import Handler
     from agent.standin.observability.project import Project, Record
     from agent.standin.schema import Schema
@@ -80,6 +82,7 @@ def by_project(
     answers: dict[int, Schema | None],
     refusals: tuple[int, ...] = (),
     hosts: tuple[Host, ...] = (Host.API,),
+    before: Callable[[Any], None] | None = None,
 ) -> Served:
     """Declare an operation below a project that users and organization tokens may call."""
     operation = Operation(
@@ -97,7 +100,14 @@ def by_project(
         },
         refusals=(*((400, 413, 415) if body is not None else (400,)), 401, 403, 404, *refusals),
     )
-    return Served(operation=operation, handler=handler, access=Access.USER, hosts=hosts, role=role)
+    return Served(
+        operation=operation,
+        handler=handler,
+        access=Access.USER,
+        hosts=hosts,
+        role=role,
+        before=before,
+    )
 
 
 def _list(resource: Resource) -> Served:

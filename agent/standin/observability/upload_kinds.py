@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent.standin.observability.files import MAX_FILE
 from agent.standin.observability.push import MAX_COREDUMP
 from agent.standin.observability.shapes import shape
-from agent.standin.observability.slugs import SLUG, VERSION
+from agent.standin.observability.slugs import RELEASE_VERSION, SLUG, VERSION
 
 if TYPE_CHECKING:
     from agent.standin.schema import Schema
@@ -26,7 +26,11 @@ _SOFTWARE: Schema = {
     "required": ["version", "software_type"],
     "properties": {
         "version": {
-            "anyOf": [VERSION, {"type": "array", "items": VERSION, "minItems": 2, "maxItems": 2}]
+            # Two are a step, from the one to the other.
+            "anyOf": [
+                RELEASE_VERSION,
+                {"type": "array", "items": RELEASE_VERSION, "minItems": 2, "maxItems": 2},
+            ]
         },
         "software_type": VERSION,
         "revision": _NAME,
@@ -52,7 +56,11 @@ class Kind:
         token: Schema = {
             "type": "object",
             "required": ["token"],
-            "properties": {"token": _NAME, "md5": _NAME, "name": _NAME},
+            "properties": {
+                "token": {"type": "string", "pattern": f"^{TOKEN}$"},
+                "md5": {"type": "string", "pattern": "^([0-9a-fA-F]{32})?$"},
+                "name": _NAME,
+            },
         }
         return {
             "type": "object",
@@ -60,6 +68,10 @@ class Kind:
             "properties": {"file": token, **self.fields},
         }
 
+
+TOKEN_BYTES = 24
+TOKEN = "[A-Za-z0-9_-]{32}"
+"""What `token_urlsafe` makes of them."""
 
 KINDS = (
     Kind(name="COREDUMP", limit=MAX_COREDUMP, key_path="coredump", user_path="coredumps",
@@ -106,3 +118,27 @@ KINDS = (
          required=("device_serial", "hardware_version")),
 )  # fmt: skip
 BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def prepare() -> Schema:
+    """Return the schema of what an upload is prepared with; each kind has its largest size."""
+    limits = sorted({kind.limit for kind in KINDS})
+    return {
+        "type": "object",
+        "required": ["kind", "size"],
+        "properties": {
+            "kind": {"type": "string", "enum": list(BY_NAME)},
+            "size": {"type": "integer", "minimum": 0},
+            "device": {"type": ["object", "null"]},
+            "content_encoding": {"enum": ["gzip", "identity", None]},
+        },
+        "anyOf": [
+            {
+                "properties": {
+                    "kind": {"enum": [kind.name for kind in KINDS if kind.limit == limit]},
+                    "size": {"type": "integer", "minimum": 0, "maximum": limit},
+                }
+            }
+            for limit in limits
+        ],
+    }

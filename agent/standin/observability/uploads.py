@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
@@ -25,24 +26,17 @@ from agent.standin.observability.refusals import ObservabilityRefused, invalid
 from agent.standin.observability.resources import by_project
 from agent.standin.observability.shapes import NUMBER, OPEN, TEXT, shape
 from agent.standin.observability.slugs import SLUG
-from agent.standin.observability.upload_kinds import BY_NAME, IDENTITY, KINDS
+from agent.standin.observability.upload_kinds import BY_NAME, IDENTITY, KINDS, TOKEN_BYTES, prepare
 from agent.standin.operation import Operation, Parameter
 from agent.standin.schema import check
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.standin.observability.exchange import Handler
     from agent.standin.schema import Schema
 
-_PREPARE: Schema = {
-    "type": "object",
-    "required": ["kind", "size"],
-    "properties": {
-        "kind": {"type": "string", "enum": list(BY_NAME)},
-        "size": {"type": "integer", "minimum": 0, "maximum": 2**40},
-        "device": {"type": ["object", "null"]},
-        "content_encoding": {"enum": ["gzip", "identity", None]},
-    },
-}
+_PREPARE = prepare()
 _BUILD_ID = Parameter(
     name="build_id",
     schema={"type": "string", "pattern": "^[0-9a-fA-F]{1,128}$"},
@@ -61,14 +55,15 @@ def served() -> list[Served]:
     """Return the operations of prepared uploads."""
     found = [
         _with_key("upload", "PrepareUpload", "Prepare an upload", _PREPARE, _prepare,
-                  status=200, answer=_PREPARED),
+                  status=200, answer=_PREPARED, before=_refuse_too_large),
         by_project("POST", "/upload", "PrepareUploadAsUser", "Prepare an upload", _prepare,
                    tag="files", role=Role.PROJECT_MANAGER, body=_PREPARE,
-                   answers={200: _PREPARED}, hosts=_EVERY_HOST),
+                   answers={200: _PREPARED}, hosts=_EVERY_HOST, before=_refuse_too_large),
         by_project("POST", "/upload_multipart", "PrepareUploadInParts",
                    "Prepare an upload in parts", _prepare_parts,
                    tag="files", role=Role.PROJECT_MANAGER, body=_PREPARE,
-                   answers={200: _PREPARED_PARTS}, hosts=_EVERY_HOST),
+                   answers={200: _PREPARED_PARTS}, hosts=_EVERY_HOST,
+                   before=_refuse_too_large),
         by_project("GET", "/symbols-by-gnu-build-id/{build_id}", "FindSymbols",
                    "Say whether symbols of a build are there", _find_symbols,
                    tag="files", hosts=_EVERY_HOST, answers={200: one(shape(id=NUMBER))},
@@ -83,7 +78,7 @@ def served() -> list[Served]:
         elif kind.key_path is not None:
             found.append(
                 _with_key(f"upload/{kind.key_path}", f"Commit{name}", f"Commit a {kind.name}",
-                          kind.body(), handler, refusals=(409,))
+                          kind.body(), handler, refusals=(404, 409))
             )  # fmt: skip
         found.append(
             by_project("POST", f"/{kind.user_path}", f"Commit{name}AsUser",
@@ -104,6 +99,7 @@ def _with_key(
     status: int = 202,
     answer: Schema = OPEN,
     refusals: tuple[int, ...] = (),
+    before: Callable[[Any], None] | None = None,
 ) -> Served:
     operation = Operation(
         method="POST",
@@ -118,7 +114,11 @@ def _with_key(
         refusals=(400, 403, 413, 415, 429, *refusals),
     )
     return Served(
-        operation=operation, handler=handler, access=Access.PROJECT_KEY, hosts=_DEVICE_HOSTS
+        operation=operation,
+        handler=handler,
+        access=Access.PROJECT_KEY,
+        hosts=_DEVICE_HOSTS,
+        before=before,
     )
 
 
@@ -132,7 +132,7 @@ def _coredump(commit: Handler) -> Served:
         refuse(check(exchange.body, BY_NAME["COREDUMP"].body()))
         return await commit(exchange)
 
-    binary: Schema = {"type": "string", "format": "binary"}
+    binary: Schema = {"type": "string", "format": "binary", "minLength": 1}
     operation = Operation(
         method="POST",
         path="/api/v0/upload/coredump",
@@ -145,10 +145,10 @@ def _coredump(commit: Handler) -> Served:
         bodies={
             JSON_TYPE: BY_NAME["COREDUMP"].body(),
             "application/octet-stream": binary,
-            "multipart/form-data": {"type": "object", "properties": {"File": binary}},
+            "multipart/form-data": shape(File=binary),
         },
         answers={202: {JSON_TYPE: OPEN}},
-        refusals=(400, 403, 409, 413, 415, 429),
+        refusals=(400, 403, 404, 409, 413, 415, 429),
     )
     return Served(
         operation=operation,
@@ -168,7 +168,7 @@ async def _prepare(exchange: Exchange) -> Response:
 
 
 async def _prepare_parts(exchange: Exchange) -> Response:
-    count = min(files.MAX_PARTS, max(1, -(-exchange.body["size"] // files.PART_BYTES)))
+    count = min(files.MAX_PARTS, max(1, math.ceil(exchange.body["size"] / files.PART_BYTES)))
     secret, token = _new_upload(exchange, parts=count)
     base = str(exchange.request.base_url)
     cloud = exchange.cloud
@@ -179,12 +179,8 @@ async def _prepare_parts(exchange: Exchange) -> Response:
 
 def _new_upload(exchange: Exchange, *, parts: int) -> tuple[str, str]:
     body, project = exchange.body, exchange.project
-    limit = BY_NAME[body["kind"]].limit
-    if body["size"] > limit:
-        # The words that released tools look for.
-        raise invalid(f"Uploaded file is too big: {limit} bytes at most")
     files.forget_expired(exchange.cloud)
-    secret, token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+    secret, token = secrets.token_urlsafe(TOKEN_BYTES), secrets.token_urlsafe(TOKEN_BYTES)
     exchange.cloud.table("observability/uploads").put(
         secret,
         {
@@ -200,6 +196,14 @@ def _new_upload(exchange: Exchange, *, parts: int) -> tuple[str, str]:
     )
     exchange.cloud.table("observability/tokens").put(token, secret)
     return secret, token
+
+
+def _refuse_too_large(body: Any) -> None:
+    kind = BY_NAME.get(str(body.get("kind"))) if isinstance(body, dict) else None
+    size = body.get("size") if kind is not None else None
+    if kind is not None and isinstance(size, int | float) and size > kind.limit:
+        # The words that released tools look for.
+        raise invalid(f"Uploaded file is too big: {kind.limit} bytes at most")
 
 
 async def _find_symbols(exchange: Exchange) -> Response:

@@ -32,7 +32,7 @@ KNOWN = {
 }
 # Whose valid requests may name what is not there (a cohort, a release, an upload), or a size that
 # is too large for the kind of file.
-NAMES_OTHERS = re.compile(r"Commit|CreateDe|UpdateDe|LatestRelease|Upload|PushCoredump")
+NAMES_OTHERS = re.compile(r"LatestRelease")
 
 
 class Served:

@@ -144,17 +144,18 @@ async def test_an_upload_is_held_to_what_was_announced(standin: StandIn) -> None
         assert error_of(await standin.client.put(url, content=content))["http_code"] == 400
     commit = {"file": {"token": token}, **IDENTITY}
     early = await caller("POST", "/api/v0/upload/mar", json=commit)
-    assert error_of(early)["http_code"] == 400
+    assert error_of(early)["http_code"] == 404
     assert (await standin.client.put(url, content=b"fives")).status_code == 200
-    for path, body in (
-        ("/api/v0/upload/bugreport", {"file": {"token": token}}),
-        ("/api/v0/upload/mar", {"file": {"token": "made-up"}, **IDENTITY}),
-        ("/api/v0/upload/mar", {"file": {"token": token, "md5": "0" * 32}, **IDENTITY}),
+    for status, path, body in (
+        (404, "/api/v0/upload/bugreport", {"file": {"token": token}}),
+        (404, "/api/v0/upload/mar", {"file": {"token": "x" * 32}, **IDENTITY}),
+        (400, "/api/v0/upload/mar", {"file": {"token": "made-up"}, **IDENTITY}),
+        (400, "/api/v0/upload/mar", {"file": {"token": token, "md5": "0" * 32}, **IDENTITY}),
     ):
-        assert error_of(await caller("POST", path, json=body))["http_code"] == 400
+        assert error_of(await caller("POST", path, json=body))["http_code"] == status
     assert (await caller("POST", "/api/v0/upload/mar", json=commit)).status_code == 202
     again = await caller("POST", "/api/v0/upload/mar", json=commit)
-    assert error_of(again)["http_code"] == 400
+    assert error_of(again)["http_code"] == 404
 
 
 @pytest.mark.contract("O5.3")
