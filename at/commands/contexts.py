@@ -84,6 +84,7 @@ class ContextParameters(Record):
     gateway: str | None = None
     dns_primary: str | None = None
     dns_secondary: str | None = None
+    ipv4_mtu: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,12 +302,22 @@ def _parameters(row: Fields) -> ContextParameters:
         row.optional_text("gateway") or None,
         row.optional_text("dns_primary") or None,
         row.optional_text("dns_secondary") or None,
+        _mtu(row),
     )
     for text in (answer.gateway, answer.dns_primary, answer.dns_secondary):
         _check_address(row, text)
     while row.left:
         row.take()
     return answer
+
+
+def _mtu(row: Fields) -> int | None:
+    """Take what stands behind two P-CSCF addresses and two flags, if it is a size in bytes."""
+    for _ in range(4):
+        row.take()
+    mtu = row.take()
+    is_size = not mtu.quoted and re.fullmatch(r"[0-9]{1,5}", mtu.text or "", re.ASCII)
+    return int(mtu.text or "") if is_size else None
 
 
 def _mask_apart(row: Fields, text: str | None) -> tuple[str | None, str | None]:

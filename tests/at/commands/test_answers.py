@@ -270,6 +270,23 @@ def test_context_parameters_of_both_forms_are_read(line, mask, gateway):
 
 
 @pytest.mark.parametrize(
+    ("tail", "mtu"),
+    [
+        (",,,,,1028", 1028),
+        (',"","",0,0,"1500"', None),
+        (',"","","",0', None),
+        (",,,,,", None),
+        ("", None),
+    ],
+)
+def test_the_size_of_a_packet_stands_behind_the_name_servers(tail, mtu):
+    line = f'+CGCONTRDP: 0,,"internet","","","10.0.0.1","10.0.0.2"{tail}'
+    (context,) = value_of("AT+CGCONTRDP=0", line)["contexts"]
+    assert context["dns_secondary"] == "10.0.0.2"
+    assert context["ipv4_mtu"] == mtu
+
+
+@pytest.mark.parametrize(
     ("line", "part"),
     [
         ("%CESQ: 54,2,16,2", {"rsrp": 54, "rsrp_dbm": -87, "rsrq_db": -12.0}),
