@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from agent.config import Configuration
-    from agent.fota.runner import Observer, Runner
+    from agent.fota.runner import Runner
+    from agent.fota.tools import Observer
     from at.modem import Modem
 
 

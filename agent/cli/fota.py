@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.fota.journal import Result
-    from agent.fota.runner import Observer, Plan, Runner
+    from agent.fota.planning import Plan
+    from agent.fota.runner import Runner
+    from agent.fota.tools import Observer
     from at.modem import Modem
 
 

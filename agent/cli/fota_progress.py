@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent.cli.frame import note
 from agent.cli.terminal import printable
-from agent.fota.runner import Observer
+from agent.fota.tools import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ from agent.fota.assemble import runner_for
 from agent.fota.download import LoopClock
 from agent.fota.jobs import Status
 from agent.fota.loop import keep_pulling
-from agent.fota.runner import Observer
 from agent.fota.schedule import parse_quiet_hours
+from agent.fota.tools import Observer
 from agent.own_events import job_end
 from at.errors import LinkLost
 

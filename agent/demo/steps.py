@@ -17,7 +17,7 @@ from agent.connect import connect
 from agent.demo import image
 from agent.demo.portal import CreateJob, UploadFirmware
 from agent.errors import AgentError
-from agent.fota.runner import Observer
+from agent.fota.tools import Observer
 from agent.location.access_points import select
 from agent.location.cell_scan import scan_cells
 from agent.location.settings import WIFI_DEADLINE_S, locator_for

@@ -20,9 +20,10 @@ from agent.fota.connection import Network
 from agent.fota.download import Downloader, LoopClock
 from agent.fota.journal import Journal
 from agent.fota.kit import device_id_of, gate_of
-from agent.fota.runner import Observer, Runner
+from agent.fota.runner import Runner
 from agent.fota.signature import load_public_key
 from agent.fota.source import DeviceJobs
+from agent.fota.tools import Observer
 from agent.fota.verification import Trust, parse_level
 from agent.http.addresses import is_loopback_url
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from agent.config import Profile
     from agent.fota.installers.base import Installer
-    from agent.fota.runner import JobSource
+    from agent.fota.tools import JobSource
     from agent.http import HttpClient
     from at.modem import Modem
 

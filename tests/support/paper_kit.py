@@ -24,7 +24,8 @@ from agent.fota.image import is_mcuboot, read_image
 from agent.fota.installers.base import InstallFailed, Package, Running
 from agent.fota.jobs import Execution, FirmwareType, Job, Status, read_execution
 from agent.fota.journal import Journal
-from agent.fota.runner import Observer, Runner
+from agent.fota.runner import Runner
+from agent.fota.tools import Observer
 from agent.fota.verification import Trust
 
 

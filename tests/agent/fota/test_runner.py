@@ -14,8 +14,9 @@ from agent.errors import RefusedByRule, Unavailable
 from agent.fota.jobs import Status
 from agent.fota.journal import MAX_INSTALL_STARTS, Journal, Step
 from agent.fota.ranges import TryAgain
-from agent.fota.runner import Observer, Runner
+from agent.fota.runner import Runner
 from agent.fota.signature import load_public_key
+from agent.fota.tools import Observer
 from agent.fota.verification import Trust
 
 if TYPE_CHECKING:
