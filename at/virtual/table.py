@@ -33,7 +33,7 @@ def _list_of(signs: str) -> Handler:
         if request.form is not Form.RUN:
             raise BadRequest
         own = [name for name in COMMANDS if name and name[0] in signs and name not in wifi.COMMANDS]
-        return ok(*(f"AT{name}" for name in sorted(own)))
+        return ok(*(f"AT{name}" for name in own))
 
     return command_list
 

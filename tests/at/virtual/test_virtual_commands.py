@@ -99,8 +99,8 @@ def test_the_list_of_commands_names_those_that_are_answered(dialect: str) -> Non
     for command in lists:
         *names, final = ask(kit, command)
         assert final == "OK"
-        assert names == sorted(names)
-        assert command in names
+        assert len(names) == len(set(names))
+        assert command in names[1:]  # in front it would look like an echo
         assert not any("+CW" in name for name in names)  # a companion's
     assert timeout_of("AT+CPSMS?") is not None
 
