@@ -160,8 +160,9 @@ class Kit:
         return number
 
     def cancel(self, number: int) -> None:
-        """Forget an action that was put off."""
-        self._cancelled.add(number)
+        """Forget an action that was put off; one that was done already is none."""
+        if any(pending == number for _, pending, _ in self._timers):
+            self._cancelled.add(number)
 
     def notify(self, line: str) -> None:
         """Print a notice."""

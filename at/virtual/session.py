@@ -68,6 +68,9 @@ class Session:
     update: Update | None = None
     fetching: bool = False
     fota_kind: int = 0
+    gnss_on: bool = False
+    gnss_status: int = 0
+    gnss_timer: int = 0
     cloud_ready: bool = False
     cloud_sends_location: int = 0
     locating: bool = False

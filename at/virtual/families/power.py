@@ -6,7 +6,7 @@ The times are those of a recorded nRF9160: OK after 34 ms, searching after 1.2 s
 
 from __future__ import annotations
 
-from at.virtual.families import clock, sleep
+from at.virtual.families import clock, gnss, sleep
 from at.virtual.kit import Answer, Kit, ok
 from at.virtual.request import BadRequest, Form, Request
 from at.virtual.session import Subscriptions
@@ -28,6 +28,8 @@ def functional_mode(kit: Kit, request: Request) -> Answer:
     if len(request.parameters) != 1 or mode not in {*MODES, 2}:
         raise BadRequest
     takes_s = kit.delay(0.034)
+    if mode in {0, 1, 4, 30, 31}:
+        gnss.switch(kit, on=mode in {1, 31})
     if mode in {1, 21}:
         _switch_on(kit, mode)
     elif mode in {0, 4, 20, 44}:

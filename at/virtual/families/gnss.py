@@ -1,0 +1,104 @@
+"""Satellite navigation on the Serial Modem: #XGNSS, and the fixes of where the kit truly is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.request import BadRequest, Form, Request
+
+STOP, START = range(2)
+STOPPED, STARTED, WOKEN, TIMED_OUT, FIXED = range(5)
+_ONCE, _ALWAYS, _SHORTEST_PERIOD = 0, 1, 10
+# Until a fix: from nothing, with assistance from the cloud, and once the satellites are known.
+_COLD_S, _ASSISTED_S, _HOT_S = 32.0, 6.0, 1.5
+_ALTITUDE_M, _ACCURACY_M = 21.5, 4.25
+
+
+def control(kit: Kit, request: Request) -> Answer:
+    """#XGNSS: needs GNSS in the system mode, and switched on."""
+    session = kit.session
+    if request.form is Form.READ:
+        return ok(f"#XGNSS: {int(session.gnss_on)},{session.gnss_status}")
+    if request.form is Form.TEST:
+        return ok("#XGNSS: (0,1),(0,1),<interval>,<timeout>")
+    if request.number(0, STOP, START) == STOP:
+        if len(request.parameters) > 1:
+            raise BadRequest
+        if session.gnss_status == STOPPED:
+            return fail()
+        kit.cancel(session.gnss_timer)
+        _tell(kit, STOPPED)
+        return ok()
+    assisted = request.number(1, 0, 1) == 1
+    interval_s = request.number(2, _ONCE, 65535)
+    timeout_s = request.number(3, 0, 65535, default=60)
+    if _ALWAYS < interval_s < _SHORTEST_PERIOD or (interval_s == _ALWAYS and request.given(3)):
+        raise BadRequest
+    running = session.gnss_status in {STARTED, WOKEN}
+    if not session.gnss_on or running or (assisted and not session.cloud_ready):
+        return fail()
+    _tell(kit, STARTED)
+    takes_s = kit.delay(_ASSISTED_S if assisted else _COLD_S)
+    if interval_s == _ONCE and 0 < timeout_s < takes_s:
+        _put_off(kit, timeout_s, TIMED_OUT, 0)
+    else:
+        _put_off(kit, takes_s, FIXED, interval_s)
+    return ok()
+
+
+def forget(kit: Kit, request: Request) -> Answer:
+    """#XGNSSDEL: while it is switched on and not started."""
+    if request.form is Form.TEST:
+        return ok("#XGNSSDEL: <mask>")
+    request.number(0, 1, 0x57F)
+    running = kit.session.gnss_status in {STARTED, WOKEN}
+    return fail() if running or not kit.session.gnss_on else ok()
+
+
+def switch(kit: Kit, *, on: bool) -> None:
+    """Switch the receiver on, where the system mode has it, or off."""
+    session = kit.session
+    session.gnss_on = on and bool(kit.saved.system_mode[2])
+    if not session.gnss_on:
+        kit.cancel(session.gnss_timer)
+        session.gnss_status = STOPPED
+
+
+def _tell(kit: Kit, status: int) -> None:
+    kit.session.gnss_status = status
+    kit.notify(f"#XGNSS: 1,{status}")
+
+
+def _put_off(kit: Kit, seconds: float, status: int, interval_s: int) -> None:
+    session = kit.session
+
+    def due() -> None:
+        if kit.session is session:
+            _go_on(kit, status, interval_s)
+
+    session.gnss_timer = kit.later(seconds, due)
+
+
+def _go_on(kit: Kit, status: int, interval_s: int) -> None:
+    """Reach a status; with an interval, the next one follows."""
+    if status == FIXED:
+        kit.notify(_fix(kit))
+        if interval_s == _ALWAYS:
+            _put_off(kit, 1.0, FIXED, interval_s)
+            return
+    _tell(kit, status)
+    if status == WOKEN:
+        _put_off(kit, kit.delay(_HOT_S), FIXED, interval_s)
+    elif interval_s:
+        _put_off(kit, float(interval_s), WOKEN, interval_s)
+
+
+def _fix(kit: Kit) -> str:
+    where = kit.position
+    utc = datetime.fromtimestamp(kit.now + kit.unix_offset_s, UTC)
+    place = f"{where.lat:.6f},{where.lon:.6f},{_ALTITUDE_M:.6f},{_ACCURACY_M:.6f}"
+    return f'#XGNSSPOS: {place},0.000000,0.000000,"{utc:%Y-%m-%d %H:%M:%S}"'
+
+
+COMMANDS = {"#XGNSS": control, "#XGNSSDEL": forget}
