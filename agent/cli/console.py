@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.console_window import RANK, ConsoleWindow
-from agent.cli.frame import AgentCommand, note, run
+from agent.cli.frame import AgentCommand, run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     help="Write chunks and core dumps to files.",
 )
 @click.option("--send", "lines", multiple=True, metavar="LINE", help="Write a line to the kit.")
+@click.option(
+    "--elf",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The firmware's ELF file: names the function that crashed, and the threads.",
+)
 @click.option("--device-serial", help="The device at the service; default: kit.device_id.")
 @click.option("--hardware-version", help="The board, as `nrf9161dk`; default: what is known.")
 @click.option("--software-type", help="The component, as `main`; default: what is known.")
@@ -44,6 +49,7 @@ def command(
     forward: bool,
     save: Path | None,
     lines: tuple[str, ...],
+    elf: Path | None,
     baud: int | None,
     seconds: float | None,
     **identity: str | None,
@@ -53,8 +59,13 @@ def command(
     Lines that you type go to the kit. The window outlives the unplugging of the kit; it ends
     with Ctrl-C.
     """
-    window = ConsoleWindow(level, match)
-    run(_console(window, lines, forward, save, baud, seconds, identity))
+    from agent.observability.symbols import ElfSymbols
+
+    window = ConsoleWindow(level, match, None if elf is None else ElfSymbols(elf))
+    try:
+        run(_console(window, lines, forward, save, baud, seconds, identity))
+    finally:
+        window.close()
 
 
 async def _console(
@@ -89,15 +100,15 @@ async def _console(
 
     async with AsyncExitStack() as stack:
         if forward and held is None:
-            keepers.append(await stack.enter_async_context(forwarding(names)))
+            keepers.append(await stack.enter_async_context(forwarding(names, window.note)))
         if save is not None:
-            keepers.append(saving(save, names))
+            keepers.append(saving(save, names, window.note))
         heard: Listening | Watching
         if held is None:
-            heard = Listening(kit, take, Typing(lines))
+            heard = Listening(kit, window, take, Typing(lines))
         else:
             heard = Watching(held, window, take, Typing(lines))
-            _say_what_the_agent_does(forward, baud)
+            _say_what_the_agent_does(window.note, forward, baud)
         try:
             async with asyncio.timeout(seconds):
                 await heard.run()
@@ -109,7 +120,7 @@ async def _console(
     return 0
 
 
-def _say_what_the_agent_does(forward: bool, baud: int | None) -> None:
+def _say_what_the_agent_does(note: Callable[[str], None], forward: bool, baud: int | None) -> None:
     if forward:
         note("the running agent delivers chunks and core dumps already: --forward adds nothing")
     if baud:

@@ -7,7 +7,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from agent.cli.frame import note, options
+from agent.cli.frame import options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,9 +32,9 @@ def names_of(kit: Kit, given: dict[str, str | None]) -> DeviceNames:
 
 @contextlib.asynccontextmanager
 async def forwarding(
-    names: DeviceNames,
+    names: DeviceNames, note: Callable[[str], None]
 ) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
-    """Keep chunks and dumps in the outbox, and deliver them meanwhile."""
+    """Keep chunks and dumps in the outbox, and deliver them meanwhile; `note` hears of trouble."""
     from agent.cli.queueing import open_outbox
     from agent.config import load
     from agent.connect import connect
@@ -73,10 +73,12 @@ async def forwarding(
                 note(f"{delivery.done.items} delivered, {totals.waiting} wait in the outbox")
 
 
-def saving(folder: Path, names: DeviceNames) -> Callable[[list[ConsoleItem]], Awaitable[None]]:
+def saving(
+    folder: Path, names: DeviceNames, note: Callable[[str], None]
+) -> Callable[[list[ConsoleItem]], Awaitable[None]]:
     """Append chunks to FOLDER/chunks.jsonl, write each dump to a file of its own; 0600.
 
-    Beside a dump stands whose it is: it does not say so itself.
+    Beside a dump stands whose it is: it does not say so itself. `note` hears where each dump is.
     """
     from agent.cli.dump_files import DumpFiles
     from agent.cli.dump_owners import write_owner

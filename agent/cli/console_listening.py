@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from agent.cli.frame import note
 from agent.console.reader import ConsoleReader
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agent.cli.console_typing import Typing
+    from agent.cli.console_window import ConsoleWindow
     from agent.config.profile import Kit
     from agent.console.reader import ConsoleItem
 
@@ -23,10 +23,15 @@ class Listening:
     """The port of one console, from plug to plug."""
 
     def __init__(
-        self, kit: Kit, take: Callable[[list[ConsoleItem]], Awaitable[None]], typing: Typing
+        self,
+        kit: Kit,
+        window: ConsoleWindow,
+        take: Callable[[list[ConsoleItem]], Awaitable[None]],
+        typing: Typing,
     ) -> None:
         """`take` keeps and shows what was heard."""
         self._kit = kit
+        self._window = window
         self._take = take
         self._typing = typing
         self._reader = ConsoleReader()
@@ -41,7 +46,7 @@ class Listening:
         from agent.console_port import find_console
         from at.errors import PortError
 
-        port = await find_console(self._kit, note)
+        port = await find_console(self._kit, self._window.note)
         waiting = False
         first = True
         while True:
@@ -51,12 +56,12 @@ class Listening:
                 if first:
                     raise
                 if not waiting:
-                    note(f"{error}; waiting for it to come back")
+                    self._window.note(f"{error}; waiting for it to come back")
                 waiting = True
             else:
                 if ended:
                     return
-                note(f"{port} went away; waiting for it to come back")
+                self._window.note(f"{port} went away; waiting for it to come back")
                 waiting = True
             first = False
             await asyncio.sleep(_AGAIN_S)
@@ -72,11 +77,14 @@ class Listening:
         receiver = Bytes()
         transport = console_transport(port, self._kit.baud)
         await transport.open(receiver)
-        note(f"{transport.name}: Ctrl-C ends")
+        self._window.note(f"{transport.name}: Ctrl-C ends")
         try:
             async with self._typing.into(lambda line: transport.write(line.encode() + b"\r")):
                 while (data := await receiver.next()) is not None:
                     await self._take(self._reader.receive(data))
+                    self._window.show_coming(self._reader.dump_bytes)
         finally:
             await transport.close()
+        # What comes after a break is not the rest of this line, nor of this dump.
+        await self.finish()
         return receiver.reason is None or port.startswith(("replay:", "virtual:"))

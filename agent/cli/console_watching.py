@@ -7,7 +7,6 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.frame import note
 from agent.console.reader import ConsoleCounts
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Watching:
                 async with asked as connection:
                     await self._connected(connection)
             except NotRunning as error:
-                note(f"{error}; waiting for it to run again")
+                self._window.note(f"{error}; waiting for it to run again")
             heard = self.counts
             self._before, self._now = {name: heard[name] for name in self._before}, {}
             self._kit = await _found_again(kit.port)
@@ -76,7 +75,9 @@ class Watching:
         first = await connection.answer()
         self._port = first["port"]
         self._troubled = False
-        note(f"{self._port}, through the running agent (PID {first['pid']}): Ctrl-C ends")
+        self._window.note(
+            f"{self._port}, through the running agent (PID {first['pid']}): Ctrl-C ends"
+        )
 
         def send(line: str) -> None:
             connection.writer.write(json.dumps({"type": line}).encode() + b"\n")
@@ -98,13 +99,13 @@ class Watching:
         elif "answer" in told:
             self._window.show_answer(told["answer"])
         elif "refused" in told:
-            note(_sentence(f"not typed: {told['refused']}", told["try"]))
+            self._window.note(_sentence(f"not typed: {told['refused']}", told["try"]))
         elif told["trouble"]:
             self._troubled = True
-            note(_sentence(f"{self._port}: {told['trouble']}", told["try"]))
+            self._window.note(_sentence(f"{self._port}: {told['trouble']}", told["try"]))
         elif self._troubled:
             self._troubled = False
-            note(f"{self._port} is back")
+            self._window.note(f"{self._port} is back")
 
 
 async def _found_again(port: str) -> HeldKit:

@@ -7,11 +7,14 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.frame import emit, note, options
+from agent.cli.frame import json_line, options
+from agent.cli.paced_output import PacedOutput
 from agent.cli.terminal import printable
+from agent.redact import redact
 
 if TYPE_CHECKING:
     from agent.console.reader import ConsoleItem
+    from agent.observability.symbols import ElfSymbols
 
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[33m", "debug": "\x1b[2m"}
 _RESET = "\x1b[0m"
@@ -19,14 +22,19 @@ RANK = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 
 
 class ConsoleWindow:
-    """What a person, or a program, is shown."""
+    """What a person, or a program, is shown; it never waits for who looks at it."""
 
-    def __init__(self, level: str | None, match: str) -> None:
+    def __init__(self, level: str | None, match: str, symbols: ElfSymbols | None = None) -> None:
         self._floor = RANK[level] if level else -1
         self._match = match
+        self._symbols = symbols
         self._json = options().json
         self._chunks = 0
         self._colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self._output = PacedOutput(self._not_shown)
+        self._damage = ""
+        self._more_damage = 0
+        self._dump_told = False
 
     def show(self, item: ConsoleItem) -> None:
         """Show one thing that was heard."""
@@ -38,64 +46,110 @@ class ConsoleWindow:
             if self._match and self._match not in item.line:
                 return
         if self._json:
-            emit(_describe(item))
-            return
-        if isinstance(item, LogLine):
-            colour = _COLOURS.get(item.level or "", "") if self._colours else ""
-            text = printable(item.line)
-            sys.stdout.write(f"{colour}{text}{_RESET if colour else ''}\n")
-        else:
-            for line in self._told(item):
-                sys.stdout.write(printable(line) + "\n")
-        sys.stdout.flush()
+            self._emit(_describe(item, self._symbols))
+        elif not self._is_more_damage(item):
+            self._show_lines(self._told(item))
+
+    def note(self, text: str) -> None:
+        """Show progress or a warning on standard error, without the secrets it may hold."""
+        self._output.put(printable(redact(text)) + "\n", error=True)
+
+    def show_coming(self, dump_bytes: int) -> None:
+        """Say once that a core dump is being printed: its lines are not shown."""
+        if dump_bytes and not self._dump_told and not self._json:
+            self._show_lines(["** a core dump is coming"])
+        self._dump_told = bool(dump_bytes)
 
     def show_lost(self, count: int) -> None:
         """Show that things which were heard are not shown here."""
         if self._json:
-            emit({"type": "lost", "count": count})
+            self._emit({"type": "lost", "count": count})
         else:
-            sys.stdout.write(f"!! {count} lines are not shown: this window did not keep up\n")
-            sys.stdout.flush()
+            self._show_lines([f"!! {count} lines are not shown: this window did not keep up"])
 
     def show_answer(self, lines: list[str]) -> None:
         """Show what the modem answers to a line that was typed."""
         if self._json:
-            emit({"type": "answer", "lines": lines})
+            self._emit({"type": "answer", "lines": lines})
         else:
-            sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
-            sys.stdout.flush()
+            self._show_lines([printable(line) for line in lines])
 
     def sum_up(self, counts: dict[str, int]) -> None:
         """Show, at the end, how much was heard."""
         if self._json:
-            emit({"summary": counts})
+            self._emit({"summary": counts})
             return
-        shown = [f"{value} {name.replace('_', ' ')}" for name, value in counts.items() if value]
-        note(", ".join(shown) or "nothing was heard")
+        self._end_damage()
+        shown = [_count(name, value) for name, value in counts.items() if value]
+        self.note(", ".join(shown) or "nothing was heard")
+
+    def close(self) -> None:
+        """Wait until all is shown, but not for a terminal that takes nothing."""
+        self._output.close()
+
+    def _is_more_damage(self, item: ConsoleItem) -> bool:
+        """Tell whether a line is damaged as the one before: such lines are only counted."""
+        from agent.console.dump_lines import DamagedDumpLine
+
+        damage = item.reason if isinstance(item, DamagedDumpLine) else ""
+        if damage and damage == self._damage:
+            self._more_damage += 1
+            return True
+        self._end_damage()
+        self._damage = damage
+        return False
+
+    def _end_damage(self) -> None:
+        if self._more_damage:
+            self._show_lines([f"!! and {self._more_damage} more such lines"])
+        self._more_damage = 0
+
+    def _show_lines(self, lines: list[str]) -> None:
+        if lines:
+            self._output.put("".join(f"{line}\n" for line in lines))
+
+    def _emit(self, value: object) -> None:
+        self._output.put(json_line(value))
+
+    def _not_shown(self, lines: int) -> str:
+        if self._json:
+            return json_line({"type": "lost", "count": lines}).rstrip("\n")
+        return f"!! {lines} lines are not shown: the terminal took nothing meanwhile"
 
     def _told(self, item: ConsoleItem) -> list[str]:
-        """Return what was lifted out as lines for a person."""
+        """Return one thing as lines for a person."""
         from agent.console.chunk_lines import ChunkLine, DamagedChunk
         from agent.console.dump_lines import CapturedDump, DamagedDumpLine
+        from agent.console.log_line import LogLine
         from agent.console.reader import Overlong
 
+        if isinstance(item, LogLine):
+            colour = _COLOURS.get(item.level or "", "") if self._colours else ""
+            return [f"{colour}{printable(item.line)}{_RESET if colour else ''}"]
         if isinstance(item, ChunkLine):
             self._chunks += 1
             return [f"** chunk {self._chunks}: {len(item.chunk)} bytes"]
         if isinstance(item, CapturedDump):
             from agent.cli.zephyr_dumps import describe_dump, tell_dump
 
-            return [f"** {line}" for line in tell_dump(describe_dump(item)).splitlines()]
+            told = tell_dump(describe_dump(item, self._symbols))
+            return [f"** {printable(line)}" for line in told.splitlines()]
         if isinstance(item, DamagedChunk):
-            return [f"!! a chunk is damaged, and lost: {item.reason}"]
+            return [f"!! a chunk is damaged, and lost: {printable(item.reason)}"]
         if isinstance(item, DamagedDumpLine):
-            return [f"!! a line of a core dump is damaged: {item.reason}"]
+            return [f"!! a line of a core dump is damaged: {printable(item.reason)}"]
         if isinstance(item, Overlong):
             return [f"!! a line of {item.size} bytes is not read"]
         return []  # a fault or a restart: its line was shown
 
 
-def _describe(item: ConsoleItem) -> dict[str, Any]:
+def _count(name: str, value: int) -> str:
+    """Return a counter for a person, as "1 damaged chunk"."""
+    words = name.replace("_", " ")
+    return f"{value} {words.removesuffix('s') if value == 1 else words}"
+
+
+def _describe(item: ConsoleItem, symbols: ElfSymbols | None) -> dict[str, Any]:
     from agent.console.chunk_lines import ChunkLine, DamagedChunk
     from agent.console.dump_lines import CapturedDump, DamagedDumpLine
     from agent.console.faults import FaultText, Reboot
@@ -111,7 +165,7 @@ def _describe(item: ConsoleItem) -> dict[str, Any]:
     if isinstance(item, CapturedDump):
         from agent.cli.zephyr_dumps import describe_dump
 
-        return {"type": "coredump", **describe_dump(item)}
+        return {"type": "coredump", **describe_dump(item, symbols)}
     if isinstance(item, DamagedDumpLine):
         text = item.text.decode("utf-8", "backslashreplace")
         return {"type": "damaged_dump_line", "text": text, "reason": item.reason}

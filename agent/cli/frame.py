@@ -50,7 +50,13 @@ class AgentCommand(click.Command):
         from agent.cli.logs import log_to_stderr
 
         log_to_stderr(ctx.ensure_object(Options).verbosity)
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader of our output went away (`| head`): not an error, and nothing more to
+            # say. Told here, since click itself would make a failure of it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(0) from None
 
 
 class AgentGroup(click.Group):
@@ -68,8 +74,13 @@ def options() -> Options:
 
 def emit(value: object) -> None:
     """Write one JSON object as a line on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.write(json_line(value))
     sys.stdout.flush()
+
+
+def json_line(value: object) -> str:
+    """Return one JSON object as a line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def say(text: str = "") -> None:
@@ -107,10 +118,6 @@ def run_command_line(root: click.Command) -> int:
         ctx = wrong.ctx if isinstance(wrong, click.UsageError) else None
         hint = f"see `{ctx.command_path} --help`" if ctx else ""
         return _fail(as_json, 2, "usage", wrong.format_message(), hint)
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): not an error, and nothing more to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
         from agent.cli.failure import describe  # only a failure pays for it
 

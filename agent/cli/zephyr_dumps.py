@@ -156,10 +156,8 @@ def tell_dump(shown: dict[str, Any]) -> str:
 
 
 def _tell_thread(thread: dict[str, Any]) -> str:
-    told = [
-        "*" if thread["current"] else " ",
-        f"{thread['name'] or thread['entry'] or thread['address']:20}",
-    ]
+    name = thread["name"] or thread["entry"] or thread["address"]
+    told = [f"{'*' if thread['current'] else ' '} {name:20}"]
     if thread["states"] is not None:
         told.append(", ".join(thread["states"]) or "running")
     if thread["priority"] is not None:

@@ -51,6 +51,19 @@ def test_chunks_come_out_in_order_with_a_summary():
     assert lines[-1] == {"summary": {"chunks": 2, "damaged_lines": 1}}
 
 
+def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path):
+    log = tmp_path / "console.log"
+    log.write_bytes(exported(EVENT) * 5000)  # more than a pipe holds
+    command = [sys.executable, "-m", "agent", "capture", "chunks", str(log)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 0
+
+
 @pytest.mark.parametrize("form", ["console", "json"])
 def test_messages_are_read_from_console_text_and_from_chunk_lines(form):
     text = exported(EVENT)

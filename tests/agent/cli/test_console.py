@@ -91,7 +91,7 @@ def test_each_thing_is_one_object_for_a_program(kit):
 
 
 def test_a_person_sees_lines_and_no_terminal_sequence_of_the_kit(kit):
-    shown = console(kit, "--level", "warning", until="** core dump")
+    shown = console(kit, "--level", "warning", until="core dump: complete")
     assert not any("quiet" in line for line in shown)
     assert any("loud" in line for line in shown)
     assert "\x1b" not in "".join(shown)
@@ -99,19 +99,19 @@ def test_a_person_sees_lines_and_no_terminal_sequence_of_the_kit(kit):
 
 
 def test_only_lines_with_a_text_are_shown_when_asked(kit):
-    shown = console(kit, "--match", "loud", until="core dump")
+    shown = console(kit, "--match", "loud", until="core dump: complete")
     assert sum("<" in line for line in shown) == 1
 
 
 def test_chunks_and_dumps_are_saved_private(kit, tmp_path: Path):
     folder = tmp_path / "saved"
-    console(kit, "--save", str(folder), until="core dump")
+    console(kit, "--save", str(folder), until="core dump: complete")
     assert (folder / "coredump.bin").read_bytes() == DUMP
     assert json.loads((folder / "chunks.jsonl").read_text()) == {
         "chunk": next(iter(encode(EVENT, 100))).hex()
     }
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
-    console(kit, "--save", str(folder), until="core dump")
+    console(kit, "--save", str(folder), until="core dump: complete")
     assert (folder / "coredump.bin.1").read_bytes() == DUMP
 
 
@@ -183,7 +183,7 @@ def test_a_dump_is_forwarded_under_the_names_that_the_kit_told(kit):
 
 
 def test_lines_are_sent_to_the_kit(kit):
-    console(kit, "--send", "mflt export", "--send", "kernel version", until="core dump")
+    console(kit, "--send", "mflt export", "--send", "kernel version", until="core dump: complete")
     master, _ = kit
     sent = b""
     end = time.monotonic() + 10
