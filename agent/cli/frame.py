@@ -98,7 +98,13 @@ def run(work: Coroutine[Any, Any, int | None]) -> None:
     """Run a command's coroutine to its end and exit with the code that it returns."""
     import asyncio  # `--help` of a command must not pay for it
 
-    code = asyncio.run(work)
+    from agent.cli.wakeup import signals_wake_the_loop
+
+    async def awake() -> int | None:
+        with signals_wake_the_loop():
+            return await work
+
+    code = asyncio.run(awake())
     if code:
         raise SystemExit(code)
 
