@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from agent.standin.errors import Refused
     from agent.standin.state import Cloud
 
-_FRAMING = (b"content-length", b"transfer-encoding")
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9A-Za-z:.%_-]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{0,5})?", re.ASCII
 )
@@ -51,15 +50,17 @@ class HostGuard:
 
     def _objection(self, scope: Scope) -> tuple[int, str] | None:
         host = origin = ""
-        framing = set()
+        length = encoding = False
         for name, value in scope["headers"]:
             if name == b"host":
                 host = value.decode("latin-1")
             elif name == b"origin":
                 origin = value.decode("latin-1")
-            elif name in _FRAMING:
-                framing.add(name)
-        if len(framing) > 1:
+            elif name == b"content-length":
+                length = True
+            elif name == b"transfer-encoding":
+                encoding = True
+        if length and encoding:
             # RFC 9112, 6.3: two readings of where the request ends; one of them hides another.
             return 400, "Content-Length and Transfer-Encoding exclude each other"
         if not self._own(host):

@@ -33,8 +33,10 @@ class Table:
     A value that was changed in place is put again: only what is put reaches the file.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, changed: dict[str, Table]) -> None:
         self._rows: dict[str, Any] = {}
+        self._name = name
+        self._changed = changed
         self.dirty: dict[str, None] = {}  # in the order of the puts
 
     def get(self, key: str) -> Any:
@@ -45,10 +47,12 @@ class Table:
         """Store `value` under `key`."""
         self._rows[key] = value
         self.dirty[key] = None
+        self._changed[self._name] = self
 
     def delete(self, key: str) -> bool:
         """Forget `key`; say whether it was there."""
         self.dirty[key] = None
+        self._changed[self._name] = self
         return self._rows.pop(key, None) is not None
 
     def next_number(self) -> int:
@@ -89,13 +93,18 @@ class Store:
 
     def __init__(self, path: Path | None = None) -> None:
         self._tables: dict[str, Table] = {}
+        self._changed: dict[str, Table] = {}
+        """The tables that were put to since the last commit: most requests put to none."""
         self._connection: sqlite3.Connection | None = None
         if path is not None:
             self._open(path)
 
     def table(self, name: str) -> Table:
         """Return the table of that name, made empty where there is none."""
-        return self._tables.setdefault(name, Table())
+        found = self._tables.get(name)
+        if found is None:
+            found = self._tables[name] = Table(name, self._changed)
+        return found
 
     def commit(self) -> None:
         """Write what was put since the last time; without a file this only forgets the marks.
@@ -103,13 +112,15 @@ class Store:
         Raises sqlite3.Error where the file cannot take it: the marks stay, and the next time
         everything is tried again.
         """
-        changed = [(name, table) for name, table in self._tables.items() if table.dirty]
-        if self._connection is not None and changed:
+        if not self._changed:
+            return
+        if self._connection is not None:
             with self._connection as connection:
-                for name, table in changed:
+                for name, table in self._changed.items():
                     _write(connection, name, table)
-        for _, table in changed:
+        for table in self._changed.values():
             table.dirty.clear()
+        self._changed.clear()
 
     def close(self) -> None:
         """Write what is left and close the file."""

@@ -190,8 +190,11 @@ class Registry:
 
 def _shown(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
     shown = {key: value for key, value in state.items() if metadata or key != "metadata"}
-    delta = difference(state.get("desired", {}), state.get("reported"))
-    return {**shown, "delta": delta} if delta else shown
+    desired = state.get("desired")
+    delta = difference(desired, state.get("reported")) if desired else None
+    if delta:
+        shown["delta"] = delta
+    return shown
 
 
 def registry(cloud: Cloud) -> Registry:
