@@ -129,7 +129,7 @@ def owner_of(command: str) -> Owner:
             return Owner(name, is_connection_reply)
         return Owner(name, _any)
     if name in NOTICES_ONLY or (name in _LATER and "=" in tail):
-        return Owner(name, _none)
+        return Owner(name, _none, bare=False)
     return Owner(name, _any)
 
 

@@ -155,6 +155,12 @@ def test_a_line_before_the_ok_of_a_command_that_answers_nothing_is_a_notice(comm
     assert (answer["command"], answer["lines"]) == (command, [])
 
 
+def test_text_beside_a_command_that_answers_nothing_is_nobodys():
+    found = decode("AT%NCELLMEAS=3,5\r\nRRC mode: Connected\r\nOK\r\n")
+    assert [one["type"] for one in found] == ["echo", "unknown", "answer"]
+    assert (found[2]["lines"], found[2]["error"]) == ([], None)
+
+
 @pytest.mark.parametrize("typed", ["at AT+CFUN?", "at 'AT+CFUN?'", "at  AT+CFUN?"])
 def test_the_echo_of_the_shell_is_the_command_within(typed):
     found = decode(f"uart:~$ {typed}\r\n+CFUN: 1\r\nOK\r\nuart:~$ at_cmd_mode start\r\n")
