@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.auth.credential import Keyring
 from agent.auth.project_key import ProjectKey
@@ -145,6 +147,59 @@ async def test_what_is_told_again_after_a_restart_is_one_event(bench: Bench):
         await ended(running)
     told = [event["user_info"]["agent_event"] for event in await bench.kept()]
     assert sorted(told) == ["fota failed", "link lost", "link lost", "link lost"]
+
+
+@given(
+    steps=st.lists(
+        st.sampled_from(["lost", "reset", "job 1", "job 2", "full", "room", "kill", "end"]),
+        max_size=25,
+    )
+)
+@settings(max_examples=60)
+def test_each_happening_is_one_event_whatever_comes_between(steps, tmp_path_factory):
+    asyncio.run(play(steps, tmp_path_factory.mktemp("bench")))
+
+
+async def play(steps: list[str], folder: Path) -> None:
+    """Play a life of the agent, which tells the ends of jobs again after each start."""
+    bench, began = Bench(folder), utc_now()
+    told, on_disk, in_memory = set[str](), set[str](), set[str]()
+    jobs = dict[str, datetime]()
+    running = bench.supervised()
+    for number, step in enumerate([*steps, "room", "end", "end"]):
+        at = began + timedelta(milliseconds=number)
+        if step in {"full", "room"}:
+            bench.outbox.full = step == "full"
+            (bench.again.clear if bench.outbox.full else bench.again.set)()
+        elif step in {"kill", "end"}:
+            await ended(running)
+            if step == "end":
+                await bench.events.close()
+            in_memory.clear()  # nothing but what a full disk had kept there
+            bench.start()
+            running = bench.supervised()
+            for job, ended_at in jobs.items():
+                bench.link.happened(Happening.FOTA_FAILED, job, at=ended_at, key=job)
+        elif step in {"lost", "reset"}:
+            told.add(f"{step} {number}")
+            in_memory.add(f"{step} {number}")
+            what = Happening.LINK_LOST if step == "lost" else Happening.MODEM_RESET
+            bench.link.happened(what, f"{step} {number}", at=at)
+        else:
+            at = jobs.setdefault(step, at)
+            bench.link.happened(Happening.FOTA_FAILED, step, at=at, key=step)
+        if bench.outbox.full and bench.events._pending:
+            await bench.until_state(State.TROUBLE)
+        elif not bench.outbox.full:
+            while bench.events._pending:
+                await bench.outbox.ado(lambda store: store.totals())
+            on_disk |= in_memory
+            in_memory.clear()
+    await ended(running)
+    found = [event["user_info"]["detail"] for event in await bench.kept()]
+    bench.outbox.close()
+    assert len(found) == len(set(found)), "nothing is told twice"
+    assert on_disk | set(jobs) <= set(found) <= told | set(jobs)
 
 
 async def test_what_the_outbox_has_forgotten_by_now_is_not_told_anew(bench: Bench):

@@ -28,6 +28,8 @@ from signed_images import signed_image
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
+VERIFIED_ONLY = '[profiles.bench.fota]\nrequire = "verified"'
+NO_ROOM = "[profiles.bench.outbox]\nmin_free_bytes = 1_000_000_000_000_000"
 SECOND = timedelta(seconds=1)  # to which the journal of updates keeps times
 
 
@@ -182,15 +184,22 @@ async def offered(standin: Any, folder: Path, version: str = "2.0.1") -> str:
 
 @pytest.mark.contract("O3.4", "C6")
 @pytest.mark.parametrize(
-    ("fault", "happening", "reason", "state"),
+    ("fault", "rule", "happening", "reason", "state"),
     [
-        ([], "fota succeeded", 3, "SUCCEEDED"),
-        (["--fault", "flash-failed"], "fota failed", 0x8009, "FAILED"),
+        ([], "", "fota succeeded", 3, "SUCCEEDED"),
+        (["--fault", "flash-failed"], "", "fota failed", 0x8009, "FAILED"),
+        ([], VERIFIED_ONLY, "fota rejected", 0x8009, "REJECTED"),
     ],
-    ids=["done", "failed"],
+    ids=["done", "failed", "rejected"],
 )
 async def test_an_update_that_ended_is_one_event_also_across_kills_of_the_agent(
-    standin: Any, tmp_path: Path, fault: list[str], happening: str, reason: int, state: str
+    standin: Any,
+    tmp_path: Path,
+    fault: list[str],
+    rule: str,
+    happening: str,
+    reason: int,
+    state: str,
 ):
     listing = with_token(standin)
 
@@ -201,14 +210,14 @@ async def test_an_update_that_ended_is_one_event_also_across_kills_of_the_agent(
     job_id = await offered(standin, tmp_path)
     kit = await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem", *fault)
     # As a kill leaves it that comes after the journal and before the outbox.
-    off = written(tmp_path, standin, "[profiles.bench.events]\nown = false")
+    off = written(tmp_path, standin, f"[profiles.bench.events]\nown = false\n{rule}")
     async with agent_on(off) as agent:
         status = await agent.until_status(lambda s: "last" in concern_of(s, "kit", "fota"))
         ended_at = datetime.fromisoformat(concern_of(status, "kit", "fota")["last"]["at"])
         assert await executed(standin, job_id) == state
         await killed(agent)
     assert await events() == []
-    where = written(tmp_path, standin)
+    where = written(tmp_path, standin, rule)
     name = happening.replace(" ", "_")
     async with agent_on(where) as agent:
         await until_told(agent, **{name: 1})
@@ -237,6 +246,29 @@ async def test_an_update_and_the_restart_in_it_are_one_event(standin: Any, tmp_p
         events = own(await with_token(standin).data("~/events"))
         assert told(events) == ["fota succeeded", "link lost"]
         await agent.stop()
+
+
+async def test_a_disk_that_is_full_stops_neither_link_nor_update_and_loses_no_event(
+    standin: Any, tmp_path: Path
+):
+    await onboard(standin)
+    job_id = await offered(standin, tmp_path)
+    kit = await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
+    async with agent_on(written(tmp_path, standin, NO_ROOM)) as agent:
+        trouble = await agent.until("kit", "events", "trouble")
+        assert "free on the disk" in trouble["trouble"]
+        assert await executed(standin, job_id) == "SUCCEEDED"
+        status = json.loads((await agent.run("status", "--json")).out)
+        assert concern_of(status, "kit", "link")["state"] == "well"
+        written(tmp_path, standin)
+        assert (await agent.run("reload")).code == 0
+        await until_told(agent, fota_succeeded=1)
+        events = own(await with_token(standin).data("~/events"))
+        assert told(events) == ["fota succeeded"]
+        await agent.stop()
+    said = [line for line in agent.log if '"events"' in line and "free on the disk" in line]
+    assert len(said) == 1, agent.log
+    await kit.end()
 
 
 @pytest.mark.contract("O3.4")
