@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from at.port_holder import shown_process
 
 _PID_DIGITS = 20
 
 
 class HeldByAnother(Exception):
-    """Another process, or this one, holds the lock; `holder` is its number, "" if unknown."""
+    """Another process, or this one, holds the lock; `holder` names it: "cellagent (PID 4242)"."""
 
-    def __init__(self, holder: str) -> None:
-        super().__init__(f"held by process {holder or 'unknown'}")
-        self.holder = holder
+    def __init__(self, pid: str) -> None:
+        self.holder = shown_process(Path("/proc", pid)) if pid else "another process"
+        super().__init__(f"held by {self.holder}")
 
 
 class ProcessLock:
@@ -32,9 +31,9 @@ class ProcessLock:
             _lock(self._descriptor)
         except OSError as error:
             os.lseek(self._descriptor, 1, os.SEEK_SET)
-            holder = os.read(self._descriptor, _PID_DIGITS).decode("ascii", "replace").strip()
+            pid = os.read(self._descriptor, _PID_DIGITS).decode("ascii", "replace").strip()
             os.close(self._descriptor)
-            raise HeldByAnother(holder) from error
+            raise HeldByAnother(pid) from error
         os.ftruncate(self._descriptor, 0)
         os.write(self._descriptor, b"\n%d\n" % os.getpid())
 

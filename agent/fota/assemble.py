@@ -26,6 +26,7 @@ from agent.fota.source import DeviceJobs
 from agent.fota.tools import Observer
 from agent.fota.verification import Trust, parse_level
 from agent.http.addresses import is_loopback_url
+from at.process_lock import HeldByAnother, ProcessLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -179,23 +180,17 @@ def journal_folder(state_dir: Path, device_id: str) -> Path:
 def sole_worker(folder: Path) -> Iterator[None]:
     """Hold a kit's jobs: no second process works on them. Raises JobInOtherHands."""
     make_private_folder(folder)
-    if os.name == "nt":
-        yield
-        return
-    import fcntl
-
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise JobInOtherHands(
-                "another cellagent carries out this kit's jobs",
-                hint="`cellagent status` shows the agent; or wait for the other command",
-            ) from None
+        lock = ProcessLock(folder / "lock")
+    except HeldByAnother as held:
+        raise JobInOtherHands(
+            f"another cellagent carries out this kit's jobs: {held.holder}",
+            hint="`cellagent status` shows the agent; or wait for the other command",
+        ) from held
+    try:
         yield
     finally:
-        os.close(handle)
+        lock.release()
 
 
 def _chosen(profile: Profile) -> str:

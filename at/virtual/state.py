@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from at.errors import PortBusy, PortError
-from at.port_holder import shown_process
 from at.process_lock import HeldByAnother, ProcessLock
 from at.virtual.options import MODELS, Options
 
@@ -106,11 +105,10 @@ class StateFile:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = ProcessLock(self.path.with_name(f"{self.path.name}.lock"))
         except HeldByAnother as held:
-            holder = shown_process(Path("/proc", held.holder)) if held.holder else "another process"
             raise PortBusy(
-                f"{self.path}, the state of a virtual modem, is in use by {holder}",
+                f"{self.path}, the state of a virtual modem, is in use by {held.holder}",
                 hint="stop it, talk to the modem that it serves, or name another state file",
-                holder=holder,
+                holder=held.holder,
             ) from held
         except OSError as error:
             raise self._failed(error) from error

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 from agent.config.private import make_private_folder
 from agent.errors import AgentError
 from agent.provisioning.ledger.database import DatabaseFailed, Execute
+from at.process_lock import HeldByAnother, ProcessLock
 
 # No WAL: SQLite before 3.51.3 can damage one that two connections write at once, and `provision
 # status` reads while a bench writes. EXTRA syncs the folder as well.
@@ -38,14 +38,14 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, *, writes: bool) -> None:
         self._path = path
-        self._lock: IO[bytes] | None = None
+        self._lock: ProcessLock | None = None
         try:
             make_private_folder(path.parent)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            if writes:
+                self._lock = _locked(path)
         except OSError as error:
             raise DatabaseFailed(f"{path} cannot be written: {error.strerror}") from error
-        if writes:
-            self._lock = _locked(path)
         try:
             with _failures():
                 # One thread after the other uses it, never two at once: see LedgerLine.
@@ -121,7 +121,7 @@ class SqliteDatabase:
 
     def _let_go(self) -> None:
         if self._lock is not None:
-            self._lock.close()
+            self._lock.release()
             self._lock = None
 
 
@@ -133,24 +133,12 @@ def _failures() -> Iterator[None]:
         raise DatabaseFailed(str(error)) from error
 
 
-def _locked(path: Path) -> IO[bytes]:
+def _locked(path: Path) -> ProcessLock:
     """Hold the ledger for this process; the system lets go when the process ends, however."""
-    file: IO[bytes] = os.fdopen(
-        os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600), "r+b"
-    )
     try:
-        if os.name == "nt":
-            import msvcrt
-
-            getattr(msvcrt, "locking")(file.fileno(), getattr(msvcrt, "LK_NBLCK"), 1)  # noqa: B009 - absent from the stubs here
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
+        return ProcessLock(path.with_name(path.name + ".lock"))
+    except HeldByAnother as held:
         raise LedgerHeld(
-            f"another bench on this host writes {path}",
+            f"another bench on this host writes {path}: {held.holder}",
             hint="wait for it, or name another ledger (provisioning.ledger)",
-        ) from error
-    return file
+        ) from held
