@@ -35,6 +35,7 @@ class ElfSymbols:
     def __init__(self, path: Path) -> None:
         try:
             from elftools.common.exceptions import ELFError
+            from elftools.construct.core import ConstructError
             from elftools.elf.elffile import ELFFile
         except ImportError as exc:
             raise UsageError(
@@ -45,6 +46,10 @@ class ElfSymbols:
         # What a damaged file makes pyelftools raise is not one tree of errors.
         self._damage = (
             ELFError,
+            ConstructError,
+            OSError,  # a seek to where no file can be
+            OverflowError,
+            MemoryError,  # a section that says it is larger than any memory
             ValueError,
             LookupError,
             AttributeError,

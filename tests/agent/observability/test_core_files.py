@@ -10,6 +10,7 @@ import pytest
 from elf_files import LoadedProgram, firmware, linux_core
 from hypothesis import example, given
 from hypothesis import strategies as st
+from zephyr_kernel import table
 
 from agent.errors import AgentError, UsageError
 from agent.observability.core_files import recognise
@@ -165,3 +166,23 @@ def test_a_damaged_elf_file_is_a_named_error(tmp_path: Path, data: bytes):
     path.write_bytes(data)
     with pytest.raises(AgentError, match=r"zephyr\.elf"):
         ElfSymbols(path)
+
+
+FIRMWARE = firmware({"main": (0x1000, 0x40)}, objects=table())
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(FIRMWARE) - 1), st.sampled_from([0, 1, 4, 0x7F, 0x80, 0xFF])),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_any_damage_to_an_elf_file_is_a_named_error_or_symbols(tmp_path_factory, changes):
+    data = bytearray(FIRMWARE)
+    for at, byte in changes:
+        data[at] = byte
+    path = tmp_path_factory.getbasetemp() / "damaged.elf"
+    path.write_bytes(data)
+    with suppress(AgentError):
+        ElfSymbols(path).locate(0x1000)
