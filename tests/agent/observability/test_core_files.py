@@ -178,6 +178,8 @@ FIRMWARE = firmware({"main": (0x1000, 0x40)}, objects=table())
         max_size=4,
     )
 )
+@example([(592, 127)])  # a compressed section that is none
+@example([(247, 1)])  # a name without an end
 def test_any_damage_to_an_elf_file_is_a_named_error_or_symbols(tmp_path_factory, changes):
     data = bytearray(FIRMWARE)
     for at, byte in changes:
