@@ -100,6 +100,7 @@ def _linux_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any]:
     return {
         **shown,
         "target": f"Linux, {core.machine}",
+        **core.metadata,
         "command": core.command,
         "signal": core.signal,
         "signal_name": None if core.signal is None else SIGNALS.get(core.signal),

@@ -60,7 +60,7 @@ def decode_payload(message: DeviceMessage) -> Any:
     """
     if message.kind not in ("event", "log", "cdr"):
         return None
-    value = _loads(message.payload)
+    value = decode_cbor(message.payload)
     if isinstance(value, list):
         return [_event(item) for item in value]
     return _event(value)
@@ -103,7 +103,8 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
     return str(value)
 
 
-def _loads(payload: bytes) -> Any:
+def decode_cbor(payload: bytes) -> Any:
+    """Return the one value that `payload` holds. Raises NotDecodable."""
     import cbor2
 
     stream = io.BytesIO(payload)
@@ -126,7 +127,7 @@ def _event(value: Any) -> dict[str, Any]:
         if name == "type":
             event[name] = _TYPES.get(item, item) if isinstance(item, int) else plain(item)
         elif name == "captured_date":
-            event[name] = _date(item)
+            event[name] = read_date(item)
         elif name == "build_id" and isinstance(item, bytes):
             event[name] = item.hex()
         elif name == "event_info":
@@ -164,7 +165,7 @@ def _logs(flat: list[Any], *, timed: bool) -> list[dict[str, Any]]:
     return lines
 
 
-def _date(value: Any) -> Any:
+def read_date(value: Any) -> Any:
     """Unix seconds as the service writes times; anything else stays as it is."""
     if isinstance(value, int) and not isinstance(value, bool):
         try:

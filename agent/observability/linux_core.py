@@ -8,9 +8,10 @@ linux/elfcore.h).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from agent.observability.core_metadata import NOTE, read_metadata
 from agent.observability.elf_headers import (
     PT_LOAD,
     PT_NOTE,
@@ -23,6 +24,7 @@ from agent.observability.elf_headers import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import BinaryIO
 
 _ET_CORE = 4
@@ -102,6 +104,8 @@ class LinuxCore:
     fault_address: int | None = None
     """What the process touched, or where it stood, when the signal says so."""
     files: tuple[MappedFile, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Who it came from, where the service's agent for Linux has written it in."""
 
     @property
     def signal(self) -> int | None:
@@ -121,12 +125,15 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
     if header is None or header.kind != _ET_CORE:
         raise ValueError("it is no ELF core dump")
     programs = read_programs(file, header)
-    notes = [
+    every = [
         note
         for program in programs
         if program.kind == PT_NOTE
         for note in _notes(file, program.offset, program.in_file, header)
     ]
+    # Other makers' notes use the same numbers for other things.
+    notes = [(kind, body) for name, kind, body in every if name == b"CORE"]
+    metadata = next((body for name, kind, body in every if (name, kind) == NOTE), None)
     end = file.seek(0, 2)
     missing = max((each.offset + each.in_file - end for each in programs), default=0)
     first = dict(reversed(notes))
@@ -144,15 +151,17 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
         ),
         _fault_address(first.get(_NT_SIGINFO, b""), header),
         _mapped_files(first.get(_NT_FILE, b""), header),
+        {} if metadata is None else read_metadata(metadata),
     )
 
 
-def _notes(file: BinaryIO, offset: int, size: int, header: ElfHeader) -> list[tuple[int, bytes]]:
+def _notes(
+    file: BinaryIO, offset: int, size: int, header: ElfHeader
+) -> list[tuple[bytes, int, bytes]]:
     data = read_at(file, offset, min(size, _MAX_NOTES))
     if len(data) < size:
         raise CutShort(f"its notes hold {len(data)} of {size} bytes")
-    # Other makers' notes use the same numbers for other things.
-    return [(kind, body) for name, kind, body in read_notes(data, header.order) if name == b"CORE"]
+    return read_notes(data, header.order)
 
 
 def _fault_address(body: bytes, header: ElfHeader) -> int | None:

@@ -101,6 +101,7 @@ def linux_core(
     wide: bool = True,
     program: LoadedProgram | None = None,
     code: int = 1,
+    metadata: bytes = b"",
 ) -> bytes:
     """Return a core dump of a process; register n of each thread holds 0x1000 + n.
 
@@ -115,6 +116,9 @@ def linux_core(
     ) + _note(3, info)
     details = struct.pack("<iii", signal, 0, code) + (struct.pack("<4xQ" if wide else "<I", 0x1234))
     notes += _note(0x53494749, details.ljust(128, b"\0"))
+    if metadata:
+        notes += struct.pack("<III", 9, len(metadata), 0x4154454D) + b"Memfault\0\0\0\0"
+        notes += metadata + bytes(-len(metadata) % 4)
     address = 0x400000
     if program is not None:
         notes += _note(0x46494C45, program.files(wide))

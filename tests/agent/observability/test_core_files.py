@@ -6,6 +6,7 @@ import io
 from contextlib import suppress
 from pathlib import Path
 
+import cbor2
 import pytest
 from elf_files import LoadedProgram, firmware, linux_core
 from hypothesis import example, given
@@ -109,6 +110,21 @@ def test_a_linux_core_tells_what_was_touched_and_which_files_were_loaded(wide):
     assert [module.holds(each) for each in (0x7EFFFF, 0x7F0000, 0x7F1FFF, 0x7F2000)] == [
         False, True, True, False,
     ]  # fmt: skip
+
+
+def test_a_core_of_the_linux_agent_says_whom_it_came_from():
+    note = {1: 1, 2: "1.25.2", 3: 1767323045, 4: "kit-1", 5: "board", 6: "main", 7: "1.0.0", 99: 0}
+    core = parse_linux_core(io.BytesIO(linux_core(metadata=cbor2.dumps(note))))
+    assert core.metadata == {
+        "sdk_version": "1.25.2",
+        "captured_date": "2026-01-02T03:04:05Z",
+        "device_serial": "kit-1",
+        "hardware_version": "board",
+        "software_type": "main",
+        "software_version": "1.0.0",
+    }
+    for damaged in (b"\xff", cbor2.dumps([1]), cbor2.dumps(note)[:-1]):
+        assert parse_linux_core(io.BytesIO(linux_core(metadata=damaged))).metadata == {}
 
 
 def test_a_signal_that_another_process_sent_has_no_address():
