@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sys
 from datetime import UTC, datetime
 
-from agent.cli.terminal import printable
+from agent.cli.terminal import printable, wrapped
 from agent.redact import redact
 
+_INDENT = " " * 11
 LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 """By the number of -v."""
 
@@ -58,13 +60,17 @@ def log_of_the_agent(verbosity: int) -> None:
 
 class _ForPeople(RedactingFormatter):
     def format(self, record: logging.LogRecord) -> str:
-        """Return time, kit and concern, then the message."""
-        message = super().format(record).replace("; try: ", f"\n{'':11}try: ")
+        """Return time, kit and concern, then the message, in lines that fit the terminal."""
         kit, concern = getattr(record, "kit", ""), getattr(record, "concern", "")
         about = " ".join(word for word in (kit, concern) if word)
         when = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
         mark = "!" if record.levelno >= logging.WARNING else " "
-        return f"{when} {mark} {about}: {message}" if about else f"{when} {mark} {message}"
+        first = f"{when} {mark} {about}: " if about else f"{when} {mark} "
+        width = shutil.get_terminal_size().columns
+        lines: list[str] = []
+        for line in super().format(record).replace("; try: ", "\ntry: ").splitlines():
+            lines += wrapped(line, width, _INDENT if lines else first, _INDENT)
+        return "\n".join(lines or [first])
 
 
 class _Json(RedactingFormatter):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent.cli.frame import AgentCommand, emit, options, run, say
+from agent.cli.terminal import printable, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,8 +56,6 @@ async def _watch() -> int:
                         say(line)
         from rich.live import Live
         from rich.text import Text
-
-        from agent.cli.terminal import printable
 
         with Live(auto_refresh=False, screen=False) as live:
             while True:
@@ -111,15 +109,7 @@ def _concern(each: dict[str, Any], facts: str, now: float, indent: str = "  ") -
 
 
 def _wrapped(indent: str, text: str) -> list[str]:
-    """Return a sentence as lines that fit a terminal; a path or a command is never broken."""
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=indent,
-        subsequent_indent=" " * len(indent),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(text, _WIDTH, indent, " " * len(indent))
 
 
 def _link(each: dict[str, Any], _now: float) -> str:

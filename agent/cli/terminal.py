@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 # C0 but tab and newline, DEL, C1, and the characters that reorder or hide text around them.
 _UNSAFE = re.compile(
@@ -13,3 +14,15 @@ _UNSAFE = re.compile(
 def printable(text: str) -> str:
     r"""Return `text` with every control and direction character written as `\x1b`, `\u202e`."""
     return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+
+
+def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
+    """Return `text` behind `first` as lines of at most `width`; a path or a command stays whole."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -56,6 +56,11 @@ class Concern:
         self._board = board
         self._kind = ""
 
+    @property
+    def is_gone(self) -> bool:
+        """Tell whether its port was lost and has not been found again."""
+        return self.state is State.TROUBLE and self._kind in _GONE
+
     def failed(self, error: BaseException) -> bool:
         """Note a failure; tell it, and return True, if it is another than the one that is known."""
         text, hint = str(error) or repr(error), str(getattr(error, "hint", ""))

@@ -14,6 +14,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from agent.daemon.board import State
 from agent.daemon.together import first_of
 from agent.errors import AgentError, UsageError
 from at.errors import AtError
@@ -71,8 +72,13 @@ def _trouble(kit: KitAgent) -> tuple[str, str]:
     link, console = kit.link.concern, kit.console.concern
     if holder := link.facts.get("held_by"):
         return f"the agent let go of it for {holder}", ""
-    concern = console if console.trouble or kit.console.port else link
-    return concern.trouble, concern.hint
+    own_port = bool(kit.console.port)
+    concern = console if own_port or console.state is State.TROUBLE else link
+    if concern.is_gone or (own_port and console.state is State.WAITING):
+        return "it went away; waiting for it to come back", ""
+    if concern.state in {State.TROUBLE, State.OFF}:
+        return concern.trouble, concern.hint
+    return "", ""
 
 
 async def _typed(kit: KitAgent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -150,7 +150,7 @@ async def test_a_window_says_that_the_kit_is_unplugged_and_goes_on_when_it_is_ba
         await agent.until("kit", "link", "well")
         async with window(where) as shown:
             await kit.end()
-            assert "kit" in await shown.until("lost")
+            assert "kit" in await shown.until("went away")
             kit = await virtual_kit(tmp_path)
             await shown.until("is back")
             held = asyncio.ensure_future(agent.run("hold", "--", sys.executable, "-c", ""))
