@@ -6,6 +6,7 @@ start of the serial number; a J-Link's product id only says which USB functions 
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -133,6 +134,29 @@ def model_at(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> 
     else:
         found = [port for port in ports if port.device == name]
     return found[0].model if found else None
+
+
+def same_port(one: str, other: str) -> bool:
+    """Tell whether two names mean one port: links are followed, and kits found by their number."""
+    if one.startswith("serial:") and other.startswith("serial:"):
+        return _number(one) == _number(other)
+    return device_of(one) == device_of(other)
+
+
+def _number(port: str) -> str:
+    return port.removeprefix("serial:").lstrip("0").upper()
+
+
+def device_of(port: str) -> str:
+    """Return the device that a port's name leads to now; the name itself where it leads nowhere."""
+    if port.startswith("serial:"):
+        try:
+            return resolve(port)[0]
+        except PortNotFound:
+            return port
+    if "/" in port and "://" not in port and not port.startswith("virtual:"):
+        return os.path.realpath(port)
+    return port
 
 
 def _has_flow_control(device: str, listing: Callable[[], list[UsbPort]]) -> bool:

@@ -45,7 +45,7 @@ def pgps(count: int | None, interval: int | None, start: str | None, out: Path |
 
 
 async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path | None) -> None:
-    from agent.config.load import load
+    from agent.cli.configured import configured
     from agent.connect import connect
     from agent.location.agnss import DEFAULT_TYPES, TYPES_THAT_NEED_A_CELL, Wanted
     from agent.location.assistance import fetch_agnss
@@ -55,7 +55,7 @@ async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path 
     needs_cell = filtered or bool(TYPES_THAT_NEED_A_CELL & set(numbers))
     cell = await _serving_cell() if needs_cell else None
     wanted = Wanted(numbers, cell, filtered, mask)
-    configuration = load(options().profile, port=options().port)
+    configuration = configured()
     async with connect(configuration) as client:
         data = await fetch_agnss(client, project_of(configuration.profile), wanted, _progress)
     _keep(out, data.content)
@@ -67,13 +67,13 @@ async def _pgps(
 ) -> None:
     from datetime import UTC, datetime
 
-    from agent.config.load import load
+    from agent.cli.configured import configured
     from agent.connect import connect
     from agent.location.assistance import fetch_pgps
     from agent.location.pgps import PredictionRequest
     from agent.location.settings import project_of
 
-    configuration = load(options().profile, port=options().port)
+    configuration = configured()
     wanted = PredictionRequest(count, interval, _moment(start) if start else None)
     project, now = project_of(configuration.profile), datetime.now(UTC)
     async with connect(configuration) as client:

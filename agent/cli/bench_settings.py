@@ -136,9 +136,9 @@ def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:
 
 def configuration() -> Configuration:
     """Return the configuration of the running command."""
-    from agent.config.load import load
+    from agent.cli.configured import configured
 
-    return load(options().profile, port=options().port)
+    return configured()
 
 
 def _place(text: str) -> tuple[int, int]:

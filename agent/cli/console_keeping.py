@@ -7,8 +7,6 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from agent.cli.frame import options
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
@@ -35,8 +33,8 @@ async def forwarding(
     names: DeviceNames, note: Callable[[str], None]
 ) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
     """Keep chunks and dumps in the outbox, and deliver them meanwhile; `note` hears of trouble."""
+    from agent.cli.configured import configured
     from agent.cli.queueing import open_outbox
-    from agent.config import load
     from agent.connect import connect
     from agent.errors import UsageError
     from agent.forwarding import Forwarder, utc_now
@@ -49,8 +47,7 @@ async def forwarding(
             "the service needs a name for the device",
             hint="--device-serial, or kit.device_id in the profile",
         )
-    given = options()
-    configuration = load(given.profile, port=given.port)
+    configuration = configured()
     with open_outbox(configuration) as outbox:
         async with connect(configuration, unattended=True) as client:
             delivery = Delivery(outbox, ServiceSender(client))

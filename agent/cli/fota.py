@@ -47,10 +47,10 @@ def status(device_id: str | None) -> None:
     """Show the job in work and the last results, from the journal on this host."""
     from urllib.parse import unquote
 
-    from agent.config import load
+    from agent.cli.configured import configured
     from agent.fota.assemble import journal_folder
 
-    state_dir = load(options().profile, port=options().port).state_dir
+    state_dir = configured().state_dir
     if device_id is not None:
         folders = [journal_folder(state_dir, device_id)]
     else:
@@ -119,11 +119,11 @@ async def _abandon(reason: str, *, yes: bool) -> int:
 @contextlib.asynccontextmanager
 async def _runner(observer: Observer | None = None) -> AsyncIterator[Runner]:
     """Put the runner of the chosen kit together, and take it apart again."""
-    from agent.config import load
+    from agent.cli.configured import configured
     from agent.fota.assemble import needs_modem
     from agent.updates import update_runner
 
-    configuration = load(options().profile, port=options().port)
+    configuration = configured()
     async with contextlib.AsyncExitStack() as stack:
         modem: Modem | None = None
         if needs_modem(configuration.profile):

@@ -36,12 +36,12 @@ def command(ctx: click.Context, kit: str) -> None:
 async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
     import asyncio
 
+    from agent.cli.configured import configured
     from agent.cli.serving import until_told_to_stop
-    from agent.config import load
     from agent.daemon.control_client import TURN_S, asking, who
     from agent.daemon.control_place import place_of
 
-    configuration = load(options().profile, port=options().port)
+    configuration = configured()
     place = place_of(configuration.state_dir, configuration.name)
     held_by = f"{cmd[0]} of {who()}" if cmd else who()
     async with asking(place, do="hold", kit=kit, who=held_by) as connection:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.frame import options
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,29 +17,20 @@ if TYPE_CHECKING:
 
 
 def chosen_kit() -> Kit:
-    """Return the kit that options and profile choose, complete. Raises UsageError, PortNotFound.
-
-    A port that the profile's table of kits names stands for that kit.
-    """
+    """Return the kit that is meant, with its port. Raises ConfigError, UsageError, PortNotFound."""
     import msgspec
 
-    from agent.config.kits import kits_of
-    from agent.config.load import load
+    from agent.cli.configured import configured
 
-    given = options()
-    profile = load(given.profile, port=given.port).profile
-    kit = profile.kit
-    table = kits_of(profile) if profile.kits else {}
-    if kit.port:
-        return next((each for each in table.values() if each.port == kit.port), kit)
-    if len(table) > 1:
+    profile = configured().profile
+    if profile.kit.port:
+        return profile.kit
+    if profile.kits:
         raise UsageError(
-            f"the profile has {len(table)} kits",
-            hint="name one: " + ", ".join(f"--port {each.port}" for each in table.values()),
+            f"the profile has {len(profile.kits)} kits",
+            hint="name one: " + ", ".join(f"--port {kit.port}" for kit in profile.kits.values()),
         )
-    if table:
-        return next(iter(table.values()))
-    return msgspec.structs.replace(kit, port=only_kit_port())
+    return msgspec.structs.replace(profile.kit, port=only_kit_port())
 
 
 def only_kit_port() -> str:

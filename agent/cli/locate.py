@@ -33,14 +33,14 @@ async def _locate(
     way: str | None, high_confidence: bool, no_fallback: bool, no_reply: bool
 ) -> None:
     from agent.auth.modem_key import ask_modem
+    from agent.cli.configured import configured
     from agent.cli.kit import chosen_kit, kit_modem
-    from agent.config.load import load
     from agent.connect import connect
     from agent.location.calls import LEGACY_WARNING
     from agent.location.locator import Switches, Way
     from agent.location.settings import locator_for
 
-    configuration = load(options().profile, port=options().port)
+    configuration = configured()
     profile = configuration.profile
     if profile.location.legacy:
         note(LEGACY_WARNING)

@@ -29,9 +29,8 @@ def command(probe_all: bool) -> None:
 
 async def _ports(probe_all: bool) -> int:
     from agent.cli.ports_of_agents import ports_of_agents
-    from agent.daemon.held_kits import device_of
     from at.ports import survey
-    from at.usb import system_ports
+    from at.usb import device_of, system_ports
 
     chosen = options()
     held = await ports_of_agents()
@@ -59,8 +58,8 @@ async def _named_by_the_profile(reports: list[Report], taken: set[str]) -> list[
 
     It may be no USB port at all (a virtual kit), or one that is only probed when it is named.
     """
-    from agent.daemon.held_kits import device_of
     from at.ports import survey
+    from at.usb import device_of
 
     named = _configured()
     known = [report for report in reports if report.usb.device == named]
@@ -73,9 +72,9 @@ async def _named_by_the_profile(reports: list[Report], taken: set[str]) -> list[
 
 def _configured() -> str:
     """Return the port that environment or profile name, unless it stands for a listed kit."""
-    from agent.config import load
+    from agent.cli.configured import configured
 
-    port = load(options().profile).profile.kit.port
+    port = configured().profile.kit.port
     return "" if port.startswith("serial:") else port
 
 

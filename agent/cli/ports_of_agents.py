@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.config.load import state_dir
-from agent.daemon.held_kits import device_of, held_kits
+from agent.daemon.held_kits import held_kits
 from at.ports import Report
-from at.usb import UsbPort, system_ports
+from at.usb import UsbPort, device_of, system_ports
 
 if TYPE_CHECKING:
     from agent.daemon.held_kits import HeldKit

@@ -35,13 +35,12 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
 
     While the agent runs, they are left for it: it delivers them.
     """
-    from agent.config import load
+    from agent.cli.configured import configured
     from agent.forwarding import outbox_folder
     from agent.observability.outbox import OutboxHeld
     from agent.observability.outbox.inbox import leave
 
-    given = options()
-    configuration = load(given.profile, port=given.port)
+    configuration = configured()
     try:
         outbox = open_outbox(configuration)
     except OutboxHeld:

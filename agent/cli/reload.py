@@ -14,10 +14,10 @@ def command() -> None:
 
 
 async def _reload() -> int:
-    from agent.config import load
+    from agent.cli.configured import configured
     from agent.daemon.control_client import ask
 
-    configuration = load(options().profile, port=options().port)
+    configuration = configured()
     await ask(configuration.state_dir, configuration.name, do="reload")
     if options().json:
         emit({"reloaded": configuration.name})

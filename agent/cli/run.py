@@ -129,11 +129,12 @@ def _configure() -> Configuration:
 
     import msgspec
 
+    from agent.cli.configured import configured
     from agent.cli.kit import only_kit_port
     from agent.config import load
 
     given = options()
-    configuration = load(given.profile, port=given.port)
+    configuration = configured() if given.port else load(given.profile)
     profile = configuration.profile
     if profile.kits and given.port:
         # A port on the command line means that kit alone.

@@ -77,12 +77,12 @@ async def _cells(
 
 
 async def _wifi(repeat: int, target: str | None) -> None:
-    from agent.config.load import load
+    from agent.cli.configured import configured
     from agent.location.settings import WIFI_DEADLINE_S
     from agent.location.wifi.choice import wifi_source
     from agent.location.wifi.source import WifiUnavailable
 
-    profile = load(options().profile, port=options().port).profile
+    profile = configured().profile
     source = wifi_source(profile.location.wifi, profile.kit.companion_port)
     if source is None:
         raise WifiUnavailable(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from agent.cli.frame import options
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -23,10 +21,9 @@ async def services(
 
     Raises ConfigError, and what a secret that cannot be used raises.
     """
-    from agent.config import load
+    from agent.cli.configured import configured
     from agent.connect import connect
 
-    given = options()
-    configuration = load(given.profile, port=given.port)
+    configuration = configured()
     async with connect(configuration, ask_modem=ask_modem) as client:
         yield configuration, client

@@ -25,10 +25,10 @@ def command(*, watch: bool) -> None:
 
 
 async def _status() -> int:
-    from agent.config import load
+    from agent.cli.configured import configured
     from agent.daemon.control_client import ask
 
-    configuration = load(options().profile, port=options().port)
+    configuration = configured()
     status = (await ask(configuration.state_dir, configuration.name, do="status"))["status"]
     if options().json:
         emit(status)
@@ -39,11 +39,11 @@ async def _status() -> int:
 
 
 async def _watch() -> int:
-    from agent.config import load
+    from agent.cli.configured import configured
     from agent.daemon.control_client import asking
     from agent.daemon.control_place import place_of
 
-    configuration = load(options().profile, port=options().port)
+    configuration = configured()
     place = place_of(configuration.state_dir, configuration.name)
     async with asking(place, do="watch") as connection:
         if options().json or not sys.stdout.isatty():

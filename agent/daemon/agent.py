@@ -19,7 +19,6 @@ from agent.daemon.board import Board
 from agent.daemon.clock_steps import ClockSteps
 from agent.daemon.control import ControlServer
 from agent.daemon.control_place import place_of
-from agent.daemon.held_kits import same_port
 from agent.daemon.kit import KitAgent
 from agent.daemon.metrics import Metrics
 from agent.daemon.stall_watch import StallWatch
@@ -30,6 +29,7 @@ from agent.observability.outbox import Outbox, desk
 from agent.observability.outbox.delivery import Delivery
 from agent.observability.sender import ServiceSender
 from agent.own_events import Happened, Happening
+from at.usb import same_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.daemon.control_client import asking
 from agent.daemon.control_place import Place, places
 from agent.errors import AgentError
-from at.errors import PortNotFound
-from at.usb import resolve
+from at.usb import same_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,25 +59,3 @@ async def find_kit(state_dir: Path, port: str, *, or_console: bool = False) -> H
         if same_port(kit.port, port) or (or_console and same_port(console, port)):
             return None if kit.is_let_go else kit
     return None
-
-
-def same_port(one: str, other: str) -> bool:
-    """Tell whether two names mean one port: links are followed, and kits found by their number."""
-    if one.startswith("serial:") and other.startswith("serial:"):
-        return _number(one) == _number(other)
-    return device_of(one) == device_of(other)
-
-
-def _number(port: str) -> str:
-    return port.removeprefix("serial:").lstrip("0").upper()
-
-
-def device_of(port: str) -> str:
-    """Return the device that a port's name leads to now; the name itself where it leads nowhere."""
-    if port.startswith("serial:"):
-        with contextlib.suppress(PortNotFound):
-            return resolve(port)[0]
-        return port
-    if "/" in port and "://" not in port and not port.startswith("virtual:"):
-        return os.path.realpath(port)
-    return port

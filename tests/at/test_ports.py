@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import virtual_time
 from pty_far_end import PtyFarEnd, modem_answer
 
+from at import usb
 from at.errors import PortBusy, PortForbidden, PortNotFound
 from at.ports import Report, survey
 from at.transport.memory import MemoryTransport
 from at.transport.serial import SerialTransport
-from at.usb import UsbPort, kit_ports, resolve
+from at.usb import UsbPort, kit_ports, resolve, same_port
 
 if TYPE_CHECKING:
     from at.transport.base import Transport
@@ -187,6 +189,21 @@ def test_a_kit_is_found_by_its_serial_number_whatever_its_port_is_called() -> No
         resolve("serial:1", listing=lambda: ports)
     with pytest.raises(PortNotFound):
         resolve("serial:960012345/5", listing=lambda: ports)
+
+
+def test_a_port_is_the_same_by_whatever_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = tmp_path / "ttyACM0"
+    device.touch()
+    (tmp_path / "kit").symlink_to(device)
+    plugged_in = [kit(str(device))]
+    monkeypatch.setattr(usb, "kit_ports", lambda _, number: kit_ports(plugged_in, number))
+    assert same_port("serial:000960012345", "serial:960012345")
+    assert same_port("serial:000960012345", str(device))
+    assert same_port(str(tmp_path / "kit"), str(device))
+    assert not same_port("serial:1", str(device)), "it is not plugged in"
+    assert same_port("tcp://127.0.0.1:1", "tcp://127.0.0.1:1")
 
 
 @pytest.mark.parametrize(
