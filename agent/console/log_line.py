@@ -3,6 +3,7 @@
 [00:00:10.123,456] <inf> module: text      the log subsystem, with or without time
 <err> [main] module: text                  with the thread (CONFIG_LOG_THREAD_ID_PREFIX)
 E: text                                    its minimal mode, MCUboot
+[00:00:10.123] E: module: text             the same with a stamp
 E (1234) module: text                      ESP-IDF, on a companion chip
 
 A prompt of the shell, a tag, and the stamp of a program that recorded the line may stand before.
@@ -29,7 +30,8 @@ _STANDARD = re.compile(
     re.DOTALL,
 )
 _MINIMAL = re.compile(
-    r"(?:[^\s$>#]{0,32}[$>#] )?(?P<level>[EWID]): (?P<text>.*)",
+    r"(?:[^\s$>#]{0,32}[$>#] )?(?:\[(?P<time>[\d:., ]{4,24})\] )?(?P<level>[EWID]): "
+    r"(?(time)(?:(?P<module>[\w./@-]{1,64}): )?)(?P<text>.*)",
     re.DOTALL,
 )
 _ESP_IDF = re.compile(
@@ -74,9 +76,7 @@ def parse_line(raw: bytes) -> LogLine:
             cut,
             match["thread"],
         )
-    if match := _MINIMAL.fullmatch(line):
-        return LogLine(match["text"], _LETTERS[match["level"]], line=line, cut=cut)
-    if match := _ESP_IDF.fullmatch(line):
+    if match := _MINIMAL.fullmatch(line) or _ESP_IDF.fullmatch(line):
         level = _LETTERS[match["level"]]
         return LogLine(match["text"], level, match["module"], match["time"], line=line, cut=cut)
     return LogLine(line, line=line, cut=cut)

@@ -89,6 +89,8 @@ def test_what_is_heard_does_not_depend_on_where_the_bytes_were_cut(cuts):
         ),
         (b"\x1b[8D\x1b[J[00:00:01.000,000] <inf> app: redrawn", "info", "app", "redrawn"),
         (b"uart:~$ W: minimal, behind a prompt", "warning", None, "minimal, behind a prompt"),
+        (b"[00:00:01.000] E: app: stamped", "error", "app", "stamped"),
+        (b"E: text: of a line without a stamp", "error", None, "text: of a line without a stamp"),
         (b"[00000012] <inf> app: raw ticks", "info", "app", "raw ticks"),
         (b"[   12.345678] <inf> app: as Linux", "info", "app", "as Linux"),
         (b"[2026-01-02T03:04:05,000123Z] <inf> app: a date", "info", "app", "a date"),
