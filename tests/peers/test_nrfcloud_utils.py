@@ -4,73 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import io
 import json
-import os
 import uuid
 import zipfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import cbor2
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from standin import StandIn, running_standin
-
-from agent.standin.connect_proxy import connect_proxy
-
-TOOLS = Path(__file__).resolve().parents[2] / ".peers" / "bin"
+from nrfcloud_tools import INSTALLED, internet, public_pem, run
 
 pytestmark = [
     pytest.mark.peer,
     pytest.mark.skipif(
-        not (TOOLS / "nrf_cloud_onboard").exists(),
+        not INSTALLED,
         reason="nrfcloud-utils is not installed: run ./scripts/peers",
     ),
 ]
-
-
-@contextlib.asynccontextmanager
-async def internet(folder: Path) -> AsyncIterator[tuple[StandIn, dict[str, str]]]:
-    """Run a stand-in and the proxy; give it, and the environment of a tool that must use both."""
-    ca = folder / "ca.pem"
-    async with running_standin(folder / "standin") as standin:
-        standin.cloud.settings.bulk_s = 0.05
-        async with connect_proxy(standin.cloud, 0, ca) as port:
-            yield (
-                standin,
-                {
-                    "PATH": os.environ["PATH"],
-                    "HOME": str(folder),
-                    "HTTPS_PROXY": f"http://127.0.0.1:{port}",
-                    "REQUESTS_CA_BUNDLE": str(ca),
-                },
-            )
-
-
-async def run(
-    environment: dict[str, str], folder: Path, tool: str, *arguments: str, said: str = ""
-) -> tuple[int | None, str]:
-    process = await asyncio.create_subprocess_exec(
-        str(TOOLS / tool),
-        *arguments,
-        cwd=folder,
-        env=environment,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await asyncio.wait_for(process.communicate(said.encode()), 90)
-    return process.returncode, output.decode()
-
-
-def public_pem() -> str:
-    key = ec.generate_private_key(ec.SECP256R1()).public_key()
-    return key.public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    ).decode()
 
 
 def attestation_token(device: uuid.UUID) -> str:

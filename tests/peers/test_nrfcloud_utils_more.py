@@ -1,0 +1,112 @@
+"""The rest of what nrfcloud-utils does with the cloud, released and unmodified."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from nrfcloud_tools import INSTALLED, internet, public_pem, run
+from standin import StandIn
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.skipif(not INSTALLED, reason="no .peers here: ./scripts/peers makes it"),
+]
+DEVICE = "nrf-352656109000101"
+
+
+async def add_bundle(standin: StandIn, kind: str) -> str:
+    """Upload a bundle of that type of file; return its id."""
+    manifest = {"name": kind, "fwversion": "2.0.1", "format-version": 1,
+                "files": [{"file": "image.bin", "type": kind, "size": 4}]}  # fmt: skip
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as bundle:
+        bundle.writestr("manifest.json", json.dumps(manifest))
+        bundle.writestr("image.bin", b"test")
+    key = standin.bearer("api_key")
+    sent = await standin.client.post(
+        "/v1/firmwares",
+        headers=key | {"Content-Type": "application/zip"},
+        content=archive.getvalue(),
+    )
+    assert sent.status_code == 202, sent.text
+    items = (await standin.client.get("/v1/firmwares", headers=key)).json()["items"]
+    return next(str(item["bundleId"]) for item in items if item["name"] == kind)
+
+
+@pytest.mark.contract("D9.1", "D9.3")
+async def test_it_names_what_it_onboards_and_notes_the_modem_firmware(tmp_path: Path) -> None:
+    async with internet(tmp_path) as (standin, environment):
+        (tmp_path / "one.csv").write_text(f'{DEVICE},,bench,APP|MODEM,"{public_pem()}"\n')
+        (tmp_path / "info.csv").write_text(f"{DEVICE},mfw_nrf91x1_2.0.2,352656109000101\n")
+        onboard = (
+            *("nrf_cloud_onboard", "--api-key", standin.credentials["api_key"], "--plain"),
+            *("--csv", "one.csv", "--chk", "--devinfo", "info.csv", "--set-mfwv", "--name-imei"),
+            *("--name-prefix", "kit-"),
+        )
+        code, output = await run(environment, tmp_path, *onboard)
+        assert code == 0, output
+        assert "Failed" not in output
+        path = f"/v1/devices/{DEVICE}"
+        device = (await standin.client.get(path, headers=standin.bearer("api_key"))).json()
+        assert device["name"] == "kit-352656109000101"
+        told = device["state"]["reported"]["device"]["deviceInfo"]
+        assert told == {"modemFirmware": "mfw_nrf91x1_2.0.2"}
+        _, output = await run(environment, tmp_path, *onboard)
+        assert "already onboarded" in output
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+async def test_it_makes_a_job_for_a_tag_at_once_or_for_later(
+    tmp_path: Path, deferred: bool
+) -> None:
+    async with internet(tmp_path) as (standin, environment):
+        bundle = await add_bundle(standin, "modem")
+        key = standin.bearer("api_key")
+        code, output = await run(
+            environment,
+            tmp_path,
+            *("nrf_cloud_device_mgmt", "--api-key", standin.credentials["api_key"], "--ad"),
+            *("--type", "MODEM", "--tag", "demo", "--bundle-id", bundle),
+            *("--name", "peer", "--desc", "made by a released tool"),
+            *(("--defer-apply",) if deferred else ()),
+        )
+        assert code == 0, output
+        assert "Created job" in output, output
+        (job,) = (await standin.client.get("/v1/fota-jobs", headers=key)).json()["items"]
+        assert job["status"] == ("CREATED" if deferred else "IN_PROGRESS")
+        if deferred:
+            path = f"/v1/fota-jobs/{job['jobId']}/apply"
+            assert (await standin.client.post(path, headers=key)).status_code == 202
+        current = "/v1/fota-job-executions/nrf-352656109000002/current"
+        assert (await standin.client.get(current, headers=key)).status_code == 200
+
+
+@pytest.mark.contract("D10.4")
+@pytest.mark.parametrize("days", ["30", "0"])
+async def test_its_proxy_token_opens_the_service_whose_key_signed_it(
+    tmp_path: Path, days: str
+) -> None:
+    async with internet(tmp_path) as (standin, environment):
+        key_file = standin.credentials["service_key_file"]
+        code, output = await run(
+            environment,
+            tmp_path,
+            *("create_proxy_jwt", "--key", key_file, "--team-id", standin.team_id),
+            *("--days-valid", days),
+        )
+        assert code == 0, output
+        token = next(word for word in output.split() if word.count(".") == 2 and len(word) > 100)
+        headers = {"Authorization": f"Bearer {token}"}
+        points = [
+            {"macAddress": "40:01:7a:00:00:e3", "signalStrength": -61},
+            {"macAddress": "40:01:7a:00:01:67", "signalStrength": -70},
+        ]
+        scan = {"accessPoints": points}
+        found = await standin.client.post("/v1/location/wifi", json=scan, headers=headers)
+        assert found.status_code == 200, found.text
+        current = "/v1/fota-job-executions/nrf-352656109000002/current"
+        assert (await standin.client.get(current, headers=headers)).status_code == 401
