@@ -91,6 +91,8 @@ class Watching:
 
         if "is" in told:
             await self._take([decode(told)])
+        elif "coming" in told:
+            self._window.show_coming(told["coming"])
         elif "counts" in told:
             self._now = told["counts"]
         elif "lost" in told:

@@ -82,6 +82,7 @@ class KitConsole:
         try:
             async for first in lines:
                 items = _read(classifier, [first, *_at_hand(lines)])
+                self.watchers.show_coming(classifier.dump_bytes)
                 await self.take(items, plain=not lent())
         finally:
             # What was heard before the end is kept, too: the kit does not say it again.
@@ -115,6 +116,7 @@ class KitConsole:
             self.write = transport.write
             while (data := await receiver.next()) is not None:
                 items = reader.receive(data)
+                self.watchers.show_coming(reader.dump_bytes)
                 for item in items:
                     if isinstance(item, Reboot):
                         self._restarted(item.line)

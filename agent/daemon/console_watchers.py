@@ -66,6 +66,7 @@ class Watchers:
     def __init__(self, counts: ConsoleCounts) -> None:
         self._counts = counts
         self._watchers: list[Watcher] = []
+        self._dump_comes = False
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[Watcher]:
@@ -80,6 +81,14 @@ class Watchers:
     def show(self, items: Sequence[ConsoleItem]) -> None:
         """Show what was heard to all; waits for nobody."""
         if self._watchers and items:
-            lines = [wire.encode(item) for item in items]
-            for watcher in self._watchers:
-                watcher.put(lines)
+            self._put([wire.encode(item) for item in items])
+
+    def show_coming(self, dump_bytes: int) -> None:
+        """Show that a core dump began, of which so much was heard, or that none is printed."""
+        if bool(dump_bytes) != self._dump_comes:
+            self._dump_comes = bool(dump_bytes)
+            self._put([b'{"coming":%d}\n' % dump_bytes])
+
+    def _put(self, lines: Sequence[bytes]) -> None:
+        for watcher in self._watchers:
+            watcher.put(lines)

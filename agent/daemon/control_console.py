@@ -1,8 +1,9 @@
 """A window on a kit's console, over the local socket.
 
 To the window: {"ok", "kit", "port", "pid"} first, then lines as they come: those of
-`agent.console.wire`; {"lost": n} where n of them were not read in time; {"counts": {…}}, how much
-was heard; {"trouble": text, "try": text} when the console goes away, "" when it is back.
+`agent.console.wire`; {"coming": bytes} when a core dump begins, 0 when it is over; {"lost": n}
+where n lines were not read in time; {"counts": {…}}, how much was heard; {"trouble": text,
+"try": text} when the console goes away, "" when it is back.
 From the window: {"type": LINE}, to be written to the kit; {"answer": LINES} is what a modem says
 to it, {"refused": text, "try": text} why it was not written.
 """

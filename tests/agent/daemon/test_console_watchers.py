@@ -65,3 +65,12 @@ async def test_each_window_has_what_came_since_it_was_opened_and_its_own_count()
         assert first.counted()["lines"] == 3
         assert len((await read_all(second))[0]) == 1
     watchers.show([parse_line(b"nobody is there")])
+
+
+async def test_a_dump_that_comes_is_told_once_and_so_is_its_end():
+    watchers = Watchers(ConsoleCounts())
+    with watchers.watching() as watcher:
+        for size in (0, 16, 32, 0, 0):
+            watchers.show_coming(size)
+        told = [json.loads(line) for line in (await read_all(watcher))[0]]
+        assert told == [{"coming": 16}, {"coming": 0}]
