@@ -89,7 +89,7 @@ async def _console(
     if baud:
         kit = msgspec.structs.replace(kit, baud=baud)
     names = names_of(kit, identity)
-    held = await held_kit(kit.port, or_console=True)
+    held = await held_kit(kit.port, to_watch=True)
     keepers: list[Callable[[list[ConsoleItem]], Awaitable[None]]] = []
 
     async def take(items: list[ConsoleItem]) -> None:

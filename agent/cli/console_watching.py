@@ -114,7 +114,7 @@ async def _found_again(port: str) -> HeldKit:
     from agent.cli.kit import held_kit
 
     while True:
-        if found := await held_kit(port):
+        if found := await held_kit(port, to_watch=True):
             return found
         await asyncio.sleep(_AGAIN_S)
 

@@ -99,8 +99,8 @@ async def transport_on(port: str, baud: int) -> tuple[Transport, dict[str, Any]]
     return BorrowedTransport(held), held.link
 
 
-async def held_kit(port: str, *, or_console: bool = False) -> HeldKit | None:
-    """Return the kit on `port` if a running agent holds it; by its console's port if asked for."""
+async def held_kit(port: str, *, to_watch: bool = False) -> HeldKit | None:
+    """Return the kit on `port` if a running agent holds it (`agent.daemon.held_kits.find_kit`)."""
     from agent.config.load import state_dir
     from agent.daemon.control_place import places
 
@@ -109,4 +109,4 @@ async def held_kit(port: str, *, or_console: bool = False) -> HeldKit | None:
         return None  # before more is imported
     from agent.daemon.held_kits import find_kit
 
-    return await find_kit(folder, port, or_console=or_console)
+    return await find_kit(folder, port, to_watch=to_watch)

@@ -1,35 +1,21 @@
 """`cellagent modem`: a table of commands, each imported when it is called."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-import click
-
 from agent.cli.lazy import LazyGroup
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "check": ("modem_check", "Is it alive, what is it, may it be used, is it on the network?"),
-    "at": ("modem_at", "Send AT commands and print their answers."),
-    "term": ("modem_term", "A terminal that tells answers, notices and log lines apart."),
-    "signal": ("modem_signal", "How well the modem hears its cell; --watch follows it."),
-    "jwt": ("modem_jwt", "A token signed by the modem (AT%JWT)."),
-    "decode": ("modem_decode", "Captured bytes of a modem to one JSON object per thing."),
-    "record": ("modem_record", "Record a session as a transcript."),
-    "replay": ("modem_replay", "Play a transcript as a modem."),
-    "import": ("modem_import", "Make a transcript from a terminal's log."),
-    "virtual": ("modem_virtual", "A virtual nRF91 on a PTY or a TCP port."),
-}
-
-
-@click.command(
-    cls=LazyGroup,
-    table=COMMANDS,
+command = LazyGroup(
     name="modem",
+    help="Check the modem, speak AT to it, decode, record, replay; the virtual modem.",
     epilog="Example: cellagent modem at --port /dev/ttyACM0 AT+CGMR",
+    table={
+        "check": ("modem_check", "Is it alive, what is it, may it be used, is it on the network?"),
+        "at": ("modem_at", "Send AT commands and print their answers."),
+        "term": ("modem_term", "A terminal that tells answers, notices and log lines apart."),
+        "signal": ("modem_signal", "How well the modem hears its cell; --watch follows it."),
+        "jwt": ("modem_jwt", "A token signed by the modem (AT%JWT)."),
+        "decode": ("modem_decode", "Captured bytes of a modem to one JSON object per thing."),
+        "record": ("modem_record", "Record a session as a transcript."),
+        "replay": ("modem_replay", "Play a transcript as a modem."),
+        "import": ("modem_import", "Make a transcript from a terminal's log."),
+        "virtual": ("modem_virtual", "A virtual nRF91 on a PTY or a TCP port."),
+    },
 )
-def command() -> None:
-    """Check the modem, speak AT to it, decode, record, replay; the virtual modem."""

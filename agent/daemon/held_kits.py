@@ -47,15 +47,16 @@ async def held_kits(state_dir: Path) -> list[HeldKit]:
     return found
 
 
-async def find_kit(state_dir: Path, port: str, *, or_console: bool = False) -> HeldKit | None:
-    """Return the kit on `port` if an agent holds it; by its console's port, too, if asked for.
+async def find_kit(state_dir: Path, port: str, *, to_watch: bool = False) -> HeldKit | None:
+    """Return the kit on `port` if an agent holds it: None if it let go of it for somebody.
 
-    None also if the agent let go of it for somebody.
+    To watch its console it is found by the console's port, too, and while it is let go: a window
+    that opened the port then would keep the agent out of it.
     """
     if port == "virtual:" or port.startswith("replay:") or not any(places(state_dir)):
         return None  # of those ports everybody has one of their own
     for kit in await held_kits(state_dir):
-        console = str(kit.console.get("port", ""))
-        if same_port(kit.port, port) or (or_console and same_port(console, port)):
-            return None if kit.is_let_go else kit
+        names = [kit.port, str(kit.console.get("port", ""))] if to_watch else [kit.port]
+        if any(same_port(name, port) for name in names):
+            return kit if to_watch or not kit.is_let_go else None
     return None

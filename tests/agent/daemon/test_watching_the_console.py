@@ -153,10 +153,17 @@ async def test_a_window_says_that_the_kit_is_unplugged_and_goes_on_when_it_is_ba
             assert "kit" in await shown.until("went away")
             kit = await virtual_kit(tmp_path)
             await shown.until("is back")
-            held = asyncio.ensure_future(agent.run("hold", "--", sys.executable, "-c", ""))
+            holder = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "agent", "hold"), env={**os.environ, **where}
+            )
             await shown.until("let go of it for")
+            # One that is opened now keeps off the port, too.
+            async with window(where) as later:
+                await later.until("let go of it for")
+                holder.kill()
+                await later.until("is back")
             await shown.until("is back")
-            assert (await held).code == 0
+            await holder.wait()
     await kit.end()
 
 
