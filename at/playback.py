@@ -25,7 +25,7 @@ class Playback:
 
     Strict: the first byte that was not in the session raises TranscriptError. Lenient: each
     command is answered as it was in the session, in whatever order; one that was not there gets
-    ERROR, AT alone OK.
+    ERROR, AT alone OK. Where the link ended, the steps say so; whether it ends is the caller's.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ def _answers(transcript: Transcript) -> dict[bytes, list[list[Step]]]:
             if command is not None:
                 current = []
                 found.setdefault(command, []).append(current)
-        elif current is not None and step.direction is Direction.RECEIVED:
+        elif current is not None:
             current.append(step)
     return found
 

@@ -29,6 +29,8 @@ def load_transcript(path: str | Path) -> Transcript:
 class ReplayTransport:
     """Plays a transcript as the modem. What was recorded comes at once, without its delays.
 
+    Where the recorded link ended, a strict one ends; else it stays, for what may be asked yet.
+
     Strict: the first byte that does not fit raises TranscriptError from `write`, which names the
     step that was expected and the nearest one. What the driver asks to get to know the modem
     (`AT`, `AT+CMEE?`, `AT+CMEE=1`) is answered even where the session has it not.
@@ -39,6 +41,7 @@ class ReplayTransport:
         self._name = "replay:" if given else f"replay:{source}"
         transcript = source if isinstance(source, Transcript) else load_transcript(source)
         self._playback = Playback(transcript, strict=strict, answers_setup=True)
+        self._strict = strict
         self._receiver: Receiver | None = None
         self._queue: list[Step] = []
         self.error: TranscriptError | None = None
@@ -87,10 +90,10 @@ class ReplayTransport:
     def _deliver(self) -> None:
         while self._queue and self._receiver is not None:
             step = self._queue.pop(0)
-            if step.direction is Direction.CLOSED:
-                self._gone(OSError("the recorded link ended here"))
-            else:
+            if step.direction is not Direction.CLOSED:
                 self._receiver.data_received(step.data)
+            elif self._strict:
+                self._gone(OSError("the recorded link ended here"))
 
     def _gone(self, reason: Exception | None) -> None:
         receiver, self._receiver = self._receiver, None

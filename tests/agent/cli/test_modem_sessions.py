@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from at.modem import open_modem
+
 ROOT = Path(__file__).resolve().parents[3]
 CELLAGENT = (sys.executable, "-m", "agent")
 PLAYED = "# device: test\n# origin: by hand\n> AT+CGMR\n< mfw_nrf9160_1.3.7\n< OK\n"
@@ -132,6 +134,32 @@ def test_a_replay_hangs_up_where_the_recorded_line_was_closed(
         "hung up",
         "gone",
     ]
+
+
+def test_a_lenient_replay_hangs_up_after_the_command_where_the_line_was_closed_and_comes_back(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "unplugged.transcript").write_text(UNPLUGGED)
+    client = CLIENT.replace('(b"AT+CGMR", b"AT+CGMM")', '(b"AT+CGMM", b"AT+CGMR")')
+    done = run(
+        tmp_path,
+        *("replay", "unplugged.transcript", "--lenient", "--pty", "played", "--"),
+        *(sys.executable, "-c", client),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:5] == [
+        r"b'nRF9160-SICA\r\nOK\r\n'",
+        "hung up",
+        r"b'mfw_nrf9160_1.3.7\r\nOK\r\n'",
+        "hung up",
+    ]
+
+
+async def test_a_replayed_port_stays_for_what_may_be_asked_yet(tmp_path: Path) -> None:
+    (tmp_path / "unplugged.transcript").write_text(UNPLUGGED)
+    async with open_modem(f"replay:{tmp_path / 'unplugged.transcript'}") as modem:
+        for command in ("AT+CGMM", "AT+CGMR"):
+            assert (await modem.execute(command)).ok
 
 
 def test_a_replay_whose_line_was_closed_for_good_ends_by_itself(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ async def test_a_second_agent_of_the_profile_is_refused_by_name(
     async with agent_on(environment(tmp_path, cloud)) as agent:
         second = await agent.run("run")
         assert second.code != 0
-        assert f"process {agent.process.pid}" in second.err
+        assert f"(PID {agent.process.pid})" in second.err
         assert (await agent.run("status")).code == 0, "the first one is not disturbed"
         other = await agent.run("status", "--profile", "standin")
         assert (other.code, "--profile bench" in other.err) == (3, True), other.err
