@@ -17,18 +17,19 @@ async def ports_of_agents() -> list[Report]:
     """Return a report for each port that an agent holds; none for one that it let go of."""
     listed = {port.device: port for port in system_ports()}
 
-    def usb(port: str) -> UsbPort:
-        return listed.get(device_of(port)) or UsbPort(port)
+    def usb(port: str, model: object) -> UsbPort:
+        return listed.get(device_of(port)) or UsbPort(port, description=str(model or ""))
 
     reports: list[Report] = []
     for kit in await held_kits(state_dir()):
         if kit.is_let_go:
             continue
-        reports.append(_at_port(kit, usb(kit.port)))
+        model = kit.link.get("model")
+        reports.append(_at_port(kit, usb(kit.port, model)))
         console = str(kit.console.get("port", "the AT port"))
         if console != "the AT port":
-            held = f"held by {_agent(kit)}: `cellagent console` shows it"
-            reports.append(Report(usb(console), role="console", reason=held))
+            held, hint = f"held by {_agent(kit)}", "`cellagent console` shows what it prints"
+            reports.append(Report(usb(console, model), role="console", reason=held, hint=hint))
     return reports
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -28,8 +29,9 @@ def command(*, print_unit: bool, print_udev: bool) -> None:
     """Look after the kits of the profile until told to stop: position, updates, crashes, console.
 
     It outlives unplugging, resets and services that are away, says once what is wrong, and catches
-    up. SIGHUP, or `cellagent reload`, reads the profile again; SIGTERM ends it within 5 s. With
-    --json it prints one line when it is ready, and then one at each change.
+    up. SIGHUP, or `cellagent reload`, reads the profile again; SIGTERM, or the end of the terminal
+    that it was started on, ends it within 5 s. With --json it prints one line when it is ready, and
+    then one at each change.
     """
     if print_unit or print_udev:
         _print("cellagent.service" if print_unit else "60-cellagent.rules")
@@ -90,7 +92,10 @@ async def _tell_changes(agent: object) -> None:
 
 
 def _signals(agent: object) -> dict[str, int]:
-    """Have SIGTERM and Ctrl-C stop the agent, SIGHUP reload it; return who told it to stop."""
+    """Have SIGTERM, Ctrl-C and the end of its terminal stop the agent, another SIGHUP reload it.
+
+    Returns who told it to stop.
+    """
     from agent.daemon.agent import Agent
     from agent.errors import AgentError
 
@@ -110,7 +115,12 @@ def _signals(agent: object) -> dict[str, int]:
             way_out = f"; try: {error.hint}" if error.hint else ""
             _log.error("the profile is not used, the agent goes on as before: %s%s", error, way_out)
 
+    on_terminal = sys.stdin.isatty()
+
     def hang_up() -> None:
+        if on_terminal and not sys.stdin.isatty():
+            stop(signal.SIGHUP)  # its window was closed: nobody asks it to reload
+            return
         task = asyncio.ensure_future(reload())
         reloads.add(task)
         task.add_done_callback(reloads.discard)
