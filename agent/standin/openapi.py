@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
-from agent.standin.hosts import Host
+from agent.standin.hosts import ALSO_AT_API, Host
 from agent.standin.observability.refusals import ERROR_SCHEMA
+from agent.standin.operation import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from agent.standin.operation import Operation, Parameter
+    from agent.standin.operation import Parameter
     from agent.standin.schema import Schema
     from agent.standin.state import Cloud
 
-DEVICE_CLOUD_PATH = "/v1/openapi.json"
 OBSERVABILITY_PATH = "/api/v0/openapi.json"
 
+PROJECT_KEY = "project key"
+"""The tag of what accepts one."""
 _JSON = "application/json"
 _REASONS = {
     200: "Done.",
@@ -50,27 +52,45 @@ Four mechanisms open this API; the scheme `Basic` declares the first two.
 """
 
 
+_ITSELF = Operation(
+    method="GET",
+    path=OBSERVABILITY_PATH,
+    name="GetSchema",
+    summary="This document",
+    tag="schema",
+    answers={200: {_JSON: {"type": "object"}}},
+)
+
+
 def routes(cloud: Cloud) -> dict[Host, list[Route]]:
     """Return the routes that publish the documents; they ask for no credential."""
 
     async def observability(_request: Request) -> Response:
-        return JSON(observability_document(cloud.urls.get("api", "/")))
+        return JSON(observability_document(tuple(cloud.urls.items())))
 
     return {Host.API: [Endpoint(OBSERVABILITY_PATH, observability, methods=["GET"])]}
 
 
-@lru_cache
-def observability_document(server: str) -> dict[str, Any]:
-    """Return the document of the observability half."""
+@lru_cache(maxsize=8)
+def observability_document(urls: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
+    """Return the document of the observability half; `urls` are pairs of a host and its address."""
     from agent.standin.observability.routes import every_operation
 
+    known = dict(urls)
+    server = known.get(Host.API, "/")
+    served_by = {
+        served.operation.name: known.get(served.hosts[0], server)
+        for served in every_operation()
+        if not {Host.API, *ALSO_AT_API} & {*served.hosts}
+    }
     return document(
-        [served.operation for served in every_operation()],
+        [_ITSELF, *(served.operation for served in every_operation())],
         title="Observability service",
         description=_MECHANISMS,
         server=server,
         schemes={"Basic": {"type": "http", "scheme": "basic"}},
         error=ERROR_SCHEMA,
+        elsewhere={name: url for name, url in served_by.items() if url != server},
     )
 
 
@@ -83,11 +103,18 @@ def document(
     schemes: Mapping[str, Any],
     error: Schema,
     parameters: Mapping[str, Any] | None = None,
+    elsewhere: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return an OpenAPI document of these operations; `parameters` are those that texts name."""
+    """Return an OpenAPI document of these operations.
+
+    `parameters` are those that texts name; `elsewhere` are the addresses of operations, by name,
+    that another host than `server` answers.
+    """
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         described = _operation(operation, schemes)
+        if elsewhere and operation.name in elsewhere:
+            described["servers"] = [{"url": elsewhere[operation.name]}]
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
     return {
         "openapi": "3.1.0",
@@ -106,11 +133,11 @@ def _operation(operation: Operation, schemes: Mapping[str, Any]) -> dict[str, An
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "tags": [operation.tag],
+        "tags": [operation.tag, *([PROJECT_KEY] if "ProjectKey" in operation.security else ())],
         # A mechanism that is only described stands in no scheme.
         "security": [{name: []} for name in operation.security if name in schemes],
         "responses": {
-            str(status): _answer(_REASONS[status], media)
+            str(status): _answer(_REASONS[status], media) | _links(operation, status)
             for status, media in operation.answers.items()
         }
         | {
@@ -137,6 +164,15 @@ def _answer(text: str, media: Mapping[str, Schema]) -> dict[str, Any]:
     if media:
         answer["content"] = {name: {"schema": schema} for name, schema in media.items()}
     return answer
+
+
+def _links(operation: Operation, status: int) -> dict[str, Any]:
+    found = {
+        link.to: {"operationId": link.to, "parameters": dict(link.parameters)}
+        for link in operation.links
+        if link.status == status
+    }
+    return {"links": found} if found else {}
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

@@ -27,6 +27,17 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """What can be asked next with what an answer, or its request, holds."""
+
+    status: int
+    to: str
+    """The operationId."""
+    parameters: Mapping[str, str]
+    """OpenAPI runtime expressions by the names of the parameters of `to`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """What a document says of a method on a path."""
 
@@ -47,4 +58,5 @@ class Operation:
     """Schema by media type by status; {} for an answer without a body."""
     refusals: tuple[int, ...] = ()
     """Statuses that carry the service's error body."""
+    links: tuple[Link, ...] = ()
     deprecated: bool = False

@@ -33,7 +33,7 @@ def routes(cloud: Cloud) -> list[Route]:
         from agent.standin.device_cloud.document import document  # start-up does without it
 
         gps_day = int(orbits.gps_seconds(cloud.clock.time()) // orbits.DAY_S)
-        return JSON(document(cloud.urls["device_cloud"], gps_day))
+        return JSON(document(cloud.urls["device_cloud"], gps_day, cloud.urls["provisioning"]))
 
     async def status(_request: Request) -> Response:
         return JSON({"status": "online", "login": True})

@@ -48,8 +48,10 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def scan(request: Request) -> Answer:
         who = access.user(request, cloud)
-        gateway = _gateway(cloud, who.team, request.path_params["device_id"])
+        gateway = registry(cloud).get(who.team, request.path_params["device_id"])
         check_if_match(request, gateway["version"])
+        if gateway["fields"]["type"] != "Gateway":
+            raise DeviceCloudRefused(409, "the device is no gateway: it cannot look for others")
         return accepted()
 
     async def add(request: Request) -> Answer:
@@ -63,7 +65,7 @@ def routes(cloud: Cloud) -> list[Route]:
             devices.create(who.team, seed.ble_device(device_id, gateway["fields"]["id"]))
             devices.agree(gateway["fields"]["id"])
         elif taken["fields"].get("gatewayId") != gateway["fields"]["id"]:
-            raise DeviceCloudRefused(400, "a device of that id is connected elsewhere")
+            raise DeviceCloudRefused(409, "a device of that id is connected elsewhere")
         return accepted_without_content()
 
     one = "/v1/devices/{device_id}/characteristics/{characteristic_id}"

@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.device_cloud import access, bodies
+from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.device_cloud.registry import Record, registry
 from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
 from agent.standin.device_cloud.shadow import merge, stamps
@@ -41,7 +42,10 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user_or_device(request, cloud, device_id, "device")
         record = registry(cloud).get(who.team, device_id)
         check_if_match(request, record["version"])
-        _update_state(cloud, record, await read_json(request, bodies.STATE))
+        change = await read_json(request, bodies.STATE)
+        if record["fields"]["type"] == "BLE":
+            raise DeviceCloudRefused(409, "the state of a BLE device is its services: write those")
+        _update_state(cloud, record, change)
         return accepted()
 
     async def delete(request: Request) -> Response:

@@ -7,6 +7,7 @@ from typing import Any
 
 from agent.standin import openapi
 from agent.standin.device_cloud.declared.everything import every_operation
+from agent.standin.device_cloud.declared.onboarding import provisioning
 from agent.standin.device_cloud.declared.shapes import (
     EVALUATION_TOKEN,
     JSON_WEB_TOKEN,
@@ -38,7 +39,7 @@ _ERROR = {
 
 
 @lru_cache(maxsize=8)
-def document(base_url: str, gps_day: int) -> dict[str, Any]:
+def document(base_url: str, gps_day: int, provisioning_url: str = "") -> dict[str, Any]:
     """Return the document of this half, as it is true on a GPS day."""
     return openapi.document(
         every_operation(gps_day),
@@ -51,4 +52,9 @@ def document(base_url: str, gps_day: int) -> dict[str, Any]:
         },
         error=_ERROR,
         parameters={"If-Match": _IF_MATCH},
+        elsewhere={
+            operation.name: provisioning_url
+            for operation in provisioning()
+            if provisioning_url not in {"", base_url}
+        },
     )

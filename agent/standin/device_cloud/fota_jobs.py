@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.clock import iso
 from agent.standin.device_cloud import access, bodies, bundles, executions, paging
-from agent.standin.device_cloud.refusals import bad_request, not_found
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
 from agent.standin.device_cloud.registry import registry
 from agent.standin.device_cloud.resource import (
     accepted,
@@ -63,14 +63,14 @@ def routes(cloud: Cloud) -> list[Route]:
     async def apply(request: Request) -> Response:
         row = _changed(request, cloud)
         if row["status"] != "CREATED":
-            raise bad_request("the job was applied before")
+            raise DeviceCloudRefused(409, "the job was applied before")
         _apply(cloud, {**row, "status": "IN_PROGRESS"})
         return accepted()
 
     async def cancel(request: Request) -> Response:
         row = _changed(request, cloud)
         if row["status"] not in {"CREATED", "IN_PROGRESS"}:
-            raise bad_request("the job has ended")
+            raise DeviceCloudRefused(409, "the job has ended")
         reason = request.query_params.get("reason", "")[:1024]
         _store(cloud, {**row, "status": "CANCELLED", "status_detail": reason})
         executions.cancel_job(cloud, row["jobId"], reason)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Show = Callable[["Project", "Record"], dict[str, Any]]
 Read = Callable[["Record"], Any]
 
-ID: Schema = {"type": "integer", "minimum": 1}
+ID: Schema = {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}
 _TEXT: Schema = {"type": "string", "maxLength": 1000}
 _STEP: Schema = {"type": "array", "items": RELEASE_VERSION, "minItems": 2, "maxItems": 2}
 _RELEASE_OR_STEP: Schema = {"anyOf": [RELEASE_VERSION, _STEP]}

@@ -136,9 +136,9 @@ def one(item: Schema) -> Schema:
 
 
 def unknown(name: str, what: str) -> Exception:
-    """404: a field names something that is not there."""
+    """409: a field names something that is not there."""
     return ObservabilityRefused(
-        404, f"{what} does not exist.", details={name: [f"{what} does not exist."]}
+        409, f"{what} does not exist.", details={name: [f"{what} does not exist."]}
     )
 
 

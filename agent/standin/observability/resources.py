@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
+from agent.standin import state as seeded
 from agent.standin.errors import JSON
 from agent.standin.hosts import Host
 from agent.standin.observability import changes, shapes, views
@@ -21,7 +22,7 @@ from agent.standin.observability.conventions import (
 from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served
 from agent.standin.observability.refusals import not_found
 from agent.standin.observability.slugs import SLUG
-from agent.standin.operation import Operation, Parameter
+from agent.standin.operation import Link, Operation, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +36,17 @@ PROJECT = ORGANIZATION + "/projects/{project_slug}"
 _MAX_REMOVED = 1000
 
 ORGANIZATION_PARAMETER = Parameter(
-    name="organization_slug", schema=SLUG, where="path", required=True
+    name="organization_slug",
+    schema={**SLUG, "examples": [seeded.ORGANIZATION]},
+    where="path",
+    required=True,
 )
-PROJECT_PARAMETER = Parameter(name="project_slug", schema=SLUG, where="path", required=True)
+PROJECT_PARAMETER = Parameter(
+    name="project_slug",
+    schema={**SLUG, "examples": [seeded.PROJECT]},
+    where="path",
+    required=True,
+)
 
 
 def served() -> list[Served]:
@@ -83,6 +92,7 @@ def by_project(
     refusals: tuple[int, ...] = (),
     hosts: tuple[Host, ...] = (Host.API,),
     before: Callable[[Any], None] | None = None,
+    links: tuple[Link, ...] = (),
 ) -> Served:
     """Declare an operation below a project that users and organization tokens may call."""
     operation = Operation(
@@ -98,6 +108,7 @@ def by_project(
             status: {} if schema is None else {JSON_TYPE: schema}
             for status, schema in answers.items()
         },
+        links=links,
         refusals=(*((400, 413, 415) if body is not None else (400,)), 401, 403, 404, *refusals),
     )
     return Served(
@@ -164,8 +175,19 @@ def _create(resource: Resource) -> Served:
         role=Role.PROJECT_MANAGER,
         body=resource.create_body,
         answers={201: one(resource.schema)},
+        links=_goes_on(resource),
         refusals=(409,),
     )
+
+
+def _goes_on(resource: Resource) -> tuple[Link, ...]:
+    """Return the links from what was made to what can be done with it."""
+    shown = resource.schema["properties"]
+    name = resource.key if resource.key in shown else resource.key.rpartition("_")[2]
+    made = {one: f"$request.path.{one}" for one in ("organization_slug", "project_slug")}
+    made[resource.key] = f"$response.body#/data/{name}"
+    words = ("Get", "Update", "Delete")
+    return tuple(Link(status=201, to=word + resource.singular, parameters=made) for word in words)
 
 
 def _change(resource: Resource) -> Served:

@@ -1,132 +1,115 @@
-"""The observability document is true: schemathesis tries the whole of it on a real socket."""
+"""The documents as documents: valid, complete, with links that lead on (clauses D1.2, O4.4)."""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import jsonschema_rs
 import pytest
-import requests
-import schemathesis
-from hypothesis import HealthCheck, Phase, assume, given, seed, settings
-from observability import a_trace, basic
-from schemathesis import GenerationMode
-from schemathesis.specs.openapi.checks import positive_data_acceptance
+from schemathesis.specs.openapi.definitions import OPENAPI_31
+from standin import StandIn
 
+from agent.standin.app import collect
+from agent.standin.device_cloud.document import document as device_cloud_document
+from agent.standin.hosts import Host
 from agent.standin.openapi import observability_document
+from agent.standin.state import open_cloud
 
-SEED = 9161
-EXAMPLES = 4
-KNOWN = {
-    "organization_slug": "acme",
-    "project_slug": "kits",
-    "release_version": "2.4.1",
-    "cohort_slug": "default",
-    "device_serial": "kit-1",
-    "id": 1,
-}
-# Whose valid requests may name what is not there (a cohort, a release, an upload), or a size that
-# is too large for the kind of file.
-NAMES_OTHERS = re.compile(r"LatestRelease")
+GPS_DAY = 17_000
+DOCUMENTS = pytest.mark.parametrize(
+    "document",
+    [device_cloud_document("/", GPS_DAY), observability_document()],
+    ids=["device cloud", "observability"],
+)
 
 
-class Served:
-    """A stand-in in a process of its own, with a little of everything in it."""
-
-    def __init__(self, ready: dict[str, Any]) -> None:
-        self.url: str = ready["urls"]["api"]
-        self.given = ready["credentials"]
-        self.session = requests.Session()
-        self.session.trust_env = False
-        key = {"Service-Project-Key": self.given["project_key"]}
-        with httpx.Client(base_url=self.url, trust_env=False) as client:
-            assert client.post("/api/v0/events", json=[a_trace()], headers=key).is_success
-            bearer = {"Authorization": f"Bearer {self.given['organization_auth_token']}"}
-            place = "/api/v0/organizations/acme/projects/kits"
-            body = {"release": "2.4.1", "cohort": "default"}
-            assert client.post(f"{place}/deployments", json=body, headers=bearer).is_success
-
-    def headers(self, operation: dict[str, Any]) -> dict[str, str]:
-        """Return the credential that an operation says it takes."""
-        if operation["security"]:
-            return basic(self.given["user_email"], self.given["user_password"])
-        if "Accepts the project key" in operation.get("description", ""):
-            return {"Service-Project-Key": self.given["project_key"]}
-        return {}
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    command = [sys.executable, "-m", "agent", "cloud", "serve"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield Served(json.loads(process.stdout.readline()))
-        finally:
-            process.terminate()
-
-
-def operations(document: dict[str, Any]) -> list[Any]:
-    """Return each operation with what is to be sent to it: what fits, and what does not."""
-    schema = schemathesis.openapi.from_dict(document)
-    found = [result.ok() for result in schema.get_all_operations()]
+def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return method, path and description of each."""
     return [
-        pytest.param(operation, mode, id=f"{operation.label}-{mode.value}")
-        for operation in found
-        for mode in GenerationMode
-        # Where nothing is declared, nothing can be wrong.
-        if mode is GenerationMode.POSITIVE
-        or operation.definition.raw.keys() & {"parameters", "requestBody"}
+        (method.upper(), path, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
     ]
 
 
-def attempt(served: Served, operation: Any, mode: GenerationMode, excluded: list[Any]) -> None:
-    headers = served.headers(operation.definition.raw)
-
-    @seed(SEED)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def tried(case: Any) -> None:
-        # The tool writes any multipart as a form, which chunks are not.
-        assume(case.media_type != "multipart/mixed")
-        for name, value in KNOWN.items():
-            if mode is GenerationMode.POSITIVE and name in (case.path_parameters or {}):
-                case.path_parameters[name] = value
-        response = case.call(base_url=served.url, headers=headers, session=served.session)
-        case.validate_response(response, headers=headers, excluded_checks=excluded)
-
-    tried()
+def schemas(value: Any) -> list[Any]:
+    """Return every schema that stands in a document."""
+    if isinstance(value, list):
+        return [found for inner in value for found in schemas(inner)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["schema"]] if "schema" in value else []
+    return own + [
+        found for key, inner in value.items() if key != "schema" for found in schemas(inner)
+    ]
 
 
-@pytest.mark.contract("O4.4")
-@pytest.mark.parametrize(("operation", "mode"), operations(observability_document("/")))
-def test_the_observability_document_is_true(
-    served: Served, operation: Any, mode: GenerationMode
-) -> None:
-    names_others = NAMES_OTHERS.search(operation.definition.raw["operationId"])
-    attempt(served, operation, mode, [positive_data_acceptance] if names_others else [])
+@pytest.mark.contract("D1.2", "O4.4")
+@DOCUMENTS
+def test_a_document_is_valid_openapi_and_its_schemas_are_valid(document: dict[str, Any]) -> None:
+    # The contract names schemes with a space, which OpenAPI does not take in a component's name.
+    components = document["components"]
+    schemes = {name.replace(" ", "_"): one for name, one in components["securitySchemes"].items()}
+    valid = {**document, "components": {**components, "securitySchemes": schemes}}
+    jsonschema_rs.validator_for(OPENAPI_31).validate(valid)
+    found = schemas(document)
+    assert len(found) > 100
+    for schema in found:
+        jsonschema_rs.meta.validate(
+            {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+        )
 
 
-def test_what_is_published_is_what_was_tried(served: Served) -> None:
-    published = httpx.get(f"{served.url}/api/v0/openapi.json", trust_env=False).json()
-    tried = observability_document("/")
-    assert published["paths"] == json.loads(json.dumps(tried["paths"]))
+@DOCUMENTS
+def test_an_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(names) == len(set(names))
+
+
+@DOCUMENTS
+def test_a_link_leads_to_an_operation_and_fills_its_path(document: dict[str, Any]) -> None:
+    paths = {operation["operationId"]: path for _, path, operation in operations(document)}
+    links = [
+        link
+        for _, _, operation in operations(document)
+        for answer in operation["responses"].values()
+        for link in answer.get("links", {}).values()
+    ]
+    assert len(links) > 10
+    for link in links:
+        named = re.findall(r"{(\w+)}", paths[link["operationId"]])
+        assert set(link["parameters"]) == set(named), link
+
+
+@pytest.mark.contract("D1.2", "O1.2")
+def test_every_route_is_in_a_document_and_what_is_documented_is_served() -> None:
+    served = set()
+    for host, routes in collect(open_cloud()).items():
+        if host is not Host.DOWNLOADS:
+            for route in routes:
+                methods = set(route.methods or ())
+                # Starlette answers HEAD wherever there is GET.
+                served |= {(method, route.path) for method in methods if method != "HEAD"}
+                if methods == {"HEAD"}:
+                    served.add(("HEAD", route.path))
+    documented = {
+        (method, path)
+        for document in (device_cloud_document("/", GPS_DAY), observability_document())
+        for method, path, _ in operations(document)
+    }
+    assert documented == served
+
+
+async def test_what_is_published_is_what_was_tried(standin: StandIn) -> None:
+    published = await standin.client.get(standin.urls["api"] + "/api/v0/openapi.json")
+    tried = observability_document()
+    assert published.json()["paths"].keys() == tried["paths"].keys()
 
 
 @pytest.mark.contract("O4.3", "O4.4")
 def test_the_observability_document_declares_basic_alone_and_describes_the_others() -> None:
-    document = observability_document("/")
+    document = observability_document()
     assert document["components"]["securitySchemes"] == {
         "Basic": {"type": "http", "scheme": "basic"}
     }

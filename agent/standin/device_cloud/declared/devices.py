@@ -14,6 +14,7 @@ from agent.standin.device_cloud.declared.shapes import (
     TEXT,
     one,
 )
+from agent.standin.device_cloud.seed import BLE, GATEWAY, LED_CHARACTERISTIC
 from agent.standin.device_cloud.transform import LONGEST
 from agent.standin.operation import Parameter
 
@@ -92,14 +93,17 @@ def devices() -> Iterator[Operation]:
         tag=tag,
         security=BOTH,
         body=bodies.STATE,
+        refusals=(409,),
         answers={202: None},
     )
     value = base + "/characteristics/{characteristic_id}"
+    bulb = {"device_id": BLE, "gateway_id": GATEWAY, "characteristic_id": LED_CHARACTERISTIC}
     yield one(
         f"GET {value}",
         "FetchCharacteristicValue",
         "The stored value.",
         tag=tag,
+        seeded=bulb,
         answers={200: bodies.VALUE},
     )
     yield one(
@@ -107,6 +111,7 @@ def devices() -> Iterator[Operation]:
         "UpdateCharacteristicValue",
         "Write a value.",
         tag=tag,
+        seeded=bulb,
         body=bodies.VALUE,
         answers={202: None},
     )
@@ -115,6 +120,7 @@ def devices() -> Iterator[Operation]:
         "FetchDescriptorValue",
         "The stored value of a descriptor.",
         tag=tag,
+        seeded=bulb,
         answers={200: bodies.VALUE},
     )
     yield one(
@@ -122,6 +128,7 @@ def devices() -> Iterator[Operation]:
         "UpdateDescriptorValue",
         "Write a descriptor's value.",
         tag=tag,
+        seeded=bulb,
         body=bodies.VALUE,
         answers={202: None},
     )
@@ -130,6 +137,7 @@ def devices() -> Iterator[Operation]:
         "Discover",
         "Have the gateway rediscover the services of a BLE device.",
         tag=tag,
+        seeded=bulb,
         changes=True,
         answers={202: None},
     )
@@ -138,7 +146,9 @@ def devices() -> Iterator[Operation]:
         "Scan",
         "Have the gateway look for BLE devices.",
         tag=tag,
+        seeded={"device_id": GATEWAY},
         changes=True,
+        refusals=(409,),
         answers={202: None},
     )
     yield one(
@@ -146,6 +156,8 @@ def devices() -> Iterator[Operation]:
         "AddBLEDevice",
         "Connect a BLE device through a gateway.",
         tag=tag,
+        seeded=bulb,
+        refusals=(409,),
         answers={204: None},
     )
     yield one(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agent.standin.device_cloud.declared.account import account
 from agent.standin.device_cloud.declared.devices import devices
 from agent.standin.device_cloud.declared.fota import fota
+from agent.standin.device_cloud.declared.links import linked
 from agent.standin.device_cloud.declared.location import location
 from agent.standin.device_cloud.declared.onboarding import onboarding, provisioning
 
@@ -16,4 +17,12 @@ if TYPE_CHECKING:
 
 def every_operation(gps_day: int = 0) -> list[Operation]:
     """Return all operations of this half; what may be predicted follows from the GPS day."""
-    return [*account(), *devices(), *onboarding(), *fota(), *location(gps_day), *provisioning()]
+    operations = [
+        *account(),
+        *devices(),
+        *onboarding(),
+        *fota(),
+        *location(gps_day),
+        *provisioning(),
+    ]
+    return list(linked(operations))

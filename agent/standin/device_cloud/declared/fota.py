@@ -81,6 +81,7 @@ def fota() -> Iterator[Operation]:
         "Start a job.",
         tag=tag,
         changes=True,
+        refusals=(409,),
         answers={202: None},
     )
     yield one(
@@ -89,6 +90,7 @@ def fota() -> Iterator[Operation]:
         "Cancel a job.",
         tag=tag,
         parameters=(Parameter(name="reason", schema=TEXT),),
+        refusals=(409,),
         answers={202: None},
     )
     device = "/v1/fota-job-executions/{device_id}"

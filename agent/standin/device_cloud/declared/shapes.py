@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.device_cloud.paging import TOKEN
+from agent.standin.device_cloud.seed import GENERIC
 from agent.standin.operation import Operation, Parameter
+from agent.standin.state import ORGANIZATION, PROJECT
 
 if TYPE_CHECKING:
     from agent.standin.schema import Schema
@@ -52,7 +54,16 @@ PAGES = (
     Parameter(name="pageSort", schema={"type": "string", "enum": ["asc", "desc"]}),
 )
 _IF_MATCH = "Takes an optional `If-Match`; another version than the latest is refused with 412."
+_SEEDED = {"organization": ORGANIZATION, "project": PROJECT, "device_id": GENERIC}
 _REFUSALS = (400, 401, 403, 404, 412, 413, 415, 422)
+
+
+def _in_path(name: str, method: str, seeded: dict[str, str]) -> Parameter:
+    schema: Schema = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"}
+    # What is there from the start is no example of what to delete.
+    if name in seeded and method != "DELETE":
+        schema["examples"] = [seeded[name]]
+    return Parameter(name=name, schema=schema, where="path", required=True)
 
 
 def one(
@@ -60,17 +71,16 @@ def one(
 ) -> Operation:
     """Return an operation; `call` is "METHOD /path", an answer None has no body.
 
+    `seeded` are values of path parameters that are there from the start, where they are others.
     `also` are media types, with their schemas, that an answer with a body may have as well.
     """
     method, _, path = call.partition(" ")
+    seeded = {**_SEEDED, **more.pop("seeded", {})}
     own = {p.name for p in more.get("parameters", ())}
     parameters = [*more.pop("parameters", ())]
     for part in path.split("/"):
         if part.startswith("{") and part[1:-1] not in own:
-            schema = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"}
-            parameters.append(
-                Parameter(name=part[1:-1], schema=schema, where="path", required=True)
-            )
+            parameters += [_in_path(part[1:-1], method, seeded)]
     changes = method in {"PUT", "PATCH", "DELETE"} or more.pop("changes", False)
     body = more.pop("body", None)
     also = more.get("also", {})
