@@ -21,25 +21,20 @@ from agent.daemon.control import ControlServer
 from agent.daemon.control_place import place_of
 from agent.daemon.kit import KitAgent
 from agent.daemon.metrics import Metrics
+from agent.daemon.outgoing import Outgoing
 from agent.daemon.stall_watch import StallWatch
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
 from agent.forwarding import outbox_folder, utc_now
-from agent.observability.outbox import Outbox, desk
-from agent.observability.outbox.delivery import Delivery
-from agent.observability.sender import ServiceSender
 from agent.own_events import Happened, Happening
 from at.usb import same_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from agent.config import Configuration, Profile
     from agent.config.profile import Kit
-    from agent.daemon.board import Concern
     from agent.http import HttpClient
-    from agent.observability.outbox.delivery import Sender
-    from agent.observability.outbox.items import Item
 
 STOP_S = 4.0
 """How long everything may take to end; the rest of five seconds is the outbox's."""
@@ -60,12 +55,9 @@ class Agent:
         self._started = time.time()
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
-        self._outbox: Outbox
-        self._delivery: Delivery
+        self.outgoing: Outgoing
         self._client: HttpClient
         self._tasks: list[asyncio.Task[None]] = []
-        self._delivering: asyncio.Task[None] | None = None
-        self._outbox_concern = self.board.concern("outbox")
         self._housekeeping = self.board.concern("housekeeping")
 
     @property
@@ -84,11 +76,12 @@ class Agent:
         """
         configuration = self._configuration
         async with AsyncExitStack() as stack:
-            self._outbox = Outbox(outbox_folder(configuration), configuration.profile.outbox)
-            stack.callback(self._outbox.close)
-            if self._outbox.salvaged is not None:
-                text = f"the outbox was damaged: {self._outbox.salvaged} items were salvaged"
-                self._outbox_concern.tell(logging.WARNING, text)
+            self.outgoing = Outgoing(
+                outbox_folder(configuration),
+                configuration.profile.outbox,
+                self.board.concern("outbox"),
+            )
+            stack.callback(self.outgoing.close)
             self._client = connect(configuration, unattended=True)
             stack.push_async_callback(self._end)
             control = ControlServer(self, place_of(configuration.state_dir, configuration.name))
@@ -113,7 +106,6 @@ class Agent:
 
     async def status(self) -> dict[str, Any]:
         """Return everything that `status --json` shows."""
-        totals = await self._outbox.ado(lambda store: store.totals())
         kits = []
         for kit in self.kits.values():
             concerns = [each for each in self.board.concerns if each.kit == kit.name]
@@ -131,13 +123,7 @@ class Agent:
                 "profile": self._configuration.name,
                 "since": round(self._started, 3),
             },
-            "outbox": {
-                **self._outbox_concern.snapshot(),
-                "waiting": totals.waiting,
-                "parked": totals.parked,
-                "bytes": totals.size,
-                "counts": dict(totals.counts),
-            },
+            "outbox": await self.outgoing.snapshot(),
             "housekeeping": self._housekeeping.snapshot(),
             "kits": kits,
         }
@@ -145,23 +131,6 @@ class Agent:
     async def changed(self) -> None:
         """Wait for the next change."""
         await self.board.changed()
-
-    async def ask_outbox(self, request: dict[str, Any]) -> dict[str, Any]:
-        """List, flush or drop what waits, for a command that cannot open the outbox itself."""
-        parked = request.get("parked") is True
-        match request.get("what"):
-            case "list":
-                limit = request.get("limit")
-                return await desk.listed(self._outbox, limit if isinstance(limit, int) else 1000)
-            case "drop":
-                ids = [number for number in request.get("ids", []) if isinstance(number, int)]
-                everything = request.get("everything") is True
-                return await desk.dropped(self._outbox, ids, parked=parked, everything=everything)
-            case "flush":
-                told = await desk.retried(self._outbox, parked=parked)
-                self._delivery.try_now()
-                return told
-        raise UsageError("of its outbox the agent can be asked to list, drop or flush")
 
     def kit(self, name: str) -> KitAgent:
         """Return the kit of a name or a port; the only one for "". Raises UsageError."""
@@ -199,7 +168,7 @@ class Agent:
                 except AgentError:
                     await client.close()
                     raise
-                self._outbox.limit_to(fresh.profile.outbox)
+                self.outgoing.outbox.limit_to(fresh.profile.outbox)
                 await self._exchange(fresh, wanted, client)
                 self._housekeeping.tell(logging.INFO, "the profile was read again")
             finally:
@@ -220,24 +189,25 @@ class Agent:
             if name in self.kits:
                 await self._drop(name)
             self._add(name, profile)
-        await self._deliver_with(client)
+        await self.outgoing.deliver_with(client)
         await ours.close()
 
     # --- parts
 
     async def _begin(self) -> None:
-        await self._deliver_with(self._client)
+        await self.outgoing.deliver_with(self._client)
         for name, kit in kits_of(self._configuration.profile).items():
             self._add(name, msgspec.structs.replace(self._configuration.profile, kit=kit))
 
     async def _end(self) -> None:
-        tasks = [*self._tasks, *([self._delivering] if self._delivering else [])]
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        ends = [kit.stop() for kit in self.kits.values()]
+        ends = [self.outgoing.stop(), *(kit.stop() for kit in self.kits.values())]
         try:
             async with asyncio.timeout(STOP_S):
-                await asyncio.gather(*tasks, *ends, self._client.close(), return_exceptions=True)
+                await asyncio.gather(
+                    *self._tasks, *ends, self._client.close(), return_exceptions=True
+                )
         except TimeoutError:
             _log.warning("something did not end in time and is left behind")
 
@@ -247,30 +217,15 @@ class Agent:
             profile,
             self._client,
             board=self.board,
-            outbox=self._outbox,
+            outbox=self.outgoing.outbox,
             state_dir=self._configuration.state_dir,
-            wake_delivery=self._wake_delivery,
+            wake_delivery=self.outgoing.wake,
         )
         kit.start()
-
-    def _wake_delivery(self) -> None:
-        self._delivery.wake()  # whichever it is after a reload
 
     async def _drop(self, name: str) -> None:
         await self.kits.pop(name).stop()
         self.board.forget(name)
-
-    async def _deliver_with(self, client: HttpClient) -> None:
-        if self._delivering is not None:
-            self._delivering.cancel()
-            await asyncio.gather(self._delivering, return_exceptions=True)
-        self._delivery = Delivery(
-            self._outbox, _ToldSender(ServiceSender(client), self._outbox_concern)
-        )
-        self._outbox_concern.well()
-        self._delivering = asyncio.ensure_future(
-            supervise(self._outbox_concern, self._delivery.run)
-        )
 
     async def _keep_house(self) -> None:
         """Show systemd a sign of life; notice when this host's clock was set."""
@@ -286,7 +241,7 @@ class Agent:
                     logging.WARNING,
                     f"the clock of this host was set by {stepped:+.0f} s (or it slept)",
                 )
-                self._delivery.try_now()
+                self.outgoing.try_now()
                 for concern in self.board.concerns:
                     concern.wake.set()
 
@@ -299,20 +254,3 @@ class Agent:
                 kit.events.keep_at_once(happened)
             except AgentError as error:
                 self._housekeeping.tell(logging.WARNING, f"no event of it was kept: {error}")
-
-
-class _ToldSender:
-    """Tells how each delivery went."""
-
-    def __init__(self, inner: Sender, concern: Concern) -> None:
-        self._inner = inner
-        self._concern = concern
-
-    async def send(self, items: Sequence[Item]) -> None:
-        """Send items. Raises AgentError."""
-        try:
-            await self._inner.send(items)
-        except AgentError as error:
-            self._concern.failed(error)
-            raise
-        self._concern.well()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agent.daemon.board import Board
     from agent.daemon.control_place import Place
     from agent.daemon.kit import KitAgent
+    from agent.daemon.outgoing import Outgoing
 
 LONGEST_REQUEST = 65536
 """Bytes of a request's line."""
@@ -41,6 +42,7 @@ class Controlled(Protocol):
     """The agent, as far as its clients may ask something of it."""
 
     board: Board
+    outgoing: Outgoing
 
     async def status(self) -> dict[str, Any]:
         """Return everything that `status --json` shows."""
@@ -50,9 +52,6 @@ class Controlled(Protocol):
 
     async def reload(self) -> None:
         """Read the profile again. Raises ConfigError."""
-
-    async def ask_outbox(self, request: dict[str, Any]) -> dict[str, Any]:
-        """List, flush or drop what waits, as `agent.observability.outbox.desk` answers it."""
 
     def kit(self, name: str) -> KitAgent:
         """Return the kit of a name or a port. Raises UsageError."""
@@ -161,7 +160,7 @@ class ControlServer:
         await client.say({"ok": True})
 
     async def _outbox(self, client: _Client, request: dict[str, Any]) -> None:
-        await client.say({"ok": True, "outbox": await self._agent.ask_outbox(request)})
+        await client.say({"ok": True, "outbox": await self._agent.outgoing.ask(request)})
 
     async def _hold(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
@@ -171,7 +170,7 @@ class ControlServer:
 
     async def _lease(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
-        await kit.lend(client, str(request.get("who", "another program"))[:80])
+        await kit.lending.lend(client, str(request.get("who", "another program"))[:80])
 
     async def _console(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))

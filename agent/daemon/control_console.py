@@ -88,7 +88,7 @@ async def _typed(kit: KitAgent, reader: asyncio.StreamReader, writer: asyncio.St
             line = await reader.readline()
             if not line:
                 return
-            answer = await kit.type_line(str(json.loads(line)["type"]))
+            answer = await kit.lending.type_line(str(json.loads(line)["type"]))
             if answer:
                 _say(writer, answer=answer)
         except (ValueError, LookupError, TypeError, RecursionError):

@@ -7,7 +7,7 @@ import logging
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,15 +17,15 @@ from agent.console.restarts import Restarts
 from agent.daemon.console import KitConsole
 from agent.daemon.first_contact import SETTLE_S, Told, findings, meet, watch_registration
 from agent.daemon.happenings import KitEvents
-from agent.daemon.kit_link import TURN_S, KitAway, KitBusy, KitLink
+from agent.daemon.kit_link import KitBusy, KitLink
 from agent.daemon.kit_names import KitNames
+from agent.daemon.lending import Lending
 from agent.daemon.memory import KitMemory
 from agent.daemon.positions import Positions
 from agent.daemon.supervisor import supervise, wait_for
 from agent.daemon.together import first_of
 from agent.daemon.updates import Updates
 from agent.own_events import Happening
-from at.transport.base import Receiver
 from at.usb import model_at
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 LOOK_S = 60.0
 """Between two looks at a kit that says nothing: a dead link shows within this time."""
 _RELOAD_S = 10.0  # that a reload waits for whoever has the kit
-_TYPED_S = 60.0  # for the answer to a command that a person typed
 _CONSOLE_WAIT_S = 5.0  # the longest between two tries to open a console
 
 
@@ -56,16 +55,6 @@ async def _end(tasks: list[asyncio.Task[None]]) -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     tasks.clear()
-
-
-class Borrower(Receiver, Protocol):
-    """Another process that wants to speak to the modem."""
-
-    async def say(self, answer: dict[str, Any]) -> None:
-        """Tell it that its turn has come."""
-
-    async def write_through(self, write: Callable[[bytes], None]) -> None:
-        """Pass on what it writes, until it closes."""
 
 
 class KitAgent:
@@ -97,6 +86,7 @@ class KitAgent:
             wake_delivery,
             restarted=self._restarted,
         )
+        self.lending = Lending(name, self.link, self.console)
         self.events = KitEvents(
             board.concern("events", name),
             outbox,
@@ -110,7 +100,6 @@ class KitAgent:
         self._positions = Positions(board.concern("location", name), self.link, self._memory)
         self._updates = Updates(board.concern("fota", name), self.link, state_dir)
         self._client = client.acting_as(ModemJwt(self._ask_modem, profile.kit.device_id))
-        self._lent = False
         self._tasks: list[asyncio.Task[None]] = []
         self._calls: list[asyncio.Task[None]] = []
         if self._memory.known.device_id:
@@ -171,7 +160,7 @@ class KitAgent:
         with modem.lines() as lines:
             works = [self._meet_and_mind(modem)]
             if self.kit.console_port != "none":
-                works.append(self.console.hear(lines, lambda: self._lent))
+                works.append(self.console.hear(lines, lambda: self.lending.is_lent))
             try:
                 await first_of(*works)
             finally:
@@ -247,41 +236,3 @@ class KitAgent:
     async def _ask_modem(self, subject: str, life_s: int) -> str:
         tag = self.profile.provisioning.security_tag
         return await ask_modem(self.link.available(), tag)(subject, life_s)
-
-    # --- what others ask
-
-    async def lend(self, borrower: Borrower, who: str) -> None:
-        """Let another process speak to the modem until it closes. Raises KitAway, KitBusy."""
-        async with self.link.undisturbed(f"lent to {who}", patience_s=TURN_S):
-            modem = self.link.available()
-            await borrower.say(
-                {
-                    "ok": True,
-                    "kit": self.name,
-                    "dialect": modem.dialect.value,
-                    "terminator": modem.terminator.value,
-                }
-            )
-            self._lent = True
-            try:
-                await modem.lend(borrower, borrower.write_through)
-            finally:
-                self._lent = False
-
-    async def type_line(self, line: str) -> list[str]:
-        """Write a line to the console, as a person would; return what a modem answers to it.
-
-        Raises KitAway, KitBusy, AtError.
-        """
-        if self.console.port:
-            if self.console.write is None:
-                raise KitAway("the kit's console is not open", hint="`cellagent status` says why")
-            self.console.write(line.encode() + b"\r")
-            return []
-        async with self.link.undisturbed("a line is typed", patience_s=TURN_S):
-            modem = self.link.available()
-            if line[:2].upper() != "AT":
-                await modem.type_line(line)  # to a shell: what it says comes as console lines
-                return []
-            answer = await modem.execute(line, timeout_s=_TYPED_S)
-            return [*answer.lines, answer.final or ""]
