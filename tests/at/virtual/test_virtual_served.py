@@ -278,6 +278,18 @@ async def test_nothing_that_was_printed_to_nobody_waits_for_the_next_client(
         server.close()
 
 
+async def test_one_of_two_who_opened_it_at_once_goes_and_the_other_is_still_answered(
+    tmp_path: Path,
+) -> None:
+    """The kernel tells of two equal openings as one: the other must not be forgotten."""
+    with closing(PtyServer(tmp_path / "kit", lambda _data: None)) as server:
+        first, second = (os.open(server.device, os.O_RDWR | os.O_NOCTTY) for _ in range(2))
+        os.close(second)
+        server.send(b"for the first\r\n")
+        assert os.read(first, 100) == b"for the first\r\n"
+        os.close(first)
+
+
 async def test_settings_of_a_client_end_with_it(tmp_path: Path) -> None:
     got = bytearray()
     server = PtyServer(tmp_path / "kit", got.extend)
