@@ -30,6 +30,7 @@ FAULTS = {
     "cmng-refused": Fault("credentials are neither written nor deleted: error ARG", 514.0),
     "memory-full": Fault("no room for another credential (515)"),
     "power-warning": Fault("the power-off warning blocks writing to flash (528)"),
+    "line-ends-changed": Fault("line ends in written credentials become CR LF"),
     "jwt-failed": Fault("%JWT fails with error ARG", 525.0),
     "keygen-failed": Fault("%KEYGEN fails with error ARG", 523.0),
     "no-time": Fault("the network never gives a time"),

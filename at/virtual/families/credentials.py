@@ -72,6 +72,8 @@ def _write(kit: Kit, tag: int, kind: int, content: str) -> Answer:
         return fail(EXISTS)
     if "memory-full" in kit.faults or (present is None and len(store) >= _CAPACITY):
         return fail(FULL)
+    if "line-ends-changed" in kit.faults:
+        content = content.replace("\n", "\r\n")
     store[slot(tag, kind)] = Credential(digest(content), content=content)
     kit.saved.writes += 1
     return ok(takes_s=kit.delay(0.05))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 
 import pytest
@@ -70,6 +71,12 @@ def on(fault: str, *lines: str) -> str:
     return "".join(bench.ask(line) for line in lines)
 
 
+def writes_other_line_ends() -> bool:
+    bench = Bench("line-ends-changed")
+    bench.ask('AT%CMNG=0,1,0,"a\nb"')
+    return hashlib.sha256(b"a\r\nb").hexdigest().upper() in bench.ask("AT%CMNG=1,1,0")
+
+
 EFFECTS: dict[str, Callable[[], bool]] = {
     "silent": lambda: [Bench("silent=2").ask("AT")] == ["OK\r\n"] and not late("silent", 9),
     "slow": lambda: late("slow", 1),
@@ -87,6 +94,7 @@ EFFECTS: dict[str, Callable[[], bool]] = {
     ),
     "memory-full": lambda: code("memory-full", 'AT%CMNG=0,1,0,"x"', 515),
     "power-warning": lambda: code("power-warning", "AT%KEYGEN=1,2,0", 528),
+    "line-ends-changed": writes_other_line_ends,
     "jwt-failed": lambda: code("jwt-failed", "AT%JWT", 525),
     "keygen-failed": lambda: code("keygen-failed", "AT%KEYGEN=1,2,0", 523),
     "no-time": lambda: on("no-time", "AT+CCLK?") == "ERROR\r\n",
