@@ -22,7 +22,8 @@ class DatabaseFailed(AgentError):
     def __init__(self, said: str) -> None:
         super().__init__(
             f"the ledger cannot be used: {said}",
-            hint="what was done so far is kept; run the same command again",
+            hint="what was done so far is kept: see that its disk has room, or that its server "
+            "runs and is reached, then run the same command again",
         )
         self.said = said
 
@@ -32,6 +33,8 @@ class Database(Protocol):
 
     shared: bool
     """Whether other stations use it too, so that a row may be theirs."""
+    session: int
+    """Another number once the connection was lost, and every lock of ours with it."""
 
     def transaction(self) -> AbstractContextManager[Execute]:
         """Begin a transaction; it is on disk when the block ends, undone when the block raises."""
@@ -55,4 +58,7 @@ class Database(Protocol):
         """Let go of a board."""
 
     def close(self) -> None:
-        """Close it; every lock is let go."""
+        """Close it; every lock is let go. Raises nothing."""
+
+    def abort(self) -> None:
+        """Break the connection, from any thread, so that a call which waits for it fails."""

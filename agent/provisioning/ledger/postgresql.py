@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from socket import SHUT_RDWR, socket
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
 
 from agent.errors import UsageError
 from agent.provisioning.ledger.database import DatabaseFailed, Execute
 
 _LOOPBACK = {"", "localhost", "127.0.0.1", "::1"}
-_CONNECT_TIMEOUT_S = 10
+# By libpq's names. A server that fell off the network is noticed, by the kernel, within 30 s.
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,  # milliseconds
+}
 # Numbers of ours in PostgreSQL's space of advisory locks; a board's hash stands beside the first.
 _LOCK_CLASS = 0x6E524639
 _MIGRATION_LOCK = 1850885689
 
 
 class PostgresqlDatabase:
-    """The database at `address`, which holds no password. Raises UsageError."""
+    """The database at `address`, which holds no password. Raises UsageError.
+
+    One connection does everything: the locks of the boards live on it and die with it, so no
+    change can be made after they are lost as though they were still held.
+    """
 
     shared = True
 
     def __init__(self, address: str, password: str) -> None:
         self._engine = _engine(address, password)
-        # Session locks live on this connection and die with it, however this process ends.
-        self._session: Connection | None = None
+        self._connection: Connection | None = None
+        self.session = 0
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         """Begin a transaction."""
-        with _failures(), self._engine.begin() as connection:
+        with self._begun() as connection:
 
             def execute(statement: str, values: Any) -> Any:
                 result = connection.execute(text(statement), dict(values))
@@ -53,7 +68,7 @@ class PostgresqlDatabase:
         """Run the migrations that are missing."""
         from agent.provisioning.ledger.migrating import upgrade
 
-        with _failures(), self._engine.begin() as connection:
+        with self._begun() as connection:
             # Two stations may start at once: the second waits here, then finds nothing to do.
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
             upgrade(connection)
@@ -68,35 +83,48 @@ class PostgresqlDatabase:
 
     def try_lock(self, uuid: str) -> bool:
         """Take a board by an advisory lock of this process's session."""
-        with _failures():
-            if self._session is None:
-                session = self._engine.connect()
-                self._session = session.execution_options(isolation_level="AUTOCOMMIT")
-            query = f"SELECT pg_try_advisory_lock({_LOCK_CLASS}, hashtext(:uuid))"
-            return bool(self._session.execute(text(query), {"uuid": uuid}).scalar())
+        query = f"SELECT pg_try_advisory_lock({_LOCK_CLASS}, hashtext(:uuid))"
+        with self.transaction() as execute:
+            return bool(execute(query, {"uuid": uuid})[0][0])
 
     def unlock(self, uuid: str) -> None:
         """Let go of a board."""
-        if self._session is not None:
-            with _failures():
-                query = f"SELECT pg_advisory_unlock({_LOCK_CLASS}, hashtext(:uuid))"
-                self._session.execute(text(query), {"uuid": uuid})
+        query = f"SELECT pg_advisory_unlock({_LOCK_CLASS}, hashtext(:uuid))"
+        with self.transaction() as execute:
+            execute(query, {"uuid": uuid})
 
     def close(self) -> None:
-        """Close every connection."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        """Close the connection."""
+        self._drop()
         self._engine.dispose()
 
+    def abort(self) -> None:
+        """Shut the connection's socket: whoever waits for the server is told that it is gone."""
+        connection = self._connection
+        if connection is not None and not connection.closed and not connection.invalidated:
+            driver: Any = connection.connection.driver_connection
+            with contextlib.suppress(OSError), socket(fileno=os.dup(driver.fileno())) as end:
+                end.shutdown(SHUT_RDWR)
 
-@contextmanager
-def _failures() -> Iterator[None]:
-    try:
-        yield
-    except DBAPIError as error:
-        # The statement's text could hold a value; the first line of the driver's words does not.
-        raise DatabaseFailed(str(error.orig).splitlines()[0]) from error
+    @contextmanager
+    def _begun(self) -> Iterator[Connection]:
+        try:
+            if self._connection is None:
+                self._connection = self._engine.connect()
+            with self._connection.begin():
+                yield self._connection
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                self._drop()
+                self.session += 1
+            # The statement's text could hold a value; the driver's first line does not.
+            raise DatabaseFailed(str(error.orig).splitlines()[0]) from error
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(DBAPIError):
+                connection.close()
 
 
 def _engine(address: str, password: str) -> Engine:
@@ -123,7 +151,7 @@ def _engine(address: str, password: str) -> Engine:
             f"the ledger on {host} would be reached without a verified connection",
             hint="add ?sslmode=verify-full (and sslrootcert=FILE) to its address",
         )
-    options: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S}
+    options: dict[str, Any] = dict(_PATIENCE)
     if password:
         options["password"] = password
     try:
@@ -132,7 +160,7 @@ def _engine(address: str, password: str) -> Engine:
                 "postgresql+psycopg", url.username, None, url.host, url.port, url.database, query
             ),
             connect_args=options,
-            pool_pre_ping=True,
+            poolclass=NullPool,
         )
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise UsageError(

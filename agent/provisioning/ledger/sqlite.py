@@ -35,6 +35,7 @@ class SqliteDatabase:
     """The file at `path`, made private before anything is in it; `writes` locks it for us."""
 
     shared = False
+    session = 0
 
     def __init__(self, path: Path, *, writes: bool) -> None:
         self._path = path
@@ -118,6 +119,9 @@ class SqliteDatabase:
         """Close the file and let go of it."""
         self._connection.close()
         self._let_go()
+
+    def abort(self) -> None:
+        """Do nothing: a file answers, or fails after its patience."""
 
     def _let_go(self) -> None:
         if self._lock is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import AgentError
+from agent.provisioning.ledger.database import DatabaseFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from agent.provisioning.ledger.database import Database, Execute
 
 BEGUN, DONE, REFUSED, FAILED = "begun", "done", "refused", "failed"
+UNFINISHED = "unfinished"
+"""The outcome of a board whose run is under way, or was cut off."""
 
 
 class BoardBusy(AgentError):
@@ -89,7 +93,8 @@ class Ledger:
         self.station = station
         self._database = database
         self._now = now
-        self._claimed: set[str] = set()
+        self._claimed: dict[str, int] = {}
+        """The boards that are ours, each with the database's session that its claim lives in."""
 
     def close(self) -> None:
         """Give every claim back and close the database."""
@@ -107,38 +112,47 @@ class Ledger:
         except BaseException:
             self._database.unlock(uuid)
             raise
-        self._claimed.add(uuid)
+        self._claimed[uuid] = self._database.session
         return record
 
     def release(self, uuid: str) -> None:
         """Give the board back."""
-        self._claimed.discard(uuid)
-        self._database.unlock(uuid)
+        if self._claimed.pop(uuid, None) == self._database.session:
+            self._database.unlock(uuid)
+
+    def abort(self) -> None:
+        """Break off whatever waits for the database, from any thread: it fails then."""
+        self._database.abort()
 
     def begin(self, uuid: str, step: str, detail: str = "") -> None:
         """Note that a step is about to be done; what is begun and not done may have happened."""
-        with self._database.transaction() as execute:
+        with self._change(uuid) as execute:
             self._note(execute, uuid, step, BEGUN, detail)
 
     def refused(self, uuid: str, step: str, reason: str) -> None:
         """Note that the board refused a step that was begun: nothing of it was done."""
-        with self._database.transaction() as execute:
+        with self._change(uuid) as execute:
             self._note(execute, uuid, step, REFUSED, reason)
 
-    def finish(self, uuid: str, step: str, detail: str = "", **learned: str) -> None:
-        """Note that a step was done, and what was learned by it (columns of the board)."""
-        with self._database.transaction() as execute:
+    def finish(
+        self, uuid: str, step: str, detail: str = "", writes: int = 0, **learned: str
+    ) -> None:
+        """Note that a step was done, and what was learned by it (columns of the board).
+
+        `writes` is added to the board's count.
+        """
+        with self._change(uuid) as execute:
             self._note(execute, uuid, step, DONE, detail)
-            self._set(execute, uuid, learned)
+            self._set(execute, uuid, learned, writes)
 
     def learn(self, uuid: str, **learned: str) -> None:
         """Keep what a step that is not yet done has shown so far (columns of the board)."""
-        with self._database.transaction() as execute:
+        with self._change(uuid) as execute:
             self._set(execute, uuid, learned)
 
     def conclude(self, uuid: str, outcome: str, step: str, reason: str, writes: int) -> None:
-        """Note how the board's run ended; `writes` is added to the board's count."""
-        with self._database.transaction() as execute:
+        """Note how the board's run ended; `writes` are those not noted before."""
+        with self._change(uuid) as execute:
             if outcome not in {"done", "unchanged"}:
                 self._note(execute, uuid, step, FAILED, reason)
             self._set(execute, uuid, {"outcome": outcome, "reason": reason}, writes)
@@ -173,6 +187,14 @@ class Ledger:
                 return note.detail if note.state == BEGUN else None
         return None
 
+    @contextmanager
+    def _change(self, uuid: str) -> Iterator[Execute]:
+        """Begin a transaction on a board that is ours. Raises DatabaseFailed where it was lost."""
+        with self._database.transaction() as execute:
+            if self._claimed.get(uuid) != self._database.session:
+                raise DatabaseFailed("its connection was lost, and this board's claim with it")
+            yield execute
+
     def _claim_row(self, uuid: str, identity: dict[str, str]) -> BoardRecord:
         with self._database.transaction() as execute:
             empty = {**dict.fromkeys(_TEXTS, ""), "writes": 0, **self._time()}
@@ -182,7 +204,9 @@ class Ledger:
             rows = execute(f"{_SELECT_BOARD} WHERE uuid = :uuid{ours}", {"uuid": uuid})
             if not rows:
                 raise BoardBusy(f"board {uuid} is being worked on at another station")
-            self._set(execute, uuid, {**identity, "station": self.station})
+            # What it was before is past: cut off now, it is neither done nor as it was.
+            begun = {"station": self.station, "outcome": UNFINISHED, "reason": ""}
+            self._set(execute, uuid, {**identity, **begun})
             return self._record(execute(f"{_SELECT_BOARD} WHERE uuid = :uuid", {"uuid": uuid})[0])
 
     def _note(self, execute: Execute, uuid: str, step: str, state: str, detail: str) -> None:

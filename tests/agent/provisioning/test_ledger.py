@@ -8,7 +8,8 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from agent.provisioning.ledger import (
     StepRecord,
     open_ledger,
 )
+from agent.provisioning.ledger.database import DatabaseFailed
 
 UUID = "50503041-3633-4261-803d-1e2b8f70111a"
 OTHER = "50503041-3633-4261-803d-1e2b8f70222b"
@@ -100,15 +102,87 @@ def test_one_board_on_two_ports_is_worked_on_once(address: str) -> None:
     ledger.close()
 
 
-def test_writes_add_up_over_runs(address: str) -> None:
+def test_writes_add_up_over_runs_those_of_a_run_that_was_cut_off_too(address: str) -> None:
     ledger = opened(address)
     ledger.claim(UUID)
-    for writes in (3, 0):
-        ledger.conclude(UUID, "done", "restore", "", writes)
+    ledger.finish(UUID, "ca-chain", "", 1)
+    ledger.release(UUID)  # cut off here
+    ledger.claim(UUID)
+    ledger.finish(UUID, "key", "", 1)
+    ledger.conclude(UUID, "done", "restore", "", 1)
+    ledger.conclude(UUID, "unchanged", "restore", "", 0)
     record = ledger.board(UUID)
     assert record is not None
     assert record.writes == 3
     ledger.close()
+
+
+def test_a_board_is_unfinished_from_its_claim_until_its_run_has_ended(address: str) -> None:
+    ledger = opened(address)
+    assert ledger.claim(UUID).outcome == "unfinished"
+    ledger.conclude(UUID, "done", "proof", "", 0)
+    ledger.release(UUID)
+    again = ledger.claim(UUID)
+    assert (again.outcome, again.reason) == ("unfinished", "")
+    ledger.close()
+
+
+def test_a_claim_ends_with_its_connection_and_nothing_is_noted_after_it(cluster: str) -> None:
+    """Whatever the pool could open again: the lock is gone, another station may have the board."""
+    import psycopg
+
+    first = opened(cluster)
+    first.claim(UUID)
+    first.begin(UUID, "key")
+    with psycopg.connect(cluster, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+    with pytest.raises(DatabaseFailed):
+        first.finish(UUID, "key", public_key="PEM")
+    second = opened(cluster, "two")
+    second.claim(UUID)
+    with pytest.raises(DatabaseFailed, match="claim"):
+        first.learn(UUID, public_key="PEM")
+    first.release(UUID)
+    with pytest.raises(BoardBusy, match="station two"):
+        first.claim(UUID)
+    second.release(UUID)
+    assert first.claim(UUID).public_key == ""
+    first.close()
+    second.close()
+
+
+def test_a_call_that_waits_for_a_frozen_server_can_be_broken_off(cluster: str) -> None:
+    ledger = opened(cluster)
+    ledger.claim(OTHER)
+    with opened_lock(cluster), ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(ledger.begin, OTHER, "key")
+        while not waits_for_the_lock(cluster):
+            os.sched_yield()
+        ledger.abort()
+        with pytest.raises(DatabaseFailed):
+            waiting.result(30)
+    ledger.close()
+
+
+@contextmanager
+def opened_lock(cluster: str) -> Iterator[None]:
+    """Hold the table of the steps, as somebody's open transaction may."""
+    import psycopg
+
+    with psycopg.connect(cluster) as connection:
+        connection.execute("LOCK TABLE steps IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+def waits_for_the_lock(cluster: str) -> bool:
+    import psycopg
+
+    with psycopg.connect(cluster, autocommit=True) as connection:
+        row = connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+    return bool(row and row[0])
 
 
 # Another station as a process of its own: it claims, says so, and waits to be killed.
