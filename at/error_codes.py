@@ -132,7 +132,7 @@ _WAYS_OUT: dict[int, str] = {
     51: "this firmware was built without the command: use another build",
     127: "set the operator's access point: AT+CGDCONT=0,<type>,<apn>",
     513: "nothing is stored under that tag and type: list what there is with AT%CMNG=1",
-    514: "this item may not be read or used: a private key never leaves the modem",
+    514: "this item may not be read, used or changed: a private key never leaves the modem",
     515: "delete credentials that are no longer needed, then try again",
     516: "wait until the connection is idle (AT+CSCON?), then try again",
     518: "switch LTE off first: AT+CFUN=4, wait for OK, then try again",

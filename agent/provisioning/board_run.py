@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, exit_code_of
-from agent.provisioning.board_steps import BoardSteps, BoardSwapped, registration_of, uncut
+from agent.provisioning.board_steps import BoardSteps
 from agent.provisioning.certificates import algorithm_of, key_fingerprint
 from agent.provisioning.goal import CLIENT_CERTIFICATE, Goal
 from agent.provisioning.ledger import BoardBusy, BoardRecord
 from agent.provisioning.outcome import Outcome, Place
-from agent.provisioning.plan import Known, Plan, Step, plan, stored_digest
-from at.errors import AtError, PortBusy
+from agent.provisioning.plan import OFFLINE_MODE, Known, Plan, Step, plan, stored_digest
+from agent.provisioning.service_steps import registration_of
+from agent.provisioning.step_notes import BoardSwapped, uncut
+from at.errors import AtError, CommandRejected, PortBusy
 
 if TYPE_CHECKING:
     from agent.provisioning.board import Board
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from agent.provisioning.workbench import Bench
 
 _RESTORE_S = 20.0
+_AGAIN = "run the same command again: what is done is left alone"
 _log = logging.getLogger(__name__)
 
 
@@ -63,8 +66,12 @@ class BoardRun:
             # What the gate refuses has told nothing but its IMEI: there is no record to claim.
             if not board.refusal:
                 await self._claim(board)
-            made = await planned(self.port, board, self.bench.goal, await self._known())
+            known = await self._known()
+            if known.mode_before is not None and board.mode != OFFLINE_MODE:
+                await self._steps.forget_mode(board.mode)
+            made = await planned(self.port, board, self.bench.goal, known)
             self._steps.plan = made
+            self._steps.offline = made.restore_mode is not None and not made.has(Step.OFFLINE)
             if made.refusal:
                 self.step = Step.GATE
                 return self._outcome("refused", made.refusal, made.hint)
@@ -73,13 +80,19 @@ class BoardRun:
                 await self._do(one.step)
         except (AgentError, AtError) as error:
             return self._failed(error)
-        changed = self._steps.writes > 0 or made.has(Step.REGISTER)
+        except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
+            return self._failed(defect_of_ours(defect, self.place))
+        changed = self._steps.writes > 0 or self._steps.registered
         return self._outcome("done" if changed else "unchanged")
 
     async def _do(self, step: Step) -> None:
         doing = self._steps.do(step)
-        # What waits for a service is stopped at once, see BoardSteps; the rest takes seconds.
-        await (doing if step in {Step.REGISTER, Step.PROOF} else uncut(doing))
+        try:
+            # What waits for a service is stopped at once, see BoardSteps; the rest takes seconds.
+            await (doing if step in {Step.REGISTER, Step.PROOF} else uncut(doing))
+        except CommandRejected:
+            await uncut(self._steps.same_board("a command that was refused"))
+            raise
 
     async def _claim(self, board: Board) -> None:
         line, place = self.bench.ledger, self.place
@@ -108,7 +121,9 @@ class BoardRun:
             async with asyncio.timeout(_RESTORE_S):
                 await self._steps.restore()
         except (AtError, AgentError, TimeoutError) as error:
-            left = f"the modem's mode could not be put back: {str(error) or 'it does not answer'}"
+            left = str(error) or "it does not answer"
+            if self._steps.offline:
+                left = f"the modem's mode could not be put back: {left}"
             _log.warning("%s: %s", self.place.port, left)
             return left
         return ""
@@ -120,7 +135,7 @@ class BoardRun:
         try:
             await line(
                 line.ledger.conclude,
-                uuid, outcome.outcome, outcome.step, outcome.reason, outcome.writes,
+                uuid, outcome.outcome, outcome.step, outcome.reason, self._steps.unnoted_writes(),
             )  # fmt: skip
         finally:
             await line(line.ledger.release, uuid)
@@ -133,7 +148,7 @@ class BoardRun:
         kinds = {BoardBusy: "busy", PortBusy: "busy", BoardSwapped: "swapped"}
         outcome = next((name for kind, name in kinds.items() if isinstance(error, kind)), "failed")
         code = exit_code_of(error) if outcome == "failed" else None
-        return self._outcome(outcome, str(error), error.hint, code)
+        return self._outcome(outcome, str(error), error.hint or _AGAIN, code)
 
     def _outcome(
         self, outcome: str, reason: str = "", hint: str = "", exit_code: int | None = None
@@ -143,6 +158,15 @@ class BoardRun:
             outcome, self.place, record.device_id, record.uuid, self.step.value,
             reason, hint, self._steps.writes, exit_code,
         )  # fmt: skip
+
+
+def defect_of_ours(defect: Exception, place: Place) -> AgentError:
+    """Return what is said of an exception that nobody foresaw; the log has all of it."""
+    _log.info("%s", place.port, exc_info=defect)
+    return AgentError(
+        f"a defect of this program ({type(defect).__name__})",
+        hint="run again with -v and report what it prints",
+    )
 
 
 async def planned(port: BoardPort, board: Board, goal: Goal, known: Known) -> Plan:
@@ -159,6 +183,7 @@ def known_of(ledger: Ledger, uuid: str, goal: Goal, device_id: str) -> Known:
     record = ledger.board(uuid) or BoardRecord(uuid)
     registered_as = registration_of(goal.registration, device_id)
     begun = ledger.unfinished(uuid, Step.KEY.value)
+    mode = ledger.unfinished(uuid, Step.OFFLINE.value)
     return Known(
         public_key=record.public_key,
         key_digest=record.key_digest,
@@ -167,4 +192,5 @@ def known_of(ledger: Ledger, uuid: str, goal: Goal, device_id: str) -> Known:
         and record.registered_key == key_fingerprint(record.public_key)
         and record.registered_as == registered_as,
         key_begun=begun is not None and begun.partition(" ")[0] == str(goal.security_tag),
+        mode_before=int(mode) if mode else None,
     )

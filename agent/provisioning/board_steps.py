@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent.errors import AgentError, ServiceRefusal
-from agent.provisioning.board_port import BoardPort, MadeKey, WrongAnswer
+from agent.provisioning.board_port import MadeKey, WrongAnswer
 from agent.provisioning.certificates import (
     key_fingerprint,
     pem_of,
@@ -26,39 +25,23 @@ from agent.provisioning.certificates import (
 from agent.provisioning.goal import (
     CA_CHAIN,
     CLIENT_CERTIFICATE,
+    NAMES,
     PRIVATE_KEY,
     Certificate,
     KeyOrigin,
-    Registration,
 )
-from agent.provisioning.host_clock import check_host_clock
 from agent.provisioning.host_keys import keep_host_key, kept_host_key, load_host_key
-from agent.provisioning.ledger import BoardRecord
-from agent.provisioning.plan import Plan, Step, stored_digest
-from agent.provisioning.workbench import Bench
+from agent.provisioning.plan import OFFLINE_MODE, Step, stored_digest
+from agent.provisioning.service_steps import ServiceSteps
+from agent.provisioning.step_notes import BoardSwapped
 from at.errors import CommandRejected
 
 T = TypeVar("T")
-OFFLINE_MODE = 4
-_LONGEST_STEP_S = 60.0
-
-
-class BoardSwapped(AgentError):
-    """Another board answers on this port than the one that was begun with."""
-
-    kind = "swapped"
 
 
 @dataclass(slots=True)
-class BoardSteps:
-    """What the steps of `plan` do to the board behind `port`. `writes` counts its flash writes."""
-
-    port: BoardPort
-    bench: Bench
-    record: BoardRecord
-    plan: Plan
-    writes: int = 0
-    offline: bool = False
+class BoardSteps(ServiceSteps):
+    """What the steps of `plan` do to the board behind `port`, each in its turn."""
 
     async def do(self, step: Step) -> None:
         """Do one step. Raises AgentError, AtError."""
@@ -70,9 +53,9 @@ class BoardSteps:
             Step.CERTIFICATE: self._issue_certificate,
             Step.WRITE: self._write_certificate,
             Step.VERIFY: self._verify,
-            Step.REGISTER: self._register,
-            Step.CLOCK: self._set_clock,
-            Step.PROOF: self._prove,
+            Step.REGISTER: self.register,
+            Step.CLOCK: self.set_clock,
+            Step.PROOF: self.prove,
             Step.RESTORE: self.restore,
         }
         # The gate and the identity were judged by the plan itself.
@@ -84,10 +67,17 @@ class BoardSteps:
         if self.offline and self.plan.restore_mode is not None:
             await self.port.set_mode(self.plan.restore_mode)
             self.offline = False
+            await self._finish(Step.OFFLINE, f"back to {self.plan.restore_mode}")
+
+    async def forget_mode(self, found: int) -> None:
+        """Note that the mode which an earlier run left was changed since: it is nobody's now."""
+        await self._finish(Step.OFFLINE, f"found in {found}")
 
     # --- steps
 
     async def _go_offline(self) -> None:
+        # Noted, so that a run after one that was cut off knows what to put back.
+        await self._begin(Step.OFFLINE, str(self.plan.restore_mode))
         self.offline = True
         await self.port.set_mode(OFFLINE_MODE)
 
@@ -176,7 +166,7 @@ class BoardSteps:
 
     async def _verify(self) -> None:
         goal = self.bench.goal
-        await self._same_board("verification")
+        await self.same_board("verification")
         listed = {(held.tag, held.type): held.sha256 for held in await self.port.credentials()}
         wanted = {PRIVATE_KEY: self.record.key_digest}
         if goal.ca_chain:
@@ -186,130 +176,31 @@ class BoardSteps:
             certificate = x509.load_pem_x509_certificate(self.record.certificate.encode())
             if public_key_of(certificate) != self.record.public_key:
                 raise WrongAnswer("the certificate is for another key than the board's")
+        tag, wrong = goal.security_tag, {}
         for kind, digest in wanted.items():
-            found = listed.get((goal.security_tag, kind), "")
+            found = listed.get((tag, kind), "")
             if found.upper() != digest.upper():
-                raise WrongAnswer(
-                    f"tag {goal.security_tag}, type {kind}: the modem lists "
-                    f"{found[:16] or 'nothing'}, written was {digest[:16]}",
-                    hint="line ends may have been changed on the way; run again with "
-                    f"--replace {goal.security_tag}:{kind}",
+                wrong[kind] = (
+                    f"tag {tag}, {NAMES[kind]}: the modem lists {found[:16] or 'nothing'}, "
+                    f"written was {digest[:16]}"
                 )
-
-    async def _register(self) -> None:
-        registrar = self.bench.registrar
-        if registrar is None:
-            return
-        await self._same_board("registration")
-        key = key_fingerprint(self.record.public_key)
-        registered = registration_of(registrar.way, self.record.device_id)
-        request_id = await self._request_under_way(f"{registered} {key}")
-        if not request_id:
-            await self._begin(Step.REGISTER, f"{registered} {key}")
-            onboards = registrar.way is Registration.ONBOARD
-            pem = self.record.certificate if onboards else ""
-            if registrar.way is Registration.CLAIM:
-                await self._learn(attestation=await uncut(self.port.attestation()))
-            request_id = await registrar.submit(
-                self.record.device_id, pem or self.record.public_key, self.record.attestation
+        if wrong:
+            allow = " ".join(f"--replace {tag}:{kind}" for kind in wrong)
+            raise WrongAnswer(
+                "; ".join(wrong.values()),
+                hint=f"line ends may have been changed on the way; run again with {allow}",
             )
-            await self._learn(request_id=request_id)
-            await registrar.wait(request_id)
-        await self._finish(Step.REGISTER, request_id, registered_key=key, registered_as=registered)
-
-    async def _request_under_way(self, what: str) -> str:
-        """Return the id of a request that a run sent and did not see the end of, once it succeeded.
-
-        "" where there is none, or it failed: then it is sent again, with the same key.
-        """
-        registrar, request_id = self.bench.registrar, self.record.request_id
-        if registrar is None or not request_id or await self._unfinished(Step.REGISTER) != what:
-            return ""
-        try:
-            await registrar.wait(request_id)
-        except ServiceRefusal:
-            return ""
-        return request_id
-
-    async def _set_clock(self) -> None:
-        registrar = self.bench.registrar
-        ahead_s = await registrar.host_clock_ahead_s(self.bench.now) if registrar else None
-        trusted = check_host_clock(ahead_s)
-        await self.port.set_clock(self.bench.now())
-        await self._finish(Step.CLOCK, trusted)
-
-    async def _prove(self) -> None:
-        registrar = self.bench.registrar
-        if registrar is None:
-            return
-
-        async def ask(subject: str, life_s: int) -> str:
-            return await uncut(self.port.token(subject, life_s, self.bench.goal.security_tag))
-
-        said = await registrar.prove(self.record.device_id, ask)
-        await self._finish(Step.PROOF, said)
 
     # --- what every step needs
 
     async def _on_this_board(self, write: Callable[[], Awaitable[T]]) -> T:
         """Do one write with the board's identity read before and after it."""
-        await self._same_board("the write")
+        await self.same_board("the write")
         result = await write()
         self.writes += 1
-        await self._same_board("the write, which may have gone to the other board")
+        await self.same_board("the write, which may have gone to the other board")
         return result
-
-    async def _same_board(self, when: str) -> None:
-        found = await self.port.imei()
-        if found != self.record.imei:
-            raise BoardSwapped(
-                f"IMEI {self.record.imei} became {found} at {when}",
-                hint="put the board back and run again: what was done is in the ledger",
-            )
 
     def _host_key_file(self) -> Path:
         name = f"{self.record.uuid}-{key_fingerprint(self.record.public_key)[:16]}.pem"
         return self.bench.key_folder / name
-
-    async def _unfinished(self, step: Step) -> str:
-        """Return what an earlier run noted as it began a step and did not end it, else ""."""
-        line = self.bench.ledger
-        return await line(line.ledger.unfinished, self.record.uuid, step.value) or ""
-
-    async def _begin(self, step: Step, detail: str = "") -> None:
-        line = self.bench.ledger
-        await line(line.ledger.begin, self.record.uuid, step.value, detail)
-
-    async def _refused(self, step: Step, reason: str) -> None:
-        line = self.bench.ledger
-        await line(line.ledger.refused, self.record.uuid, step.value, reason)
-
-    async def _finish(self, step: Step, detail: str = "", **learned: str) -> None:
-        line = self.bench.ledger
-        await line(line.ledger.finish, self.record.uuid, step.value, detail, **learned)
-        self._remember(learned)
-
-    async def _learn(self, **learned: str) -> None:
-        line = self.bench.ledger
-        await line(line.ledger.learn, self.record.uuid, **learned)
-        self._remember(learned)
-
-    def _remember(self, learned: dict[str, str]) -> None:
-        self.record = BoardRecord(**{**asdict(self.record), **learned})
-
-
-async def uncut(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`; when cancelled meanwhile, let it end first: a modem hates half a command."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task}, timeout=_LONGEST_STEP_S)
-        if task.done() and not task.cancelled():
-            task.exception()  # looked at: nobody is left to be told
-        raise
-
-
-def registration_of(way: Registration, device_id: str) -> str:
-    """Return what the ledger keeps of a registration: how, and as which device."""
-    return f"{way.value} {device_id}"

@@ -20,6 +20,8 @@ from agent.provisioning.goal import (
 
 _RADIO_ON = frozenset({1, 2, 21})
 """Functional modes in which the modem refuses credential writes (+CME ERROR: 518)."""
+OFFLINE_MODE = 4
+"""The functional mode in which it takes them."""
 
 
 class Step(Enum):
@@ -45,7 +47,8 @@ class Known:
     """What the ledger knows of a board from earlier runs.
 
     `key_digest` is what the modem lists for the key that we made. `key_begun` says that a key
-    was about to be made and nobody knows whether it was.
+    was about to be made and nobody knows whether it was. `mode_before` is the functional mode
+    that a run which was cut off had left for the offline one, None where none did.
     """
 
     public_key: str = ""
@@ -53,6 +56,7 @@ class Known:
     certificate: str = ""
     registered: bool = False
     key_begun: bool = False
+    mode_before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +121,8 @@ def plan(board: Board, goal: Goal, known: Known) -> Plan:
         PlannedStep(Step.GATE, f"firmware {board.firmware} may make device calls"),
         PlannedStep(Step.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}"),
     ]
-    restore = board.mode if draft.steps and board.mode in _RADIO_ON else None
-    if restore is not None:
+    goes_offline = bool(draft.steps) and board.mode in _RADIO_ON
+    if goes_offline:
         steps.append(PlannedStep(Step.OFFLINE, "AT+CFUN=4: the modem takes no credentials online"))
     if draft.delete:
         places = ", ".join(f"{NAMES.get(kind, kind)} in tag {tag}" for tag, kind in draft.delete)
@@ -131,6 +135,9 @@ def plan(board: Board, goal: Goal, known: Known) -> Plan:
         if goal.set_clock and not board.has_time:
             steps.append(PlannedStep(Step.CLOCK, "set the modem's clock from this host's"))
         steps.append(PlannedStep(Step.PROOF, "the cloud accepts a JWT that the board signed"))
+    # Offline already: perhaps by a run of ours that was cut off before it could put that back.
+    left_offline = known.mode_before if board.mode == OFFLINE_MODE else None
+    restore = board.mode if goes_offline else left_offline
     if restore is not None:
         steps.append(PlannedStep(Step.RESTORE, f"AT+CFUN={restore}: the mode it was in"))
     return Plan(tuple(steps), delete=tuple(draft.delete), restore_mode=restore)

@@ -28,6 +28,7 @@ from agent.provisioning.outcome import Outcome, Place
 from agent.provisioning.plan import Step
 from agent.provisioning.registrar import Registrar
 from agent.provisioning.workbench import Bench, LedgerLine
+from at.errors import LinkLost
 from at.modem import Modem
 from at.virtual.transport import VirtualTransport
 
@@ -184,6 +185,80 @@ async def test_one_board_that_fails_stops_no_other(standin: StandIn, tmp_path: P
         outcomes = await provision(bench, tray, 3)
     assert [one.outcome for one in outcomes] == ["done", "failed", "done"]
     assert outcomes[1].exit == 3
+
+
+async def test_a_defect_of_ours_at_one_board_stops_no_other(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+
+    def trips(place: Place, at: Step) -> None:
+        if (place.port, at) == ("board1", Step.KEY):
+            raise ZeroDivisionError
+
+    async with bench_of(standin, tmp_path) as bench:
+        outcomes = await provision(bench, tray, 3, trips)
+        again = await provision(bench, tray, 3)
+    assert [one.outcome for one in outcomes] == ["done", "failed", "done"]
+    assert (outcomes[1].exit, outcomes[1].step) == (1, "key")
+    assert "ZeroDivisionError" in outcomes[1].reason
+    assert [one.outcome for one in again] == ["unchanged", "done", "unchanged"]
+
+
+async def test_a_key_that_the_service_has_lost_is_registered_again_and_no_other(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    async with bench_of(standin, tmp_path) as bench:
+        [first] = await provision(bench, tray, 1)
+        table = standin.cloud.table("device_keys")
+        [(name, before)] = table.items()
+        table.delete(name)
+        [again] = await provision(bench, tray, 1)
+        assert (again.outcome, again.writes, again.reason) == ("done", 0, "")
+        assert table.get(name)["public"] == before["public"]
+        [last] = await provision(bench, tray, 1)
+    assert (first.outcome, last.outcome) == ("done", "unchanged")
+
+
+async def test_the_mode_is_put_back_by_the_run_after_one_that_was_killed(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """The host alone dies: the kit stays in the mode in which it took the credentials."""
+    tray = Tray(tmp_path)
+    [place] = tray.places(1)
+    transport = tray.transport(place.port)
+    modem = Modem(transport)
+    await modem.open()
+    board = ModemBoard(modem)
+
+    @asynccontextmanager
+    async def same_kit(_place: Place) -> AsyncIterator[ModemBoard]:
+        yield board
+
+    def die(_place: Place, at: Step) -> None:
+        if at is Step.WRITE:
+            board.set_mode = dead  # type: ignore[method-assign]
+            raise PowerPulled
+
+    async def dead(_mode: int) -> None:
+        raise LinkLost("the process that would is dead")
+
+    await board.set_mode(1)
+    async with bench_of(standin, tmp_path) as bench:
+        with suppress(PowerPulled):
+            await run_board(place, bench, same_kit, die)
+    assert (await board.read()).mode == 4
+    board = ModemBoard(modem)
+    async with bench_of(standin, tmp_path) as bench:
+        outcome = await run_board(place, bench, same_kit, lambda *_: None)
+        assert outcome.outcome == "done", outcome.reason
+    assert (await board.read()).mode == 1
+    await board.set_mode(4)  # by somebody else, whose choice it stays
+    async with bench_of(standin, tmp_path) as bench:
+        await run_board(place, bench, same_kit, lambda *_: None)
+    assert (await board.read()).mode == 4
+    await modem.close()
 
 
 class PowerPulled(BaseException):

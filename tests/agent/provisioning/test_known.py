@@ -28,3 +28,17 @@ def test_a_key_that_the_modem_refused_to_make_is_not_begun(tmp_path: Path) -> No
     ledger.conclude(UUID, "failed", "key", "523", 0)
     assert not known_of(ledger, UUID, Goal(10), UUID).key_begun
     ledger.close()
+
+
+def test_the_mode_before_a_run_that_was_cut_off_is_known_until_it_is_put_back(
+    tmp_path: Path,
+) -> None:
+    ledger = open_ledger(str(tmp_path / "ledger.sqlite"), "one")
+    ledger.claim(UUID)
+    assert known_of(ledger, UUID, Goal(10), UUID).mode_before is None
+    ledger.begin(UUID, "offline", "1")
+    ledger.conclude(UUID, "failed", "key", "lost", 0)
+    assert known_of(ledger, UUID, Goal(10), UUID).mode_before == 1
+    ledger.finish(UUID, "offline", "back to 1")
+    assert known_of(ledger, UUID, Goal(10), UUID).mode_before is None
+    ledger.close()

@@ -55,6 +55,18 @@ def test_a_board_that_is_ready_gets_no_write_and_keeps_its_mode() -> None:
     assert made.has(Step.PROOF)
 
 
+@pytest.mark.parametrize(("mode", "back_to"), [(4, 1), (0, None), (1, None)])
+def test_a_mode_that_a_cut_off_run_left_is_put_back_where_nobody_changed_it_since(
+    mode: int, back_to: int | None
+) -> None:
+    board = dataclasses.replace(READY, mode=mode)
+    made = plan(board, GOAL, dataclasses.replace(DONE, mode_before=1))
+    assert made.restore_mode == back_to
+    assert made.has(Step.RESTORE) == (back_to is not None)
+    assert not made.has(Step.OFFLINE)
+    assert plan(board, GOAL, DONE).restore_mode is None
+
+
 def test_a_board_that_is_online_goes_offline_for_writes_and_back() -> None:
     made = plan(dataclasses.replace(FRESH, mode=1), GOAL, Known())
     assert made.has(Step.OFFLINE)
