@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import logging
 import sys
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from agent.cli.bench_table import Row, result_of
 from agent.cli.frame import emit, note, options, say
 
 if TYPE_CHECKING:
@@ -24,111 +25,122 @@ class BenchView:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self.outcomes: list[Outcome] = []
-        self._places = {place.port: place for place in places}
-        self._steps: dict[str, str] = {}
-        self._begun: dict[str, float] = {}
-        self._ended: dict[str, tuple[Outcome, float]] = {}
+        self._rows = {_socket(place): Row(place) for place in places}
+        self._began = time.monotonic()
         self._live: Any = None
+        self._over = False
+        self._once = _Once()
 
     def __enter__(self) -> BenchView:
         if sys.stderr.isatty() and not options().json:
             from rich.console import Console
             from rich.live import Live
 
+            from agent.cli.bench_table import drawn
+
             console = Console(stderr=True, highlight=False)
             self._live = Live(
                 console=console,
-                get_renderable=self._table,
+                get_renderable=lambda: drawn(
+                    list(self._rows.values()), None if self._over else console.height
+                ),
                 refresh_per_second=_REFRESHES_PER_S,
             )
             self._live.start()
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(self._once)
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(sys.stderr)  # above the table, which has taken its place
         return self
 
     def __exit__(self, *_error: object) -> None:
         if self._live is not None:
+            self._over = True  # what stays on the screen may be longer than it
             self._live.stop()
+        for handler in logging.getLogger().handlers:
+            handler.removeFilter(self._once)
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(sys.stderr)
 
     def step(self, place: Place, step: Step) -> None:
         """Take the step that a board is at."""
-        self._places[place.port] = place
-        if self._ended.pop(place.port, None) or place.port not in self._begun:
-            self._begun[place.port] = time.monotonic()
-        self._steps[place.port] = step.value
+        row = self._rows.get(_socket(place))
+        if row is None or row.outcome is not None or row.began is None:
+            # Another board than before, or the same one again.
+            row = self._rows[_socket(place)] = Row(place, began=time.monotonic())
+        row.step = step.value
 
     def end(self, outcome: Outcome) -> None:
         """Take how a board ended, and say it."""
-        place = outcome.place
-        now = time.monotonic()
-        seconds = now - self._begun.get(place.port, now)
-        self._places[place.port] = place
-        self._steps[place.port] = outcome.step
-        self._ended[place.port] = outcome, seconds
+        place, now = outcome.place, time.monotonic()
+        row = self._rows.setdefault(_socket(place), Row(place))
+        began = row.began if row.began is not None and row.outcome is None else now
+        row.place, row.step, row.outcome, row.seconds = place, outcome.step, outcome, now - began
         self.outcomes.append(outcome)
         if options().json:
-            emit(outcome.to_json(seconds))
-        elif self._live is None:
-            say(f"{_name(place)}: {_result(outcome)} ({outcome.step}, {seconds:.1f} s)")
-            if outcome.hint:
+            emit(outcome.to_json(row.seconds))
+        elif self._live is None or not sys.stdout.isatty():
+            say(f"{_name(place)}: {result_of(outcome)} ({outcome.step}, {row.seconds:.1f} s)")
+            if outcome.hint and not outcome.ok:
                 say(f"  try: {outcome.hint}")
 
     def summary(self) -> int:
-        """Say how the run went as a whole; return the exit code."""
+        """Say how the run went as a whole, cut off or not; return the exit code."""
         counts = Counter(outcome.outcome for outcome in self.outcomes)
         codes = [outcome.exit for outcome in self.outcomes]
+        begun = [row for row in self._rows.values() if row.began is not None]
+        cut_off = [row for row in begun if row.outcome is None]
+        if cut_off:
+            counts["unfinished"] = len(cut_off)
+        ok = bool(codes) and not any(codes) and not cut_off
         if options().json:
-            ok = bool(codes) and not any(codes)
-            emit({"summary": {"boards": len(codes), **counts, "ok": ok}})
+            emit({"summary": {"boards": counts.total(), **counts, "ok": ok}})
         else:
             if self._live is not None:
-                self._say_hints()
+                self._say_what_failed()
             words = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
-            boards = "1 board" if len(codes) == 1 else f"{len(codes)} boards"
-            note(f"{boards}: {words or 'none was found'}")
+            boards = "1 board" if counts.total() == 1 else f"{counts.total()} boards"
+            took = f" in {time.monotonic() - self._began:.1f} s"
+            note(f"{boards}{took}: {words}" if words else "no board was found")
+            if words and not ok:
+                note("next: the same command again; what is done is left alone")
         return max(codes, default=3)
 
-    def _say_hints(self) -> None:
-        """Say under the table what its cells have no room for, the same advice once."""
-        advice: dict[str, list[str]] = {}
-        for outcome in self.outcomes:
-            if outcome.hint and not outcome.ok:
-                advice.setdefault(outcome.hint, []).append(_name(outcome.place))
-        for hint, names in advice.items():
-            note(f"{', '.join(names)}:\n  try: {hint}")
+    def _say_what_failed(self) -> None:
+        """Say under the table what its cells have no room for; the same of many boards once."""
+        failed: dict[tuple[str, str], list[str]] = {}
+        for row in self._rows.values():
+            outcome = row.outcome
+            if outcome is not None and not outcome.ok:
+                reason = f"{outcome.outcome} at {outcome.step}: {outcome.reason}"
+                failed.setdefault((reason, outcome.hint), []).append(_name(row.place))
+        for (reason, hint), names in failed.items():
+            note(f"{', '.join(names)}\n  {reason}")
+            if hint:
+                note(f"  try: {hint}")
 
-    def _table(self) -> Any:
-        from rich.console import Group
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
 
-        from agent.cli.terminal import printable
+class _Once(logging.Filter):
+    """Lets what the client says of a retry through once for all boards, not once for each."""
 
-        style = "" if os.environ.get("NO_COLOR") else "bold"
-        table = Table(box=None, pad_edge=False, header_style=style)
-        table.add_column("board", overflow="fold", max_width=26)
-        table.add_column("step", no_wrap=True)
-        table.add_column("time", justify="right", no_wrap=True)
-        table.add_column("result", overflow="fold")
-        for port, place in self._places.items():
-            cells = _name(place), self._steps.get(port, "waiting"), *self._time_and_result(port)
-            table.add_row(*(Text(printable(cell)) for cell in cells))
-        ended = len(self._ended)
-        bar = ProgressBar(total=len(self._places) or 1, completed=ended, width=40)
-        # The bar ends no line: the count stands beside it.
-        return Group(table, Text(), bar, Text(f" {ended} of {len(self._places)} boards"))
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
 
-    def _time_and_result(self, port: str) -> tuple[str, str]:
-        if port in self._ended:
-            outcome, seconds = self._ended[port]
-            return f"{seconds:.1f} s", _result(outcome)
-        if port in self._begun:
-            return f"{time.monotonic() - self._begun[port]:.1f} s", ""
-        return "", ""
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether this was not said before; with -v everything is."""
+        if record.name != "agent.http.client" or options().verbosity:
+            return True
+        what = str(record.args[0]) if isinstance(record.args, tuple) and record.args else ""
+        known = what in self._said
+        self._said.add(what)
+        return not known
+
+
+def _socket(place: Place) -> str:
+    """Return what a board's row stands for: the place on the hub, whichever board is there."""
+    return place.usb_place or place.port
 
 
 def _name(place: Place) -> str:
     return " ".join(filter(None, [place.slot, place.usb_place, place.port]))
-
-
-def _result(outcome: Outcome) -> str:
-    return outcome.outcome + (f": {outcome.reason}" if outcome.reason else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from contextlib import AsyncExitStack, aclosing, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -22,15 +23,18 @@ from agent.cli.bench_settings import (
 )
 from agent.cli.device_ca import device_ca
 from agent.cli.frame import AgentCommand, note, run
+from agent.errors import AgentError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from agent.config.load import Configuration
     from agent.provisioning.device_ca import DeviceCa
     from agent.provisioning.goal import Goal
+    from agent.provisioning.labels import Labels
     from agent.provisioning.outcome import Place
     from agent.provisioning.registrar import Registrar
+    from agent.provisioning.workbench import LedgerLine
 
 _LOOK_EVERY_S = 1.0
 _CLOCK_WITHIN_S = 5.0  # a service that is away is told of by the boards, not by a long start
@@ -57,7 +61,27 @@ def command(*, watch: bool, labels: Path | None, **told: Any) -> None:
     # Last, and before the loop runs: it may ask for a PIN, which is not to be asked for in vain.
     authority = device_ca(goal, settings)
     look = partial(places_of, wanted, settings) if watch else None
-    run(_provision(settings, goal, authority, places, look, labels))
+    run(_until_told_to_end(_provision(settings, goal, authority, places, look, labels)))
+
+
+async def _until_told_to_end(work: Coroutine[Any, Any, int]) -> int:
+    """Do the work; SIGTERM and a terminal that closes stop it as Ctrl-C does, modes put back."""
+    doing = asyncio.ensure_future(work)
+    told: list[int] = []
+
+    def tell(number: int) -> None:
+        told.append(number)
+        doing.cancel()
+
+    for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:
+        with suppress(NotImplementedError):  # Windows has neither
+            asyncio.get_running_loop().add_signal_handler(number, tell, number)
+    try:
+        return await doing
+    except asyncio.CancelledError:
+        if not told:
+            raise
+        return 128 + told[0]
 
 
 async def _provision(
@@ -71,6 +95,7 @@ async def _provision(
     from agent.cli.bench_view import BenchView
     from agent.provisioning.bench import run_boards, watch_boards
     from agent.provisioning.labels import Labels
+    from agent.provisioning.places import plugged_in
     from agent.provisioning.workbench import Bench, LedgerLine
 
     labels = Labels(label_folder) if label_folder is not None else None
@@ -80,19 +105,38 @@ async def _provision(
         registrar = await _registrar(goal, settings, stack)
         await _check_clock(goal, registrar)
         bench = Bench(goal, line, registrar, authority, settings.state_dir / "keys", _now)
-        view = stack.enter_context(BenchView(places))
+        view = BenchView(places)
         if look is not None:
-            outcomes = watch_boards(look, bench, open_board, view.step, _every_second)
+            outcomes = watch_boards(
+                lambda: plugged_in(look()), bench, open_board, view.step, _every_second
+            )
         else:
             outcomes = run_boards(places, bench, open_board, view.step)
-        # Closed before the ledger is: stopped half-way, each board puts its mode back first.
-        async with aclosing(outcomes):
-            async for outcome in outcomes:
-                view.end(outcome)
-                record = await line(line.ledger.board, outcome.uuid) if outcome.ok else None
-                if labels is not None and record is not None:
-                    await asyncio.to_thread(labels.write, record)
-    return view.summary()
+        unlabelled = 0
+        try:
+            # Closed before the ledger is: stopped half-way, each board puts its mode back first.
+            with view:
+                async with aclosing(outcomes):
+                    async for outcome in outcomes:
+                        view.end(outcome)
+                        if labels is not None and outcome.ok:
+                            unlabelled += not await _labelled(labels, line, outcome.uuid)
+        except asyncio.CancelledError:
+            view.summary()
+            raise
+    return max(view.summary(), min(unlabelled, 1))
+
+
+async def _labelled(labels: Labels, line: LedgerLine, uuid: str) -> bool:
+    """Write a board's label; say why it could not be: that stops no board."""
+    try:
+        record = await line(line.ledger.board, uuid)
+        if record is not None:
+            await asyncio.to_thread(labels.write, record)
+    except AgentError as error:
+        note(f"no label for {uuid}: {error}")
+        return False
+    return True
 
 
 async def _registrar(
@@ -115,7 +159,6 @@ async def _registrar(
 
 async def _check_clock(goal: Goal, registrar: Registrar | None) -> None:
     """Compare clocks before certificates are dated by ours. Raises RefusedByRule."""
-    from agent.errors import AgentError
     from agent.provisioning.goal import Certificate
     from agent.provisioning.host_clock import check_clock_for_certificates
 

@@ -14,6 +14,8 @@ from agent.errors import UsageError
 if TYPE_CHECKING:
     from agent.provisioning.ledger import BoardRecord, StepRecord
 
+_HEADING = ("slot", "device", "outcome", "changed")
+
 
 @click.command(cls=AgentCommand, name="status", epilog="Example: cellagent provision status --json")
 @click.argument("uuid", required=False)
@@ -30,20 +32,29 @@ def command(uuid: str | None) -> None:
 
 
 def _boards(records: Sequence[BoardRecord]) -> None:
-    from agent.cli.table import TableWriter
     from agent.provisioning.tables import COLUMNS
 
     if options().json:
         for record in records:
             emit({column: _plain(getattr(record, column)) for column in COLUMNS})
         return
-    table = TableWriter("device", "slot", "outcome", "reason", "writes", "changed")
-    for record in records:
-        table.add(
-            record.device_id, record.slot, record.outcome, record.reason, record.writes,
-            record.updated_at,
-        )  # fmt: skip
-    table.flush()
+    rows = [_HEADING, *(_row(record) for record in records)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADING))]
+    for row, reason in zip(rows, ["", *(record.reason for record in records)], strict=True):
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        if reason:
+            # A line of its own: beside a UUID a terminal has no room for a sentence.
+            say(" " * (widths[0] + 2) + reason)
+
+
+def _row(record: BoardRecord) -> tuple[str, ...]:
+    changed = record.updated_at.astimezone() if record.updated_at is not None else None
+    return (
+        record.slot or "-",
+        record.device_id,
+        record.outcome or "-",
+        f"{changed:%Y-%m-%d %H:%M}" if changed is not None else "-",
+    )
 
 
 def _steps(uuid: str, steps: Sequence[StepRecord]) -> None:
@@ -61,7 +72,8 @@ def _steps(uuid: str, steps: Sequence[StepRecord]) -> None:
     say(uuid)
     table = TableWriter("when", "step", "state", "detail", "station")
     for one in steps:
-        table.add(one.at, one.step, one.state, one.detail, one.station)
+        when = f"{one.at.astimezone():%Y-%m-%d %H:%M:%S}"
+        table.add(when, one.step, one.state, one.detail, one.station)
     table.flush()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, RefusedByRule, exit_code_of
-from agent.provisioning.board_run import BoardRun, known_of, planned
+from agent.provisioning.board_run import BoardRun, defect_of_ours, known_of, planned
 from agent.provisioning.outcome import Outcome, Place
 from agent.provisioning.plan import Plan
 from at.errors import AtError, PortBusy
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 OpenBoard = Callable[[Place], AbstractAsyncContextManager["BoardPort"]]
 OnStep = Callable[[Place, "Step"], None]
-ListPlaces = Callable[[], Sequence[Place]]
+ListPlaces = Callable[[], Mapping[str, tuple[Place, object]]]
+"""Returns what is plugged in, by port, each with what tells one plugging-in from the next."""
 
 
 def expect(places: Sequence[Place], number: int | None) -> None:
@@ -59,21 +60,22 @@ async def watch_boards(
 ) -> AsyncGenerator[Outcome]:
     """Run boards as they are plugged in, until cancelled; yield outcomes as they come.
 
-    A board that is unplugged and comes back is run again, which only checks a done one. `pause`
-    yields between two looks at what is plugged in.
+    A board that is unplugged and comes back is run again, which only checks a done one; so is
+    what is found plugged in anew where another one was, however quickly the two were swapped.
+    `pause` yields between two looks at what is plugged in.
     """
     running: dict[str, asyncio.Task[Outcome]] = {}
-    done: set[str] = set()
+    begun: dict[str, object] = {}
     try:
         async for _ in pause():
-            there = {place.port: place for place in list_places()}
-            # A port that went away may come back with another board on it.
-            done &= there.keys()
-            for port in there.keys() - running.keys() - done:
-                work = run_board(there[port], bench, open_board, on_step)
-                running[port] = asyncio.create_task(work)
+            there = await asyncio.to_thread(list_places)
+            begun = {port: mark for port, mark in begun.items() if port in running or port in there}
+            for port, (place, mark) in there.items():
+                if port not in running and begun.get(port) != mark:
+                    begun[port] = mark
+                    work = run_board(place, bench, open_board, on_step)
+                    running[port] = asyncio.create_task(work)
             for port in [port for port, task in running.items() if task.done()]:
-                done.add(port)
                 yield running.pop(port).result()
     finally:
         for task in running.values():
@@ -90,8 +92,14 @@ async def run_board(place: Place, bench: Bench, open_board: OpenBoard, on_step: 
     except PortBusy as busy:
         return Outcome.of("busy", place, "", "", "find", str(busy), busy.hint, 0, None)
     except (AgentError, AtError) as error:
-        code = exit_code_of(error)
-        return Outcome.of("failed", place, "", "", "find", str(error), error.hint, 0, code)
+        return _not_opened(place, error)
+    except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
+        return _not_opened(place, defect_of_ours(defect, place))
+
+
+def _not_opened(place: Place, error: AgentError | AtError) -> Outcome:
+    code = exit_code_of(error)
+    return Outcome.of("failed", place, "", "", "find", str(error), error.hint, 0, code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from agent.errors import UsageError
 from agent.provisioning.outcome import Place
-from at.usb import UsbPort, system_ports
+from at.errors import PortNotFound
+from at.usb import UsbPort, resolve, system_ports
 
 
 def named_places(names: Sequence[str], slots: Mapping[str, str]) -> list[Place]:
@@ -36,6 +38,31 @@ def chosen_places(names: Sequence[str], *, all_kits: bool, slots: Mapping[str, s
             "lists them",
         )
     return every_place(slots) if all_kits else named_places(names, slots)
+
+
+def plugged_in(places: Sequence[Place]) -> dict[str, tuple[Place, object]]:
+    """Return those places where something is plugged in, by port, each with a mark.
+
+    The mark is another one when the device was made anew: unplugged in between, however briefly.
+    What is no device of this system (tcp://HOST:PORT) is always there.
+    """
+    listed = system_ports()
+    marks = ((place, _mark(place.port, listed)) for place in places)
+    return {place.port: (place, mark) for place, mark in marks if mark is not None}
+
+
+def _mark(name: str, listed: Sequence[UsbPort]) -> object:
+    if name.partition(":")[0] in {"tcp", "virtual", "replay"}:
+        return name
+    try:
+        device, _ = resolve(name, rtscts=False, listing=lambda: list(listed))
+    except PortNotFound:
+        return None
+    try:
+        found = Path(device).stat()
+    except OSError:  # Windows: a name, and no file
+        return next((port for port in listed if port.device == device), None)
+    return found.st_ino, found.st_rdev, found.st_ctime_ns
 
 
 def _at_ports(ports: Sequence[UsbPort]) -> list[UsbPort]:
