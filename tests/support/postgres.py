@@ -22,15 +22,50 @@ class PostgresMissing(Exception):
 def postgres_cluster() -> Iterator[str]:
     """Start a cluster and yield its URL; skip the test where PostgreSQL is not installed."""
     try:
-        with postgres_cluster_if_there() as url:
-            yield url
+        with postgres_if_there() as server:
+            yield server.url
     except PostgresMissing as missing:
         pytest.skip(str(missing))
 
 
+class PostgresServer:
+    """A cluster that can be killed and started again; `url` is its first database."""
+
+    def __init__(self, tools: Path, folder: Path, user: str | None) -> None:
+        self._tools, self._folder, self._user = tools, folder, user
+        self.url = f"postgresql://bench@/postgres?host={folder}"
+        who = ["-A", "trust", "-U", "bench", "--no-sync"]
+        _run([tools / "initdb", "-D", folder / "data", *who], user, folder)
+
+    def start(self) -> None:
+        """Start it, also after it was killed."""
+        options = f"-k {self._folder} -c listen_addresses= -c fsync=off"
+        self._control("-w", "-o", options, "-l", self._folder / "log", "start")
+
+    def kill(self) -> None:
+        """Stop it where it stands: every connection is lost, nothing is tidied up."""
+        self._control("-m", "immediate", "stop")
+
+    def execute(self, statement: str) -> None:
+        """Run one statement in its first database."""
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def new_database(self, name: str) -> str:
+        """Make an empty database; return its URL."""
+        self.execute(f"CREATE DATABASE {name}")
+        return self.url.replace("/postgres?", f"/{name}?")
+
+    def _control(self, *arguments: str | Path) -> None:
+        command = [self._tools / "pg_ctl", "-D", self._folder / "data", *arguments]
+        _run(command, self._user, self._folder)
+
+
 @contextmanager
-def postgres_cluster_if_there() -> Iterator[str]:
-    """Start a cluster and yield its URL. Raises PostgresMissing.
+def postgres_if_there() -> Iterator[PostgresServer]:
+    """Start a cluster and yield it. Raises PostgresMissing.
 
     The server refuses root, so as root it is given to the user that its package made.
     """
@@ -39,24 +74,19 @@ def postgres_cluster_if_there() -> Iterator[str]:
     ]
     if not found:
         raise PostgresMissing("needs a PostgreSQL server: apt-get install postgresql")
-    tools, user = found[-1], "postgres" if os.geteuid() == 0 else None
+    user = "postgres" if os.geteuid() == 0 else None
     # A socket's path has at most about 100 characters: pytest's own folders are too deep.
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     if user is not None:
         owner = pwd.getpwnam(user)
         os.chown(folder, owner.pw_uid, owner.pw_gid)
-    data = folder / "data"
     try:
-        _run(
-            [tools / "initdb", "-D", data, "-A", "trust", "-U", "bench", "--no-sync"], user, folder
-        )
-        options = f"-k {folder} -c listen_addresses= -c fsync=off"
-        start = [tools / "pg_ctl", "-D", data, "-w", "-o", options, "-l", folder / "log", "start"]
-        _run(start, user, folder)
+        server = PostgresServer(found[-1], folder, user)
+        server.start()
         try:
-            yield f"postgresql://bench@/postgres?host={folder}"
+            yield server
         finally:
-            _run([tools / "pg_ctl", "-D", data, "-m", "immediate", "stop"], user, folder)
+            server.kill()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,21 @@ class ServedKit:
     port: Path
     state: Path
     folder: Path
+    process: subprocess.Popen[str]
+
+    def until_ready(self) -> None:
+        """Wait until it serves."""
+        assert self.process.stdout is not None
+        assert json.loads(self.process.stdout.readline())["ready"]
+
+    def stop(self) -> int:
+        """Tell it to stop, stopped by a signal or not; return its exit code."""
+        self.process.send_signal(signal.SIGCONT)
+        self.process.terminate()
+        code = self.process.wait(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
 
     def saved(self) -> dict[str, object]:
         return json.loads(self.state.read_text())
@@ -58,26 +74,32 @@ class ServedKit:
         return done
 
 
-@contextlib.contextmanager
-def served(folder: Path, *options: str) -> Iterator[ServedKit]:
-    """Serve a virtual modem until the block ends."""
-    kit = ServedKit(folder / "kit", folder / "kit.state", folder)
-    server = subprocess.Popen(
+def launched(folder: Path, *options: str, port: Path | None = None) -> ServedKit:
+    """Start a virtual modem in a process of its own; `until_ready` waits for it.
+
+    `folder` keeps its state; `port` is its link, where that is not in the same folder.
+    """
+    port, state = port or folder / "kit", folder / "kit.state"
+    process = subprocess.Popen(
         [
             *(sys.executable, "-m", "agent", "modem", "virtual", "--instant"),
-            *("--pty", str(kit.port), "--state", str(kit.state), *options),
+            *("--pty", str(port), "--state", str(state), *options),
         ],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert server.stdout is not None
+    return ServedKit(port, state, folder, process)
+
+
+@contextlib.contextmanager
+def served(folder: Path, *options: str) -> Iterator[ServedKit]:
+    """Serve a virtual modem until the block ends."""
+    kit = launched(folder, *options)
     try:
-        assert json.loads(server.stdout.readline())["ready"]
+        kit.until_ready()
         yield kit
     finally:
-        server.terminate()
-        assert server.wait(10) == 0
-        server.stdout.close()
+        assert kit.stop() == 0
         assert not kit.port.is_symlink()

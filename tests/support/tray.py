@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 from operator_ca import make_ca
-from served_kit import ServedKit, served
+from served_kit import ServedKit, launched
 from standin import StandIn
 
 from agent.cli.cloud_profile import write_standin_profile
@@ -22,14 +22,26 @@ CA_CHAIN = "-----BEGIN CERTIFICATE-----\nTEST ONLY\n-----END CERTIFICATE-----\n"
 @contextlib.contextmanager
 def tray(folder: Path, number: int, *options: str, first: int = 0) -> Iterator[list[ServedKit]]:
     """Serve `number` kits, numbered from `first`: the same number is the same board again."""
-    with contextlib.ExitStack() as stack:
-        kits = []
-        for index in range(first, first + number):
-            place = folder / f"kit{index}"
-            place.mkdir(exist_ok=True)
-            imei = ("--imei", f"0044010000{index:04}")
-            kits.append(stack.enter_context(served(place, *imei, *options)))
+    kits = [launched_kit(folder, index, *options) for index in range(first, first + number)]
+    try:
+        for kit in kits:
+            kit.until_ready()
         yield kits
+    finally:
+        codes = [kit.stop() for kit in kits]
+        assert codes == [0] * number
+
+
+def launched_kit(folder: Path, number: int, *options: str, port: Path | None = None) -> ServedKit:
+    """Start the kit of that number; it is ready a moment later."""
+    place = folder / f"kit{number}"
+    place.mkdir(exist_ok=True)
+    return launched(place, "--imei", imei(number), *options, port=port)
+
+
+def imei(number: int) -> str:
+    """Return the first 14 digits of a kit's IMEI: it makes a kit the same board again."""
+    return f"0044010000{number:04}"
 
 
 def ports(kits: list[ServedKit]) -> list[str]:

@@ -11,7 +11,6 @@ import os
 import signal
 import sqlite3
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -24,10 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from operator_ca import make_ca
 from postgres import postgres_cluster
 from standin import StandIn
-from tray import TAG, credentials, flash_writes, key_in, ports, registered_keys, tray, tray_profile
-
-from at.commands.credentials import WriteCredential
-from at.modem import open_modem
+from tray import flash_writes, key_in, ports, registered_keys, tray, tray_profile
 
 PASSPHRASE = "canary-passphrase-of-the-ca"
 LEDGER_PASSWORD = "canary-ledger-password"
@@ -128,39 +124,6 @@ async def test_a_tray_from_plan_to_export(standin: StandIn, tmp_path: Path, ledg
     assert len((await provision("export", "--as", "json", "--outcome", "unchanged")).lines) == 3
 
 
-@pytest.mark.parametrize(
-    ("fault", "outcome", "step"),
-    [
-        ("keygen-failed=523", "failed", "key"),
-        ("cmng-refused=514", "failed", "ca-chain"),
-        ("memory-full", "failed", "ca-chain"),
-        ("power-warning", "failed", "ca-chain"),
-        ("jwt-failed=525", "failed", "proof"),
-        ("reset-mid-command=9", "failed", ""),
-        ("old-firmware=mfw_nrf9160_1.2.8", "refused", "gate"),
-    ],
-)
-async def test_a_rerun_makes_a_failure_good(
-    standin: StandIn, tmp_path: Path, fault: str, outcome: str, step: str
-) -> None:
-    tray_profile(standin, tmp_path)
-    with tray(tmp_path, 1, "--fault", fault) as kits:
-        failed = await provision("run", *ports(kits), "--set-clock", "--json")
-    [line] = boards_of(failed)
-    assert (line["outcome"], failed.code) == (outcome, line["exit"])
-    assert failed.code in {1, 3, 4}, failed.out
-    assert line["reason"]
-    assert step in {"", line["step"]}
-    with tray(tmp_path, 1) as kits:
-        mended = await provision("run", *ports(kits), "--set-clock", "--json")
-        [line] = boards_of(mended)
-        # Unchanged: all that was missing was the proof.
-        assert line["outcome"] == ("unchanged" if step == "proof" else "done"), mended.out
-        assert mended.code == 0
-        assert sorted(credentials(kits[0])) == [0, 1, 2]
-        assert registered_keys(standin)[str(line["device_id"])] == key_in(kits[0])
-
-
 async def test_a_service_that_is_away_is_exit_6_and_the_rerun_registers_the_same_key(
     standin: StandIn, tmp_path: Path
 ) -> None:
@@ -181,25 +144,14 @@ async def test_a_service_that_is_away_is_exit_6_and_the_rerun_registers_the_same
         assert flash_writes(kits[0]) == writes
 
 
-async def test_a_board_in_use_is_busy_and_the_others_go_on(
-    standin: StandIn, tmp_path: Path
-) -> None:
-    """In use by another process, and again under a second name of its own port."""
+async def test_a_board_with_two_names_is_done_once(standin: StandIn, tmp_path: Path) -> None:
     tray_profile(standin, tmp_path)
-    with tray(tmp_path, 2) as kits:
-        async with open_modem(str(kits[0].port)):
-            ran = await provision("run", *ports(kits), "--set-clock", "--json")
-        by_port = {line["board"]["port"]: line for line in boards_of(ran)}
-        busy, done = (by_port[str(kit.port)] for kit in kits)
-        assert (busy["outcome"], busy["exit"], busy["writes"]) == ("busy", 3, 0)
-        assert str(os.getpid()) in busy["reason"]
-        assert done["outcome"] == "done"
-        assert ran.code == 3
-
+    with tray(tmp_path, 1) as kits:
         alias = tmp_path / "alias"
         alias.symlink_to(kits[0].port)
         twice = await provision("run", str(kits[0].port), str(alias), "--set-clock", "--json")
         assert sorted(str(line["outcome"]) for line in boards_of(twice)) == ["busy", "done"]
+        assert twice.code == 3
         assert flash_writes(kits[0]) == 3
 
 
@@ -265,24 +217,6 @@ def noted(ledger: Path, step: str) -> bool:
     return False
 
 
-async def test_a_tray_is_swapped_while_the_bench_watches(standin: StandIn, tmp_path: Path) -> None:
-    tray_profile(standin, tmp_path)
-    with tray(tmp_path, 1) as kits:
-        port = str(kits[0].port)
-        watching = ("provision", "run", port, "--set-clock", "--watch", "--json")
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "agent", *watching),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        assert process.stdout is not None
-        line = json.loads(await asyncio.wait_for(process.stdout.readline(), 60))
-        assert line["outcome"] == "done"
-        process.send_signal(signal.SIGINT)
-        out, _err = await asyncio.wait_for(process.communicate(), 60)
-        assert process.returncode == 130, out
-
-
 async def test_labels_are_written_once_a_board(standin: StandIn, tmp_path: Path) -> None:
     pytest.importorskip("segno", reason="needs the labels extra: pip install 'cellagent[labels]'")
     tray_profile(standin, tmp_path)
@@ -296,42 +230,6 @@ async def test_labels_are_written_once_a_board(standin: StandIn, tmp_path: Path)
     lines = (folder / "labels.csv").read_text().splitlines()
     assert len(lines) == 2
     assert len(list(folder.glob("*.png"))) == 2
-
-
-@pytest.mark.contract("D10.2")
-async def test_an_rsa_kit_is_named_and_provisioned_anew_only_when_told(
-    standin: StandIn, tmp_path: Path
-) -> None:
-    tray_profile(standin, tmp_path)
-    with tray(tmp_path, 1) as kits:
-        port = str(kits[0].port)
-        old = rsa_certificate()
-        async with open_modem(port) as modem:
-            await modem.send(WriteCredential(TAG, 1, old))
-            await modem.send(WriteCredential(TAG, 2, "TEST ONLY, stands for an RSA key"))
-        refused = await provision("run", port, "--set-clock", "--json")
-        [line] = boards_of(refused)
-        assert (line["outcome"], refused.code, line["writes"]) == ("refused", 4, 0)
-        assert "RSA" in str(line["reason"])
-        assert f"--replace {TAG}:2 --replace {TAG}:1" in str(line["try"])
-        told = ("--replace", f"{TAG}:1", "--replace", f"{TAG}:2")
-        done = await provision("run", port, "--set-clock", *told, "--json")
-        assert done.code == 0, done.out
-        assert registered_keys(standin)[str(line["device_id"])] == key_in(kits[0]) != ""
-
-
-def rsa_certificate() -> str:
-    """Return an RSA certificate that OpenSSL made, for a test."""
-    made = subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "/dev/null"),
-            *("-subj", "/CN=test only", "-days", "1"),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return made.stdout
 
 
 @pytest.mark.parametrize("verbosity", ["", "-v", "-vvv"])
