@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +40,15 @@ def median_us(once: Callable[[], None], count: int) -> float:
         once()
         times.append(time.perf_counter_ns() - started)
     return statistics.median(times) / 1000
+
+
+def counted(what: str, items: Sequence[T]) -> Iterator[T]:
+    """Yield the items; say on a terminal how many of them have been worked on."""
+    shows = sys.stderr.isatty()
+    for number, item in enumerate(items):
+        if shows:
+            sys.stderr.write(f"\r\x1b[K  {what}: {number} of {len(items)}")
+            sys.stderr.flush()
+        yield item
+    if shows:
+        sys.stderr.write("\r\x1b[K")

@@ -1,0 +1,138 @@
+"""Power pulled from the bench: from host and board at once, from one of them, or the cable."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench_kills import TAG, Dying, Station, forked
+from cable import cables
+from measure import counted
+from tray_trial import Trial, tray_trial
+
+from agent.provisioning.ledger import open_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SIXTEEN = range(16)
+_LOOK_S = 0.005
+_SESSION_BYTES = 3600  # what the bench types into a fresh kit, from first to last
+
+
+def edges_of_a_run(station: Station, board: int) -> int:
+    """Return how many edges a whole run has."""
+    counter = Dying()
+    asyncio.run(station.provision(board, counter))
+    return counter.seen
+
+
+def pulled(station: Station, board: int, edge: int, after_s: float | None) -> bool:
+    """Pull the power at an edge, or after a time; tell whether it struck before the end."""
+    child = forked(lambda: station.provision(board, Dying(edge)))
+    if after_s is not None:
+        time.sleep(after_s)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+def wrongs_after(station: Station, board: int) -> list[str]:
+    """Run the board again and return what is not as it must be then."""
+    outcome = asyncio.run(station.provision(board))
+    held = json.loads(station.state(board).read_text())["credentials"]
+    types = sorted(place for place in held if place.startswith(f"{TAG},"))
+    ledger = open_ledger(str(station.folder / "ledger.sqlite"), "judge", writes=False)
+    try:
+        record = ledger.board(outcome.uuid)
+        notes = ledger.steps(outcome.uuid)
+    finally:
+        ledger.close()
+    keys = {note.detail for note in notes if (note.step, note.state) == ("register", "begun")}
+    wrongs = []
+    if not outcome.ok:
+        wrongs.append(f"not done: {outcome.reason}")
+    if types != [f"{TAG},{kind}" for kind in (0, 1, 2)]:
+        wrongs.append(f"held: {types}")
+    # The proof that ended the run says that the service has the key that is in the modem.
+    if len(keys) != 1:
+        wrongs.append(f"{len(keys)} keys were sent to the service")
+    if record is None or not record.registered_key:
+        wrongs.append("the ledger knows no registration")
+    return wrongs
+
+
+# --- host alone, kit alone, cable: trays of sixteen, everything a process of its own
+
+
+def at_random(strike: Callable[[Trial, random.Random], int], rounds: int, dice: random.Random,
+              what: str) -> tuple[int, list[str]]:  # fmt: skip
+    """Strike trays of fresh kits; return how many boards were struck and what a rerun left wrong.
+
+    `strike` runs the bench on a tray, strikes it, mends it, and returns how many boards it struck.
+    """
+    struck, wrongs = 0, []
+    for _round in counted(what, range(rounds)):
+        with tempfile.TemporaryDirectory() as name, tray_trial(Path(name), SIXTEEN) as trial:
+            struck += strike(trial, dice)
+            again = trial.run()
+            wrongs += [line["reason"] for line in again.by_port.values() if line["exit"]]
+            last = trial.run()
+            wrongs += ["a right board was written to" for line in last.by_port.values()
+                       if line["writes"]]  # fmt: skip
+            wrongs += trial.wrongs(SIXTEEN)
+    return struck, wrongs
+
+
+def kill_host(trial: Trial, dice: random.Random) -> int:
+    """Kill the bench at an instant: the kits stay as they are."""
+    run = trial.begin()
+    run.until(dice.choice(SIXTEEN), "ca-chain")
+    time.sleep(dice.uniform(0.0, 1.2))
+    run.stop(signal.SIGKILL)
+    ran = run.ended()
+    return 16 - len(ran.by_port)
+
+
+def kill_kits(trial: Trial, dice: random.Random) -> int:
+    """Kill each kit at an instant of its own; the bench goes on to its end."""
+    instants = sorted((dice.uniform(0.0, 1.2), number) for number in SIXTEEN)
+    run = trial.begin()
+    run.until(instants[0][1], "ca-chain")
+    began = time.monotonic()
+    for instant, number in instants:
+        while time.monotonic() < began + instant:
+            time.sleep(_LOOK_S)
+        trial.kits[number].process.kill()
+    ran = run.ended()
+    trial.unplug(SIXTEEN)
+    trial.plug_in(SIXTEEN)
+    return sum(line["exit"] != 0 for line in ran.by_port.values())
+
+
+def pull_cables(trial: Trial, dice: random.Random) -> int:
+    """Pull each kit's cable after some byte that the bench types; the kits stay powered."""
+    with cables() as cable:
+        links = [trial.folder / f"cable{number}" for number in SIXTEEN]
+        pulled = [cable(links[number], trial.kits[number].port) for number in SIXTEEN]
+        for one in pulled:
+            one.pull_after(dice.randrange(1, _SESSION_BYTES))
+        ran = trial.begin(ports=[str(link) for link in links]).ended()
+    return sum(line["exit"] != 0 for line in ran.by_port.values())
+
+
+def rows_of_instants(boards: int, dice: random.Random) -> Iterator[tuple[str, int, list[str]]]:
+    """Yield what was done, to how many boards, and what was wrong after."""
+    for what, strike in (
+        ("the bench alone was killed", kill_host),
+        ("the kit alone was killed", kill_kits),
+        ("the cable was pulled at some byte", pull_cables),
+    ):
+        yield what, *at_random(strike, max(1, boards // 16), dice, what)
