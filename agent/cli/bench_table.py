@@ -29,6 +29,11 @@ class Row:
     seconds: float = 0.0
 
     @property
+    def name(self) -> str:
+        """Return what stands on the tray, or else the port."""
+        return " ".join(filter(None, [self.place.slot, self.place.usb_place])) or self.place.port
+
+    @property
     def ok(self) -> bool:
         """Tell whether the board is as it should be."""
         return self.outcome is not None and self.outcome.ok
@@ -91,8 +96,7 @@ def _cells(row: Row) -> tuple[str, str, str, str]:
     began = row.began if row.began is not None else time.monotonic()
     seconds = row.seconds if row.outcome is not None else time.monotonic() - began
     waits = row.outcome is None and row.began is None
-    place = row.place
-    name = printable(" ".join(filter(None, [place.slot, place.usb_place])) or place.port)
+    name = printable(row.name)
     if len(name) > _LONGEST_NAME:  # paths differ in their end
         name = "…" + name[1 - _LONGEST_NAME :]
     result = printable(result_of(row.outcome)) if row.outcome is not None else ""

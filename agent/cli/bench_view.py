@@ -113,7 +113,7 @@ class BenchView:
             outcome = row.outcome
             if outcome is not None and not outcome.ok:
                 reason = f"{outcome.outcome} at {outcome.step}: {outcome.reason}"
-                failed.setdefault((reason, outcome.hint), []).append(_name(row.place))
+                failed.setdefault((reason, outcome.hint), []).append(row.name)
         for (reason, hint), names in failed.items():
             note(f"{', '.join(names)}\n  {reason}")
             if hint:

@@ -36,6 +36,7 @@ from agent.errors import AgentError
 from agent.provisioning.ledger import Ledger, open_ledger
 from at.virtual.options import check_digit, device_uuid
 
+HUB = Path(__file__).resolve().parent / "hub"
 PATIENCE_S = 120.0
 _LOOK_EVERY_S = 0.01
 _NUMBERS = itertools.count()
@@ -174,6 +175,14 @@ class Trial:
         self._runs.append(run)
         return run
 
+    def put_on_hub(self) -> None:
+        """Have `provision run --all` find the kits, each in a socket of a USB hub."""
+        hub = self.folder / "hub.json"
+        self.environment |= {"PYTHONPATH": f"{ROOT}:{HUB}", "HUB": str(hub)}
+        kits = [{"device": str(kit.port), "serial": serial_of(number), "place": place_of(number)}
+                for number, kit in self.kits.items()]  # fmt: skip
+        hub.write_text(json.dumps(kits))
+
     def run(self, *options: str) -> Ran:
         return self.begin(*options).ended()
 
@@ -263,7 +272,9 @@ def tray_trial(
         trial = Trial(folder, cloud, environment, server)
         with config.open("a") as file:
             file.write(SETTINGS.format(profile=PROFILE, folder=folder, ledger=trial.ledger))
-            file.writelines(f'"{trial.port(n)}" = "{slot_of(n)}"\n' for n in numbers)
+            for number in numbers:
+                for name in (trial.port(number), place_of(number)):
+                    file.write(f'"{name}" = "{slot_of(number)}"\n')
         trial.ports = [trial.port(number) for number in numbers]
         try:
             for number in numbers:
@@ -274,6 +285,16 @@ def tray_trial(
             yield trial
         finally:
             trial.clear()
+
+
+def serial_of(number: int) -> str:
+    """Return the serial number of a kit, one of an nRF9161 DK."""
+    return f"0010509{number:05}"
+
+
+def place_of(number: int) -> str:
+    """Return a kit's socket: four hubs of four sockets."""
+    return f"1-1.{number // 4 + 1}.{number % 4 + 1}"
 
 
 def slot_of(number: int) -> str:

@@ -16,7 +16,7 @@ from bench_strikes import BENCH_STRIKES, BenchStrike
 from postgres import PostgresMissing, PostgresServer, postgres_if_there
 from tray import flash_writes
 from tray_strikes import STRIKES, Strikes
-from tray_trial import Trial, tray_trial
+from tray_trial import Trial, place_of, serial_of, slot_of, tray_trial
 
 SIXTEEN = range(16)
 LEDGERS = ["sqlite", "postgresql"]
@@ -121,6 +121,25 @@ def test_two_stations_share_a_tray_and_each_board_is_done_by_one(
         assert trial.run().code == 0
         assert trial.wrongs(SIXTEEN) == []
         assert set(more_writes(trial).values()) == {0}
+
+
+def test_every_kit_on_the_hub_is_found_counted_and_named_by_its_socket(tmp_path: Path) -> None:
+    with tray_trial(tmp_path / "tray", SIXTEEN) as trial:
+        trial.put_on_hub()
+        miscounted = trial.begin("--all", "--expect", "17", ports=[]).ended()
+        assert (miscounted.code, miscounted.last["error"]["exit"]) == (4, 4)
+        assert "16 boards are there, 17 were expected" in miscounted.last["error"]["message"]
+        assert set(more_writes(trial).values()) == {-3}
+        ran = trial.begin("--all", "--expect", "16", ports=[]).ended()
+        assert ran.last == {"summary": {"boards": 16, "done": 16, "ok": True}}
+        for number in SIXTEEN:
+            line = ran.by_port[f"serial:{serial_of(number)}"]
+            assert line["uuid"] == trial.uuid(number)
+            assert line["board"] == {
+                "serial": serial_of(number), "usb_place": place_of(number),
+                "slot": slot_of(number), "port": f"serial:{serial_of(number)}",
+            }  # fmt: skip
+        assert trial.wrongs(SIXTEEN) == []
 
 
 def test_trays_are_swapped_while_the_bench_watches(tmp_path: Path) -> None:
