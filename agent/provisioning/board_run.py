@@ -48,15 +48,16 @@ class BoardRun:
     async def run(self) -> Outcome:
         """Bring the board to the goal. Only a cancelled task raises."""
         try:
-            try:
-                outcome = await self._provision()
-            finally:
-                left = await asyncio.shield(asyncio.ensure_future(self._leave()))
-            if left:
-                outcome = replace(outcome, reason="; ".join(filter(None, [outcome.reason, left])))
+            outcome = await self._provision()
+        finally:
+            left = await asyncio.shield(asyncio.ensure_future(self._leave()))
+        if left:
+            outcome = replace(outcome, reason="; ".join(filter(None, [outcome.reason, left])))
+        try:
             await self._conclude(outcome)
-        except (AgentError, AtError) as error:  # the ledger itself is gone
-            return self._failed(error)
+        except (AgentError, AtError) as error:
+            # The ledger itself is gone: what went wrong before that is the better reason.
+            return self._failed(error) if outcome.ok else outcome
         return outcome
 
     async def _provision(self) -> Outcome:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 30.0
 """A call may wait for those of all other boards, and for a database that is busy."""
 _CLOSE_S = 10.0
 

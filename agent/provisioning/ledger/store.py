@@ -190,9 +190,10 @@ class Ledger:
     @contextmanager
     def _change(self, uuid: str) -> Iterator[Execute]:
         """Begin a transaction on a board that is ours. Raises DatabaseFailed where it was lost."""
+        # Before a connection is opened anew, which may take long, for each board in turn.
+        if self._claimed.get(uuid) != self._database.session:
+            raise DatabaseFailed("its connection was lost, and this board's claim with it")
         with self._database.transaction() as execute:
-            if self._claimed.get(uuid) != self._database.session:
-                raise DatabaseFailed("its connection was lost, and this board's claim with it")
             yield execute
 
     def _claim_row(self, uuid: str, identity: dict[str, str]) -> BoardRecord:
