@@ -11,6 +11,9 @@ import pytest
 from nrfcloud_tools import INSTALLED, internet, public_pem, run
 from standin import StandIn
 
+from agent.provisioning.ledger import BoardRecord
+from agent.provisioning.tables import for_bulk_onboarding, for_nordic_tools
+
 pytestmark = [
     pytest.mark.peer,
     pytest.mark.skipif(not INSTALLED, reason="no .peers here: ./scripts/peers makes it"),
@@ -57,6 +60,38 @@ async def test_it_names_what_it_onboards_and_notes_the_modem_firmware(tmp_path: 
         assert told == {"modemFirmware": "mfw_nrf91x1_2.0.2"}
         _, output = await run(environment, tmp_path, *onboard)
         assert "already onboarded" in output
+
+
+@pytest.mark.contract("C10", "D9.3", "D10.8")
+async def test_it_takes_the_exports_of_our_ledger_as_they_are(tmp_path: Path) -> None:
+    """`provision export --as bulk` is its onboarding list, `--as nordic` its device list."""
+    boards = [
+        BoardRecord(
+            f"u-{number}", f"3526561090002{number:02}", f"nrf-3526561090002{number:02}",
+            firmware="mfw_nrf91x1_2.0.4", public_key=public_pem(),
+        )
+        for number in range(16)
+    ]  # fmt: skip
+    bulk = for_bulk_onboarding(boards, sub_type="kit", tags=("bench", "new"))
+    (tmp_path / "onboard.csv").write_text(bulk)
+    (tmp_path / "devices.csv").write_text(for_nordic_tools(boards))
+    async with internet(tmp_path) as (standin, environment):
+        code, output = await run(
+            environment, tmp_path,
+            *("nrf_cloud_onboard", "--api-key", standin.credentials["api_key"], "--plain"),
+            *("--csv", "onboard.csv", "--devinfo", "devices.csv", "--res", "r.csv"),
+            *("--set-mfwv", "--name-imei"),
+        )  # fmt: skip
+        assert code == 0, output
+        result = (tmp_path / "r.csv").read_text()
+        assert [f"{board.device_id},OK" in result for board in boards] == [True] * 16, output
+        device = (
+            await standin.client.get(
+                f"/v1/devices/{boards[3].device_id}", headers=standin.bearer("api_key")
+            )
+        ).json()
+        assert device["name"] == boards[3].imei
+        assert device["tags"] == ["bench", "new"]
 
 
 @pytest.mark.parametrize("deferred", [False, True])

@@ -103,7 +103,8 @@ class PostgresqlDatabase:
         connection = self._connection
         if connection is not None and not connection.closed and not connection.invalidated:
             driver: Any = connection.connection.driver_connection
-            with contextlib.suppress(OSError), socket(fileno=os.dup(driver.fileno())) as end:
+            lost = OSError, self._engine.dialect.loaded_dbapi.Error  # by another who broke it off
+            with contextlib.suppress(*lost), socket(fileno=os.dup(driver.fileno())) as end:
                 end.shutdown(SHUT_RDWR)
 
     @contextmanager
