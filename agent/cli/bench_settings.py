@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -100,14 +101,17 @@ def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
         raise UsageError(str(error)) from error
 
 
-def places_of(told: BenchOptions, configuration: Configuration) -> list[Place]:
-    """Return where the boards are that were named, or all. Raises UsageError."""
+def finder_of(told: BenchOptions, configuration: Configuration) -> Callable[[], list[Place]]:
+    """Return what finds the boards that were named, or all, from any thread; it raises UsageError.
+
+    Boards that are named are found whether or not anything is plugged in there.
+    """
     from agent.provisioning.places import chosen_places
 
     # Not the profile's own port: a board is provisioned when it is named, here or around us.
     names = told.boards or tuple(filter(None, [options().port or os.environ.get("CELLAGENT_PORT")]))
     slots = configuration.profile.provisioning.slots
-    return chosen_places(names, all_kits=told.all_kits, slots=slots)
+    return partial(chosen_places, names, all_kits=told.all_kits, slots=slots)
 
 
 @asynccontextmanager

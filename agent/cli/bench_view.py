@@ -21,9 +21,13 @@ _REFRESHES_PER_S = 4
 
 
 class BenchView:
-    """Hears of each step and each end; a context manager, since a live table must be let go."""
+    """Hears of each step and each end; a context manager, since a live table must be let go.
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    `watches` says that other boards will take the place of those that have ended.
+    """
+
+    def __init__(self, places: Sequence[Place], *, watches: bool = False) -> None:
+        self._watches = watches
         self.outcomes: list[Outcome] = []
         self._rows = {_socket(place): Row(place) for place in places}
         self._began = time.monotonic()
@@ -83,6 +87,8 @@ class BenchView:
             say(f"{_name(place)}: {result_of(outcome)} ({outcome.step}, {row.seconds:.1f} s)")
             if outcome.hint and not outcome.ok:
                 say(f"  try: {outcome.hint}")
+        elif self._watches and not outcome.ok:
+            _say_failed([row.name], outcome)  # above the table, whose row the next board takes
 
     def summary(self) -> int:
         """Say how the run went as a whole, cut off or not; return the exit code."""
@@ -96,7 +102,7 @@ class BenchView:
         if options().json:
             emit({"summary": {"boards": counts.total(), **counts, "ok": ok}})
         else:
-            if self._live is not None:
+            if self._live is not None and not self._watches:
                 self._say_what_failed()
             words = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
             boards = "1 board" if counts.total() == 1 else f"{counts.total()} boards"
@@ -108,16 +114,21 @@ class BenchView:
 
     def _say_what_failed(self) -> None:
         """Say under the table what its cells have no room for; the same of many boards once."""
-        failed: dict[tuple[str, str], list[str]] = {}
+        failed: dict[tuple[str, ...], list[Row]] = {}
         for row in self._rows.values():
-            outcome = row.outcome
-            if outcome is not None and not outcome.ok:
-                reason = f"{outcome.outcome} at {outcome.step}: {outcome.reason}"
-                failed.setdefault((reason, outcome.hint), []).append(row.name)
-        for (reason, hint), names in failed.items():
-            note(f"{', '.join(names)}\n  {reason}")
-            if hint:
-                note(f"  try: {hint}")
+            end = row.outcome
+            if end is not None and not end.ok:
+                alike = end.outcome, end.step, end.reason, end.hint
+                failed.setdefault(alike, []).append(row)
+        for rows in failed.values():
+            if rows[0].outcome is not None:
+                _say_failed([row.name for row in rows], rows[0].outcome)
+
+
+def _say_failed(names: Sequence[str], end: Outcome) -> None:
+    note(f"{', '.join(names)}\n  {end.outcome} at {end.step}: {end.reason}")
+    if end.hint:
+        note(f"  try: {end.hint}")
 
 
 class _Once(logging.Filter):

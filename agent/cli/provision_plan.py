@@ -12,10 +12,10 @@ from agent.cli.bench_settings import (
     BenchOptions,
     bench_options,
     configuration,
+    finder_of,
     goal_of,
     ledger_of,
     open_board,
-    places_of,
 )
 from agent.cli.frame import AgentCommand, emit, options, run, say
 
@@ -40,7 +40,7 @@ async def _plan(told: BenchOptions) -> int:
 
     settings = configuration()
     goal = goal_of(told, settings)
-    places = places_of(told, settings)
+    places = finder_of(told, settings)()
     expect(places, told.expect)
     line = LedgerLine(await asyncio.to_thread(ledger_of, settings, writes=False))
     try:

@@ -6,7 +6,6 @@ import asyncio
 import signal
 from contextlib import AsyncExitStack, aclosing, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +15,17 @@ from agent.cli.bench_settings import (
     BenchOptions,
     bench_options,
     configuration,
+    finder_of,
     goal_of,
     ledger_of,
     open_board,
-    places_of,
 )
 from agent.cli.device_ca import device_ca
 from agent.cli.frame import AgentCommand, note, run
 from agent.errors import AgentError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import Callable, Coroutine
 
     from agent.config.load import Configuration
     from agent.provisioning.device_ca import DeviceCa
@@ -56,11 +55,12 @@ def command(*, watch: bool, labels: Path | None, **told: Any) -> None:
     wanted = BenchOptions(**told)
     settings = configuration()
     goal = goal_of(wanted, settings)
-    places = places_of(wanted, settings)
+    find = finder_of(wanted, settings)
+    places = find()
     expect(places, wanted.expect)
     # Last, and before the loop runs: it may ask for a PIN, which is not to be asked for in vain.
     authority = device_ca(goal, settings)
-    look = partial(places_of, wanted, settings) if watch else None
+    look = find if watch else None
     run(_until_told_to_end(_provision(settings, goal, authority, places, look, labels)))
 
 
@@ -105,10 +105,10 @@ async def _provision(
         registrar = await _registrar(goal, settings, stack)
         await _check_clock(goal, registrar)
         bench = Bench(goal, line, registrar, authority, settings.state_dir / "keys", _now)
-        view = BenchView(places)
+        view = BenchView(places, watches=look is not None)
         if look is not None:
             outcomes = watch_boards(
-                lambda: plugged_in(look()), bench, open_board, view.step, _every_second
+                lambda: plugged_in(look()), bench, open_board, view.step, _LOOK_EVERY_S
             )
         else:
             outcomes = run_boards(places, bench, open_board, view.step)
@@ -175,9 +175,3 @@ async def _check_clock(goal: Goal, registrar: Registrar | None) -> None:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-async def _every_second() -> AsyncIterator[None]:
-    while True:
-        yield
-        await asyncio.sleep(_LOOK_EVERY_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -52,22 +52,18 @@ async def run_boards(
 
 
 async def watch_boards(
-    list_places: ListPlaces,
-    bench: Bench,
-    open_board: OpenBoard,
-    on_step: OnStep,
-    pause: Callable[[], AsyncIterator[None]],
+    list_places: ListPlaces, bench: Bench, open_board: OpenBoard, on_step: OnStep, every_s: float
 ) -> AsyncGenerator[Outcome]:
     """Run boards as they are plugged in, until cancelled; yield outcomes as they come.
 
     A board that is unplugged and comes back is run again, which only checks a done one; so is
     what is found plugged in anew where another one was, however quickly the two were swapped.
-    `pause` yields between two looks at what is plugged in.
+    Where nothing ends, what is plugged in is looked at again after `every_s` seconds.
     """
     running: dict[str, asyncio.Task[Outcome]] = {}
     begun: dict[str, object] = {}
     try:
-        async for _ in pause():
+        while True:
             there = await asyncio.to_thread(list_places)
             begun = {port: mark for port, mark in begun.items() if port in running or port in there}
             for port, (place, mark) in there.items():
@@ -75,6 +71,9 @@ async def watch_boards(
                     begun[port] = mark
                     work = run_board(place, bench, open_board, on_step)
                     running[port] = asyncio.create_task(work)
+            waiting = asyncio.create_task(asyncio.sleep(every_s))
+            await asyncio.wait([waiting, *running.values()], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
             for port in [port for port, task in running.items() if task.done()]:
                 yield running.pop(port).result()
     finally:

@@ -175,13 +175,15 @@ class Trial:
         self._runs.append(run)
         return run
 
-    def put_on_hub(self) -> None:
-        """Have `provision run --all` find the kits, each in a socket of a USB hub."""
+    def put_on_hub(self, numbers: Sequence[int]) -> None:
+        """Have `provision run --all` find these kits, each in its socket of a USB hub."""
         hub = self.folder / "hub.json"
         self.environment |= {"PYTHONPATH": f"{ROOT}:{HUB}", "HUB": str(hub)}
         kits = [{"device": str(kit.port), "serial": serial_of(number), "place": place_of(number)}
-                for number, kit in self.kits.items()]  # fmt: skip
-        hub.write_text(json.dumps(kits))
+                for number, kit in self.kits.items() if number in numbers]  # fmt: skip
+        at_once = hub.with_suffix(".new")
+        at_once.write_text(json.dumps(kits))
+        at_once.replace(hub)
 
     def run(self, *options: str) -> Ran:
         return self.begin(*options).ended()

@@ -125,7 +125,7 @@ def test_two_stations_share_a_tray_and_each_board_is_done_by_one(
 
 def test_every_kit_on_the_hub_is_found_counted_and_named_by_its_socket(tmp_path: Path) -> None:
     with tray_trial(tmp_path / "tray", SIXTEEN) as trial:
-        trial.put_on_hub()
+        trial.put_on_hub(SIXTEEN)
         miscounted = trial.begin("--all", "--expect", "17", ports=[]).ended()
         assert (miscounted.code, miscounted.last["error"]["exit"]) == (4, 4)
         assert "16 boards are there, 17 were expected" in miscounted.last["error"]["message"]
@@ -164,3 +164,18 @@ def test_trays_are_swapped_while_the_bench_watches(tmp_path: Path) -> None:
         outcomes = [{(line["outcome"], line["writes"]) for line in tray} for tray in trays]
         assert outcomes == [{("done", 3)}, {("done", 3)}, {("unchanged", 0)}]
         assert trial.wrongs(SIXTEEN) == []
+
+
+def test_kits_that_come_to_an_empty_hub_are_done_as_they_come(tmp_path: Path) -> None:
+    with tray_trial(tmp_path / "tray", range(4)) as trial:
+        trial.put_on_hub([])
+        run = trial.begin("--all", "--watch", ports=[])
+        trial.put_on_hub([0, 1])
+        run.until_ended(2)
+        trial.put_on_hub([0, 1, 2, 3])
+        run.until_ended(4)
+        run.stop(signal.SIGINT)
+        ended = run.ended()
+        assert ended.code == 130
+        assert [line["outcome"] for line in ended.by_port.values()] == ["done"] * 4
+        assert trial.wrongs(range(4)) == []
