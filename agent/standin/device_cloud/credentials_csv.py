@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 1000
 _FIELD = r'(?:"(?:[^"\x00]|"")*"|[^",\r\n\x00][^,\r\n\x00]*|)'
-_LINE_END = r"(?:\r\n|\r|\n)"
+LINE_END = r"(?:\r\n|\r|\n)"
 _TYPES = frozenset({"text/csv", "text/plain", "application/octet-stream"})
 # Any text may be an id (clause D2.2); a control character is none.
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
@@ -45,8 +45,8 @@ class Table:
         """What the document says of the text; that JSON could be read as rows, nobody means."""
         first = _FIELD if self.first == ".*" else f'(?:"{self.first}"|{self.first})'
         row = f"{first}(?:,{_FIELD}){{{self.least - 1},{self.most - 1}}}"
-        head = f"{self.header}{_LINE_END}" if self.header else ""
-        pattern = rf"^\ufeff?{head}{row}(?:{_LINE_END}{row})*{_LINE_END}?$"
+        head = f"{self.header}{LINE_END}" if self.header else ""
+        pattern = rf"^\ufeff?{head}{row}(?:{LINE_END}{row})*{LINE_END}?$"
         return {
             "type": "string",
             "description": f"CSV of 1 to {MOST_ROWS} rows: {self.columns}.",

@@ -6,13 +6,14 @@ with a header, an answer whose `Location` tells how far it is, errors by row and
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.device_cloud import access, bulk
-from agent.standin.device_cloud.credentials_csv import Table, parse_rows, read_text
+from agent.standin.device_cloud.credentials_csv import LINE_END, Table, parse_rows, read_text
 from agent.standin.device_cloud.refusals import invalid, not_built, not_found
 from agent.standin.device_cloud.resource import answer_one, with_meta
 from agent.standin.dispatch import Endpoint
@@ -34,8 +35,8 @@ def routes(cloud: Cloud) -> list[Route]:
     async def create(request: Request) -> Response:
         path = request.path_params
         who = access.project_client(request, cloud, path["organization"], path["project"])
-        head, _, rows = (await read_text(request)).partition("\n")
-        columns = [name.strip() for name in head.split(",")]
+        head, *rest = re.split(LINE_END, await read_text(request), maxsplit=1)
+        columns, rows = head.split(","), "".join(rest)
         if any(name in columns for name in _TOKENS):
             raise not_built("nothing public says what such a token holds: send certificates")
         if columns != TABLE.header.split(","):

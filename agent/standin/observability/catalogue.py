@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.observability import changes, shapes, views
 from agent.standin.observability.conventions import Filter
-from agent.standin.observability.shapes import shape
+from agent.standin.observability.shapes import body
 from agent.standin.observability.slugs import RELEASE_VERSION, SLUG, VERSION
 
 if TYPE_CHECKING:
@@ -64,6 +64,16 @@ def _any(name: str) -> Filter:
     return Filter(reading(name))
 
 
+def _each(*names: str) -> dict[str, Filter]:
+    """Return a filter for each field that is filtered under its own name."""
+    return {name: _any(name) for name in names}
+
+
+def _by(*names: str) -> dict[str, Read]:
+    """Return what sorts by each field under its own name."""
+    return {name: reading(name) for name in names}
+
+
 def _since(name: str) -> Filter:
     return Filter(reading(name), "since", "At or after this instant.")
 
@@ -72,6 +82,19 @@ def _until(name: str) -> Filter:
     return Filter(reading(name), "until", "At or before this instant.")
 
 
+_OF_A_RELEASE: dict[str, Schema] = {
+    "revision": _TEXT,
+    "notes": _TEXT,
+    "extra_info": shapes.OPEN_OR_NULL,
+    "must_pass_through": {"type": "boolean"},
+}
+_OF_A_DEVICE: dict[str, Schema] = {
+    "hardware_version": VERSION,
+    "owner_ref": shapes.TEXT_OR_NULL,
+    "nickname": _TEXT,
+    "description": _TEXT,
+    "cohort": SLUG,
+}
 _DATES = {"created_date": reading("created"), "updated_date": reading("updated")}
 _UPDATED = {"created_date": _since("created"), "updated_date": _since("updated")}
 
@@ -83,30 +106,17 @@ RELEASES = Resource(
     schema=shapes.RELEASE,
     show=lambda scope, record: views.release(scope, record, ""),
     filters=_UPDATED,
-    sorts={"version": reading("version"), **_DATES},
+    sorts={**_by("version"), **_DATES},
     order=reading("id"),
     create=changes.create_release,
-    create_body=shape(version=RELEASE_VERSION)
-    | {
-        "properties": {
-            "version": RELEASE_VERSION,
-            "revision": _TEXT,
-            "notes": _TEXT,
-            "min_version": {"anyOf": [RELEASE_VERSION, {"enum": [""]}]},
-            "extra_info": shapes.OPEN_OR_NULL,
-            "must_pass_through": {"type": "boolean"},
-        }
-    },
+    create_body=body(
+        "version",
+        version=RELEASE_VERSION,
+        min_version={"anyOf": [RELEASE_VERSION, {"enum": [""]}]},
+        **_OF_A_RELEASE,
+    ),
     change=changes.change_release,
-    change_body={
-        "type": "object",
-        "properties": {
-            "revision": _TEXT,
-            "notes": _TEXT,
-            "extra_info": shapes.OPEN_OR_NULL,
-            "must_pass_through": {"type": "boolean"},
-        },
-    },
+    change_body=body(**_OF_A_RELEASE),
     remove=changes.remove_release,
     remove_many=True,
 )
@@ -118,12 +128,12 @@ COHORTS = Resource(
     schema=shapes.COHORT,
     show=views.cohort,
     filters=_UPDATED,
-    sorts={"name": reading("name"), "slug": reading("slug"), **_DATES},
+    sorts={**_by("name", "slug"), **_DATES},
     order=reading("id"),
     create=changes.create_cohort,
-    create_body=shape(slug=SLUG) | {"properties": {"slug": SLUG, "name": _TEXT}},
+    create_body=body("slug", slug=SLUG, name=_TEXT),
     change=changes.change_cohort,
-    change_body={"type": "object", "properties": {"name": _TEXT}},
+    change_body=body(name=_TEXT),
     remove=changes.remove_cohort,
 )
 DEVICES = Resource(
@@ -134,44 +144,22 @@ DEVICES = Resource(
     schema=shapes.DEVICE,
     show=views.device,
     filters={
-        "device_serial": _any("device_serial"),
-        "cohort": _any("cohort"),
+        **_each("device_serial", "cohort"),
         "release": _any("last_seen_release"),
-        "owner_ref": _any("owner_ref"),
-        "hardware_version": _any("hardware_version"),
+        **_each("owner_ref", "hardware_version"),
         "last_seen_since": _since("last_seen"),
         "last_seen_until": _until("last_seen"),
         **_UPDATED,
     },
     sorts={
-        "device_serial": reading("device_serial"),
-        "last_seen": reading("last_seen"),
+        **_by("device_serial", "last_seen"),
         **_DATES,
     },
     order=reading("id"),
     create=changes.create_device,
-    create_body=shape(device_serial=SLUG, hardware_version=VERSION)
-    | {
-        "properties": {
-            "device_serial": SLUG,
-            "hardware_version": VERSION,
-            "owner_ref": shapes.TEXT_OR_NULL,
-            "nickname": _TEXT,
-            "description": _TEXT,
-            "cohort": SLUG,
-        }
-    },
+    create_body=body("device_serial", "hardware_version", device_serial=SLUG, **_OF_A_DEVICE),
     change=changes.change_device,
-    change_body={
-        "type": "object",
-        "properties": {
-            "hardware_version": VERSION,
-            "owner_ref": shapes.TEXT_OR_NULL,
-            "nickname": _TEXT,
-            "description": _TEXT,
-            "cohort": SLUG,
-        },
-    },
+    change_body=body(**_OF_A_DEVICE),
     remove=changes.remove_device,
     remove_many=True,
 )
@@ -193,18 +181,17 @@ DEPLOYMENTS = Resource(
     sorts={"deployed_date": reading("deployed"), "id": reading("id")},
     order=reading("id"),
     create=changes.create_deployment,
-    create_body=shape(release=RELEASE_VERSION, cohort=SLUG)
-    | {
-        "properties": {
-            "type": {"type": "string", "enum": ["normal", "staged_rollout"]},
-            "release": _RELEASE_OR_STEP,
-            "cohort": SLUG,
-            "rollout_percent": _PERCENT,
-            "extra_info": shapes.OPEN_OR_NULL,
-        }
-    },
+    create_body=body(
+        "release",
+        "cohort",
+        type={"type": "string", "enum": ["normal", "staged_rollout"]},
+        release=_RELEASE_OR_STEP,
+        cohort=SLUG,
+        rollout_percent=_PERCENT,
+        extra_info=shapes.OPEN_OR_NULL,
+    ),
     change=changes.change_deployment,
-    change_body={"type": "object", "properties": {"rollout_percent": _PERCENT}},
+    change_body=body(rollout_percent=_PERCENT),
     remove=changes.abort_deployment,
 )
 EVENTS = Resource(
@@ -215,9 +202,7 @@ EVENTS = Resource(
     schema=shapes.EVENT,
     show=views.event,
     filters={
-        "device": _any("device"),
-        "type": _any("type"),
-        "release": _any("release"),
+        **_each("device", "type", "release"),
         "since": _since("captured"),
         "until": _until("captured"),
         "created_date": _since("created"),
@@ -238,10 +223,7 @@ TRACES = Resource(
     schema=shapes.TRACE,
     show=views.trace,
     filters={
-        "device": _any("device"),
-        "issue": _any("issue"),
-        "release": _any("release"),
-        "source": _any("source"),
+        **_each("device", "issue", "release", "source"),
         "since": _since("captured"),
         "until": _until("captured"),
         "created_date": _since("created"),
@@ -267,21 +249,16 @@ ISSUES = Resource(
         "created_date": _since("created"),
     },
     sorts={
-        "first_seen": reading("first_seen"),
-        "last_seen": reading("last_seen"),
+        **_by("first_seen", "last_seen"),
         "trace_count": reading("traces"),
         "device_count": lambda record: len(record["devices"]),
         "id": reading("id"),
     },
     order=reading("last_seen"),
     change=changes.change_issue,
-    change_body={
-        "type": "object",
-        "properties": {
-            "status": {"type": "string", "enum": ["open", "closed", "resolved"]},
-            "title": _TEXT,
-        },
-    },
+    change_body=body(
+        status={"type": "string", "enum": ["open", "closed", "resolved"]}, title=_TEXT
+    ),
 )
 INSTALLS = Resource(
     name="installs",
@@ -291,8 +268,7 @@ INSTALLS = Resource(
     schema=shapes.INSTALL,
     show=views.install,
     filters={
-        "device": _any("device"),
-        "status": _any("status"),
+        **_each("device", "status"),
         "began_at": _since("began"),
     },
     sorts={"began_at": reading("began"), "id": reading("id")},

@@ -141,9 +141,10 @@ async def take_direct_coredump(exchange: Exchange) -> Response:
             parts = split_parts(data, boundary_of(content_type))
         except BadMultipart as error:
             raise invalid(str(error)) from error
-        if not parts:
-            raise invalid("the form has no part")
-        data = next((part for part in parts if part.is_file), parts[0]).content
+        files = [part for part in parts if part.is_file]
+        if not files:
+            raise invalid("no part of the form is a file")
+        data = files[0].content
     elif media != OCTETS:
         raise ObservabilityRefused(415, f"a core dump does not come as {media or 'nothing'}")
     serial = request.query_params.get("device_serial")

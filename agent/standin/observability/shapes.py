@@ -21,6 +21,12 @@ def shape(**fields: Schema) -> Schema:
     return {"type": "object", "required": list(fields), "properties": fields}
 
 
+def body(*required: str, **fields: Schema) -> Schema:
+    """Return the schema of an object that may have these fields, and has the required ones."""
+    told: Schema = {"required": list(required)} if required else {}
+    return {"type": "object", **told, "properties": fields}
+
+
 def nullable(schema: Schema) -> Schema:
     """Return a schema that null fits, too."""
     return {"anyOf": [schema, {"type": "null"}]}
