@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent.location.position import Position
+from agent.errors import BadAnswer
+from agent.location.position import position_in
 
 if TYPE_CHECKING:
     from agent.location.locator import Fix
@@ -24,12 +25,11 @@ def moved(reported: Mapping[str, Any] | None, fix: Fix) -> bool:
     if fix.position is None:
         return False
     try:
-        before = Position(float((reported or {})["lat"]), float((reported or {})["lon"]))
-        before_m = float((reported or {}).get("uncertainty") or 0.0)
-    except (KeyError, TypeError, ValueError):
+        before = position_in(reported or {})
+    except BadAnswer:
         return True  # nothing that can be compared with was told
     apart = fix.position.distance_m(before.lat, before.lon)
-    return apart > max(MOVED_M, before_m + (fix.position.uncertainty_m or 0.0))
+    return apart > max(MOVED_M, (before.uncertainty_m or 0.0) + (fix.position.uncertainty_m or 0.0))
 
 
 def place_message(fix: Fix) -> dict[str, object]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.call import Response
 from agent.errors import BadAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _EARTH_RADIUS_M = 6_371_008.8
 
@@ -39,6 +42,11 @@ def parse_position(response: Response) -> Position:
     answer = response.json()
     if not isinstance(answer, dict):
         raise BadAnswer("the location service answered JSON, but no object")
+    return position_in(answer)
+
+
+def position_in(answer: Mapping[str, Any]) -> Position:
+    """Return the position among the fields of an answer. Raises BadAnswer as above."""
     fulfilled_with = answer.get("fulfilledWith")
     if fulfilled_with is not None and not isinstance(fulfilled_with, str):
         raise BadAnswer("fulfilledWith of the answer is no text")
@@ -51,7 +59,7 @@ def parse_position(response: Response) -> Position:
     )
 
 
-def _number(answer: dict[str, Any], name: str, low: float, high: float) -> float:
+def _number(answer: Mapping[str, Any], name: str, low: float, high: float) -> float:
     value = answer.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadAnswer(f"{name} of the answer is missing or no number")

@@ -48,10 +48,24 @@ def test_a_fix_that_was_only_stored_is_no_place() -> None:
     assert not moved(None, Fix(NOW, Way.WIFI, None, 0, 3, ()))
 
 
+@pytest.mark.parametrize(
+    "reported",
+    [
+        {"lat": float("inf"), "lon": 10.0},
+        {"lat": 63.0, "lon": float("nan")},
+        {"lat": 63.0, "lon": 10.0, "uncertainty": float("inf")},
+        {"lat": 10**400, "lon": 10.0},
+    ],
+    ids=["infinite", "no number", "uncertain without end", "an integer of 400 digits"],
+)
+def test_a_memory_of_no_place_on_earth_is_told_anew(reported: dict[str, object]) -> None:
+    assert moved(reported, fix(63.0))
+
+
 @given(
     st.none() | st.dictionaries(
         st.sampled_from(["lat", "lon", "uncertainty"]),
-        st.none() | st.text(max_size=3) | st.floats() | st.lists(st.integers(), max_size=1),
+        st.none() | st.text(max_size=3) | st.floats() | st.integers() | st.lists(st.integers(), max_size=1),
     )
 )  # fmt: skip
 def test_a_memory_that_is_damaged_is_a_change_or_none_and_never_a_failure(
