@@ -65,7 +65,8 @@ def test_a_memory_of_no_place_on_earth_is_told_anew(reported: dict[str, object])
 @given(
     st.none() | st.dictionaries(
         st.sampled_from(["lat", "lon", "uncertainty"]),
-        st.none() | st.text(max_size=3) | st.floats() | st.integers() | st.lists(st.integers(), max_size=1),
+        st.none() | st.text(max_size=3) | st.floats() | st.integers()
+        | st.lists(st.integers(), max_size=1),
     )
 )  # fmt: skip
 def test_a_memory_that_is_damaged_is_a_change_or_none_and_never_a_failure(
