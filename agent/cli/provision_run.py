@@ -134,7 +134,7 @@ async def _labelled(labels: Labels, line: LedgerLine, uuid: str) -> bool:
         if record is not None:
             await asyncio.to_thread(labels.write, record)
     except AgentError as error:
-        note(f"no label for {uuid}: {error}")
+        note(str(error))
         return False
     return True
 

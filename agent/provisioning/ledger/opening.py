@@ -41,13 +41,14 @@ def open_ledger(
 
     `writes` False opens it to be read. Raises LedgerError, LedgerHeld, UsageError.
     """
-    named = address
+    named, check = address, "that you may write it, and that it is a ledger of ours"
     try:
         database: Database
         if "://" in address:
             from agent.provisioning.ledger.postgresql import PostgresqlDatabase, shown
 
-            named = shown(address)
+            named, check = shown(address), "that its server runs, its name, and its password"
+            check += " (CELLAGENT_LEDGER_PASSWORD)"
             database = PostgresqlDatabase(address, password)
         else:
             database = SqliteDatabase(Path(address), writes=writes)
@@ -59,8 +60,7 @@ def open_ledger(
     except DatabaseFailed as error:
         raise LedgerError(
             f"the ledger {named} cannot be opened: {error.said}",
-            hint="check that it is a ledger of ours, that its server runs, and the password "
-            "(CELLAGENT_LEDGER_PASSWORD)",
+            hint=f"check {check}",
         ) from error
     return Ledger(database, station, now)
 

@@ -41,8 +41,10 @@ class SqliteDatabase:
         self._path = path
         self._lock: ProcessLock | None = None
         try:
-            make_private_folder(path.parent)
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            # A ledger that may only be read is read: a backup, a disk that is full or worn out.
+            if writes or not os.access(path, os.R_OK):
+                make_private_folder(path.parent)
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             if writes:
                 self._lock = _locked(path)
         except OSError as error:

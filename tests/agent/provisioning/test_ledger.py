@@ -238,6 +238,25 @@ def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_wait
     opened(path).close()
 
 
+def test_a_ledger_that_may_only_be_read_is_read_and_nothing_about_it_changes(
+    tmp_path: Path,
+) -> None:
+    """A backup, or a disk that its system has made read-only."""
+    path = tmp_path / "backup" / "ledger.sqlite"
+    ledger = opened(str(path))
+    ledger.claim(UUID)
+    ledger.close()
+    path.chmod(0o400)
+    path.parent.chmod(0o500)
+    before = path.stat()
+    reader = open_ledger(str(path), "reader", writes=False)
+    assert [record.uuid for record in reader.boards()] == [UUID]
+    reader.close()
+    assert (path.stat().st_mtime_ns, path.stat().st_mode) == (before.st_mtime_ns, before.st_mode)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o500
+    path.parent.chmod(0o700)
+
+
 def test_the_file_is_private_from_the_first_moment(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
