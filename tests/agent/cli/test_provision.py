@@ -195,7 +195,12 @@ async def test_ctrl_c_puts_the_mode_back(standin: StandIn, tmp_path: Path) -> No
         process.send_signal(signal.SIGINT)
         out, _err = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == 130
-        assert json.loads(out.splitlines()[-1])["error"]["exit"] == 130
+        summary, error = (json.loads(line) for line in out.splitlines()[-2:])
+        assert summary == {"summary": {"boards": 1, "unfinished": 1, "ok": False}}
+        assert error["error"]["exit"] == 130
+        assert [line["outcome"] for line in (await provision("status", "--json")).lines] == [
+            "unfinished"
+        ]
         mode = await cellagent("modem", "at", "AT+CFUN?", "--port", port)
         assert "+CFUN: 1" in mode.out
         done = await provision("run", port, "--set-clock", "--json")
