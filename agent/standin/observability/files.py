@@ -39,6 +39,7 @@ _PART = re.compile(
 )
 _STORAGE = "/api/v0/storage"
 _TEXT: Schema = {"type": "string", "maxLength": 512}
+_SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53}
 _BINARY: Schema = {"type": "string", "format": "binary"}
 
 
@@ -106,7 +107,7 @@ def served() -> list[Served]:
         parameters=(
             Parameter(name="blob", schema=_TEXT, where="path", required=True),
             Parameter(name="filename", schema=_TEXT, where="path", required=True),
-            Parameter(name="expires", schema={"type": "integer"}, required=True),
+            Parameter(name="expires", schema=_SECONDS, required=True),
             Parameter(name="signature", schema=_TEXT, required=True),
         ),
         answers={200: bodies, 206: bodies, 304: {}}, refusals=(400, 403, 404, 416),
