@@ -44,11 +44,14 @@ def median_us(once: Callable[[], None], count: int) -> float:
 
 def counted(what: str, items: Sequence[T]) -> Iterator[T]:
     """Yield the items; say on a terminal how many of them have been worked on."""
-    shows = sys.stderr.isatty()
     for number, item in enumerate(items):
-        if shows:
-            sys.stderr.write(f"\r\x1b[K  {what}: {number} of {len(items)}")
-            sys.stderr.flush()
+        progress(what, number, len(items))
         yield item
-    if shows:
-        sys.stderr.write("\r\x1b[K")
+    progress(what, len(items), len(items))
+
+
+def progress(what: str, done: int, total: int) -> None:
+    """Say on a terminal how much is done; the line is wiped when all is."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K" + (f"  {what}: {done} of {total}" if done < total else ""))
+        sys.stderr.flush()

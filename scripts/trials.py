@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def run(folder: str, arguments: list[str]) -> int:
     """Run the modules of `folder` that `arguments` name, all by default; 1 if a goal is missed."""
+    # Started in the background of a script, we would hand an ignored Ctrl-C on to every command.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog=f"scripts/{folder}")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--smoke", action="store_true", help="short: goals are shown, not judged")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bench_kills import TAG, Dying, Station, forked
 from cable import cables
-from measure import counted
+from measure import progress
 from tray_trial import Trial, tray_trial
 
 from agent.provisioning.ledger import open_ledger
@@ -72,14 +72,17 @@ def wrongs_after(station: Station, board: int) -> list[str]:
 # --- host alone, kit alone, cable: trays of sixteen, everything a process of its own
 
 
-def at_random(strike: Callable[[Trial, random.Random], int], rounds: int, dice: random.Random,
-              what: str) -> tuple[int, list[str]]:  # fmt: skip
+def at_random(
+    strike: Callable[[Trial, random.Random], int], boards: int, dice: random.Random, what: str
+) -> tuple[int, list[str]]:
     """Strike trays of fresh kits; return how many boards were struck and what a rerun left wrong.
 
-    `strike` runs the bench on a tray, strikes it, mends it, and returns how many boards it struck.
+    `strike` runs the bench on a tray, strikes it, mends it, and returns how many boards it struck:
+    those that had ended before count for nothing, so trays follow until there are enough.
     """
     struck, wrongs = 0, []
-    for _round in counted(what, range(rounds)):
+    while struck < boards:
+        progress(what, struck, boards)
         with tempfile.TemporaryDirectory() as name, tray_trial(Path(name), SIXTEEN) as trial:
             struck += strike(trial, dice)
             again = trial.run()
@@ -88,6 +91,7 @@ def at_random(strike: Callable[[Trial, random.Random], int], rounds: int, dice: 
             wrongs += ["a right board was written to" for line in last.by_port.values()
                        if line["writes"]]  # fmt: skip
             wrongs += trial.wrongs(SIXTEEN)
+    progress(what, boards, boards)
     return struck, wrongs
 
 
@@ -135,4 +139,4 @@ def rows_of_instants(boards: int, dice: random.Random) -> Iterator[tuple[str, in
         ("the kit alone was killed", kill_kits),
         ("the cable was pulled at some byte", pull_cables),
     ):
-        yield what, *at_random(strike, max(1, boards // 16), dice, what)
+        yield what, *at_random(strike, boards, dice, what)

@@ -63,7 +63,7 @@ def run(smoke: bool) -> Iterator[Row]:
 
         yield from trays(station, smoke)
     if not smoke:
-        for what, boards, wrongs in rows_of_instants(512, dice):
+        for what, boards, wrongs in rows_of_instants(500, dice):
             yield _boards(f"after {what} under {boards} boards", wrongs)
 
 
