@@ -47,14 +47,14 @@ class DumpFiles:
 
     def write(self, captured: CapturedDump) -> Path | None:
         """Write one dump; return where it is, None when it has no bytes."""
+        if not captured.data:
+            return None
         if captured.dump.usable:
             path = self._usable_path()
             self.usable += 1
         else:
             path = self._other_path()
             self.others += 1
-        if not captured.data:
-            return None
         with _private(path) as file:
             file.write(captured.data)
         return path

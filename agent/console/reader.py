@@ -9,6 +9,7 @@ Damage is an item like any other: it is counted and shown, and never stops the r
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ from agent.console.log_line import LogLine, dropped_messages, parse_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_DUMP_LINES = re.compile(b"(?=" + DUMP_MARK + b")")
 
 MAX_LINE = 65536
 """Bytes of one line: the line of a chunk of 48 KiB. A longer one is shown and passed over."""
@@ -92,7 +95,18 @@ class LineClassifier:
         return self._count_dumps(self._dumps.finish())
 
     def _dump(self, line: bytes) -> list[ConsoleItem]:
-        return self._count_dumps(self._dumps.take(line))
+        if CHUNK_MARK not in line and line.count(DUMP_MARK) == 1:
+            return self._count_dumps(self._dumps.take(line))
+        # Line ends were lost: each mark begins a line all the same. A chunk proves itself, and what
+        # stands behind digits is damage of the dump.
+        before, *lines = _DUMP_LINES.split(line)
+        items = self._chunks(before) if CHUNK_MARK in before else []
+        for number, each in enumerate(lines, 1):
+            digits, chunk_mark, rest = each.partition(CHUNK_MARK)
+            follows = chunk_mark or (DUMP_MARK if number < len(lines) else b"")
+            items += self._count_dumps(self._dumps.take(digits + follows))
+            items += self._chunks(chunk_mark + rest) if chunk_mark else []
+        return items
 
     def _count_dumps(self, found: Sequence[CapturedDump | DamagedDumpLine]) -> list[ConsoleItem]:
         for item in found:

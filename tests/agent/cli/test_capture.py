@@ -126,6 +126,18 @@ def test_no_usable_dump_is_a_failure_that_keeps_what_was_heard(tmp_path: Path):
     assert (tmp_path / "crash.bin.incomplete").read_bytes() == DUMP
 
 
+def test_a_dump_without_bytes_is_told_and_no_file_is_named_for_it(tmp_path: Path):
+    out = tmp_path / "core.bin"
+    text = b"#CD:LOCATION 0x20001000\n" + printed(b"") + printed(DUMP)[:-20]
+    code, (empty, cut), error = capture("coredump", "-", "--out", str(out), stdin=text)
+    assert (code, empty["status"], cut["status"]) == (1, "empty", "incomplete")
+    assert [path.name for path in tmp_path.iterdir()] == ["core.bin.incomplete"]
+    assert "1 cannot be used" in error
+    code, _, error = capture("coredump", "-", "--out", str(out), stdin=printed(b""))
+    assert code == 1
+    assert "coredump print" in error
+
+
 def test_a_binary_dump_is_taken_as_one(tmp_path: Path):
     out = tmp_path / "copy.bin"
     code, (line,), _ = capture("coredump", "-", "--out", str(out), stdin=DUMP)

@@ -135,6 +135,29 @@ def test_a_missing_line_is_not_taken_for_a_block_of_an_unknown_kind(lost):
     assert not items[0].dump.usable
 
 
+EXPORTED = EXPORT.splitlines()
+DUMPED = DUMP.splitlines()
+
+
+@pytest.mark.contract("O5.1")
+@given(st.lists(st.sampled_from([*EXPORTED, *DUMPED]), min_size=2, max_size=12))
+def test_lines_that_ran_together_lose_no_chunk(lines):
+    items, reader = heard(b"".join(lines))
+    chunks = [item.chunk for item in items if isinstance(item, ChunkLine)]
+    assert chunks == [
+        base64.b64decode(line.removeprefix(PREFIX)[3:-1]) for line in lines if line in EXPORTED
+    ]
+    assert reader.counts.chunks == len(chunks)
+
+
+@pytest.mark.parametrize("at", range(1, len(DUMPED) - 2))
+def test_a_chunk_behind_the_digits_of_a_dump_is_lifted_and_damages_the_dump(at):
+    text = b"\n".join([*DUMPED[:at], DUMPED[at] + EXPORTED[0] + b"00", *DUMPED[at + 1 :]])
+    items, reader = heard(text)
+    (dump,) = [item for item in items if isinstance(item, CapturedDump)]
+    assert (reader.counts.chunks, dump.dump.status) == (1, Status.DAMAGED)
+
+
 @given(st.lists(st.binary(max_size=80).map(lambda piece: piece.replace(b"\0", b"#CD:"))))
 def test_any_bytes_are_heard(pieces):
     reader = ConsoleReader()
