@@ -131,6 +131,7 @@ def _import(source: BinaryIO) -> list[Any]:
 
 def _event_items(events: list[Any]) -> list[NewItem]:
     """Check every event before any is kept."""
+    import json
     from datetime import UTC, datetime
 
     from agent.errors import UsageError
@@ -146,7 +147,9 @@ def _event_items(events: list[Any]) -> list[NewItem]:
         except UsageError as exc:
             where = f"event {number}: " if len(events) > 1 else ""
             raise UsageError(f"{where}{exc}", hint=exc.hint) from exc
-        items.append(NewItem(Kind.EVENT, completed["device_serial"], body))
+        happened = datetime.fromisoformat(json.loads(body)["captured_date"])
+        serial = completed["device_serial"]
+        items.append(NewItem(Kind.EVENT, serial, body, happened.timestamp()))
     if not items:
         raise UsageError("there is no event to send")
     return items

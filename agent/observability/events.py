@@ -92,7 +92,7 @@ def check_event(event: object, now: datetime) -> bytes:
     if not isinstance(event, dict):
         raise UsageError("an event is a JSON object")
     kind = event.get("type")
-    if kind not in _INFO_CHECKS:
+    if not isinstance(kind, str) or kind not in _INFO_CHECKS:
         raise UsageError(f"type: {kind!r} is neither heartbeat nor trace")
     check_slug("device_serial", event.get("device_serial"))
     check_version("hardware_version", event.get("hardware_version"))

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,14 @@ async def test_a_wrong_key_is_exit_5_and_loses_nothing(online, monkeypatch):
     monkeypatch.setenv("CELLAGENT_PROJECT_KEY", "0" * 32)
     code, lines, _ = await cellagent("report", "event", *IDENTITY, "--metric", "a=1")
     assert (code, lines[0]["waiting"]) == (5, 1)
+
+
+async def test_the_outbox_tells_when_an_event_happened_not_when_it_was_queued(offline):
+    happened = (datetime.now(UTC) - timedelta(days=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    arguments = ("--metric", "a=1", "--captured-date", happened, "--queue")
+    await cellagent("report", "event", *IDENTITY, *arguments)
+    _, (item, _), _ = await cellagent("outbox", "list")
+    assert item["captured"] == happened
 
 
 async def test_a_bad_event_is_refused_and_none_of_an_import_is_kept(offline):

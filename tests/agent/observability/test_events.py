@@ -111,14 +111,25 @@ def test_times_become_utc_and_a_missing_one_is_now():
     assert json.loads(check_event(an_event(), NOW))["captured_date"] == "2026-01-02T03:04:05Z"
 
 
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
-        lambda inner: (
-            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3)
-        ),
-    )
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3)
+    ),
 )
+
+
+@given(st.sampled_from([*an_event(), "captured_date", "extra_info", "release_version"]), JSON)
+def test_any_value_of_any_field_is_sent_as_it_is_or_refused(field, value):
+    event = an_event(**{field: value})
+    try:
+        body = check_event(event, NOW)
+    except UsageError:
+        return
+    assert json.loads(body).get(field) == value or field == "captured_date"
+
+
+@given(JSON)
 def test_any_metrics_are_sent_as_they_are_or_refused(value):
     event = an_event(event_info={"metrics": value})
     try:
@@ -128,7 +139,6 @@ def test_any_metrics_are_sent_as_they_are_or_refused(value):
     assert json.loads(body)["event_info"]["metrics"] == value
 
 
-@pytest.mark.contract("O3.4")
 def test_a_request_is_a_json_array_even_of_one():
     event = heartbeat(KIT, {}, NOW)
     request = PushEvents([event], "key-1").request()
