@@ -64,7 +64,7 @@ class Outbox:
         self._loop: asyncio.AbstractEventLoop | None = None
         if self.salvaged is not None:
             counts = {"damaged_files": 1, "salvaged": self.salvaged}
-            self.do(lambda store: store.count(counts))
+            self.hand_in(lambda store: store.count(counts))
 
     def __enter__(self) -> Self:
         return self

@@ -76,6 +76,28 @@ def open_file(path: Path, now: float) -> tuple[sqlite3.Connection, int]:
     A damaged file is set aside beside it and what can be read of it goes into a new one; -1
     salvaged means that nothing was damaged. The caller holds the lock.
     """
+    # It has this name until all that can be read of it is in the new file, synced: a start that
+    # was killed, or had no room, is gone on with by the next one.
+    damaged = path.with_name(f"{path.name}.salvaging")
+    if not damaged.exists():
+        connection = _sound_file(path)
+        if connection is not None:
+            return connection, -1
+    # The file goes first: what is left of it is its own as long as there is no new one.
+    if not damaged.exists() or not path.exists():
+        _rename(path, damaged, _PARTS)
+    connection = _connect(path)
+    try:
+        salvaged = _salvage(damaged, connection)
+        _set_aside(damaged, path, now)
+    except BaseException:
+        _close(connection)
+        raise
+    return connection, salvaged
+
+
+def _sound_file(path: Path) -> sqlite3.Connection | None:
+    """Open the file, None if it is damaged. Raises sqlite3.Error, OSError for any other trouble."""
     connection: sqlite3.Connection | None = None
     try:
         connection = _connect(path)
@@ -85,10 +107,8 @@ def open_file(path: Path, now: float) -> tuple[sqlite3.Connection, int]:
             _close(connection)
         if not _is_damage(exc, path):
             raise
-        aside = _set_aside(path, now)
-        connection = _connect(path)
-        return connection, _salvage(aside, connection)
-    return connection, -1
+        return None
+    return connection
 
 
 class _Unsound(Exception):
@@ -165,38 +185,48 @@ def row_crc(kind: str, device: str, captured: float, meta: str, body: bytes) -> 
     return zlib.crc32(body, zlib.crc32(f"{kind}\n{device}\n{captured!r}\n{meta}".encode()))
 
 
-def _set_aside(path: Path, now: float) -> Path:
-    """Rename the file and what belongs to it; return its new name."""
+def _set_aside(damaged: Path, path: Path, now: float) -> None:
+    """Give the file of which nothing is needed any more a name of its own, to look at."""
     stem = f"{path.name}.damaged-{int(now)}"
     number = 0
     while (aside := path.with_name(f"{stem}.{number}" if number else stem)).exists():
         number += 1
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    # The file goes last: nothing of it is left for the next one that is damaged.
+    _rename(damaged, aside, _PARTS[::-1])
+
+
+_PARTS = ("", "-wal", "-shm", "-journal")
+
+
+def _rename(path: Path, new: Path, suffixes: tuple[str, ...]) -> None:
+    """Rename the file and what belongs to it in this order, as far as they are there."""
+    for suffix in suffixes:
         part = path.with_name(path.name + suffix)
         if part.exists():
-            part.rename(aside.with_name(aside.name + suffix))
-    return aside
+            part.rename(new.with_name(new.name + suffix))
+    sync_folder(path.parent)
 
 
-def _salvage(aside: Path, connection: sqlite3.Connection) -> int:
+def _salvage(damaged: Path, connection: sqlite3.Connection) -> int:
     """Copy the rows that can be read and whose body is sound; return how many."""
     rows: dict[int, tuple[Any, ...]] = {}
-    for row in _readable_rows(aside):
+    for row in _readable_rows(damaged):
         if _sound(row):
             rows.setdefault(row[0], row)
     kept = [rows[number] for number in sorted(rows)]
     connection.execute("BEGIN IMMEDIATE")
-    connection.executemany(INSERT, kept)
+    # An earlier start may have come as far as this.
+    connection.executemany(INSERT.replace("INSERT", "INSERT OR IGNORE", 1), kept)
     connection.execute("COMMIT")
     return len(kept)
 
 
-def _readable_rows(aside: Path) -> Iterator[tuple[Any, ...]]:
+def _readable_rows(damaged: Path) -> Iterator[tuple[Any, ...]]:
     """Yield rows from both ends: a damaged page stops each walk, and hides only what it holds."""
     for order in ("ASC", "DESC"):
         try:
             # Read and write: without it the WAL, where the newest rows are, is not read.
-            source = sqlite3.connect(aside, isolation_level=None)
+            source = sqlite3.connect(damaged, isolation_level=None)
         except sqlite3.Error:
             return
         try:

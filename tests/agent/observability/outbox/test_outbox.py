@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -350,6 +351,46 @@ def test_a_damaged_file_is_set_aside_and_what_reads_is_salvaged(tmp_path: Path):
     assert list(path.parent.glob("*.damaged-*"))
     with outbox(tmp_path) as box:
         assert bodies(box, Kind.EVENT) == [*found, event(1000).body]
+
+
+# Kills itself at a given one of the steps in which files are opened, renamed and removed.
+KILLED_START = """
+import os, sys
+sys.path[:0] = ["tests/support"]
+from pathlib import Path
+from outboxes import outbox
+left = int(sys.argv[2])
+def at_step(name, arguments):
+    global left
+    opened = name == "open" and "outbox.sqlite" in str(arguments[0])
+    if opened or name in ("os.rename", "os.remove", "sqlite3.connect"):
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), 9)
+sys.addaudithook(at_step)
+outbox(Path(sys.argv[1])).close()
+"""
+
+
+def test_a_start_that_is_killed_while_it_salvages_is_gone_on_with(tmp_path: Path):
+    with outbox(tmp_path / "as it was") as box:
+        box.put([event(number) for number in range(500)])
+        path = box.path
+    data = bytearray(path.read_bytes())
+    data[3 * 4096 : 3 * 4096 + 200] = b"\xff" * 200
+    path.write_bytes(data)
+    for step in range(1, 100):
+        folder = tmp_path / str(step)
+        shutil.copytree(tmp_path / "as it was", folder)
+        child = [sys.executable, "-c", KILLED_START, str(folder), str(step)]
+        code = subprocess.run(child, check=False).returncode
+        with outbox(folder) as box:
+            assert totals(box).waiting >= 100, step
+        names = {each.name.split("-")[0] for each in (folder / "state").iterdir()}
+        assert names == {"outbox.sqlite", "outbox.sqlite.lock", "outbox.sqlite.damaged"}
+        if code == 0:
+            break
+    assert step > 5
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all", b"\0" * 8192])
