@@ -79,8 +79,9 @@ async def _console(
 ) -> int:
     import msgspec
 
-    from agent.cli.console_keeping import forwarding, names_of, saving
+    from agent.cli.console_keeping import forwarding, names_of
     from agent.cli.console_listening import Listening
+    from agent.cli.console_saving import Saving
     from agent.cli.console_typing import Typing
     from agent.cli.console_watching import Watching
     from agent.cli.kit import chosen_kit, held_kit
@@ -102,7 +103,9 @@ async def _console(
         if forward and held is None:
             keepers.append(await stack.enter_async_context(forwarding(names, window.note)))
         if save is not None:
-            keepers.append(saving(save, names, window.note))
+            saving = Saving(save, names, window.note)
+            stack.push_async_callback(saving.close)
+            keepers.append(saving.keep)
         heard: Listening | Watching
         if held is None:
             heard = Listening(kit, window, take, Typing(lines))

@@ -1,15 +1,13 @@
-"""What `cellagent console` keeps of what the kit prints: in the outbox, and in files."""
+"""What `cellagent console` keeps in the outbox of what the kit prints, and whose it is."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
 
     from agent.config.profile import Kit
     from agent.console.reader import ConsoleItem
@@ -38,7 +36,6 @@ async def forwarding(
     from agent.connect import connect
     from agent.errors import UsageError
     from agent.forwarding import Forwarder, utc_now
-    from agent.observability.outbox import OutboxFull
     from agent.observability.outbox.delivery import Delivery
     from agent.observability.sender import ServiceSender
 
@@ -51,56 +48,38 @@ async def forwarding(
     with open_outbox(configuration) as outbox:
         async with connect(configuration, unattended=True) as client:
             delivery = Delivery(outbox, ServiceSender(client))
-            forwarder = Forwarder(outbox, names, wake=delivery.wake)
-            task = asyncio.create_task(delivery.run())
+            told = Trouble(note)
+            forwarder = Forwarder(outbox, names, wake=delivery.wake, told=told.hear)
+            work = [asyncio.create_task(each) for each in (delivery.run(), forwarder.run())]
 
             async def keep(items: list[ConsoleItem]) -> None:
-                try:
-                    await forwarder.take(items, utc_now())
-                except OutboxFull as error:
-                    note(f"not kept: {error}")
+                await forwarder.take(items, utc_now())
 
             try:
                 yield keep
             finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                for task in work:
+                    task.cancel()
+                await asyncio.gather(*work, return_exceptions=True)
+                await forwarder.keep()
+                if lost := forwarder.lost + forwarder.waiting:
+                    note(f"{lost} chunks and dumps are lost: they could not be kept")
                 await delivery.flush()
                 totals = await outbox.ado(lambda store: store.totals())
                 note(f"{delivery.done.items} delivered, {totals.waiting} wait in the outbox")
 
 
-def saving(
-    folder: Path, names: DeviceNames, note: Callable[[str], None]
-) -> Callable[[list[ConsoleItem]], Awaitable[None]]:
-    """Append chunks to FOLDER/chunks.jsonl, write each dump to a file of its own; 0600.
+class Trouble:
+    """Says once that what is heard waits in memory, and once that it is on disk."""
 
-    Beside a dump stands whose it is: it does not say so itself. `note` hears where each dump is.
-    """
-    from agent.cli.dump_files import DumpFiles
-    from agent.cli.dump_owners import write_owner
-    from agent.config.private import make_private_folder
-    from agent.console.chunk_lines import ChunkLine
-    from agent.console.dump_lines import CapturedDump
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._known = False
 
-    make_private_folder(folder)
-    files = DumpFiles.unused(folder / "coredump.bin")
-    chunks = folder / "chunks.jsonl"
-
-    async def keep(items: list[ConsoleItem]) -> None:
-        found = [item.chunk for item in items if isinstance(item, ChunkLine)]
-        for chunk in found:
-            names.hear(chunk)
-        if found:
-            text = "".join(f'{{"chunk": "{chunk.hex()}"}}\n' for chunk in found)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-            with os.fdopen(os.open(chunks, flags, 0o600), "w") as file:
-                file.write(text)
-        for item in items:
-            if isinstance(item, CapturedDump):
-                path = files.write(item)
-                if path is not None:
-                    write_owner(path, names.identity())
-                note(f"core dump, {item.dump.status.value}: {path or 'no bytes'}")
-
-    return keep
+    def hear(self, error: Exception | None) -> None:
+        """Hear why nothing is kept; None once all is."""
+        if error is not None and not self._known:
+            self._note(f"not kept yet, it waits in memory: {error}")
+        if error is None and self._known:
+            self._note("all is kept now")
+        self._known = error is not None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from agent.console.dump_lines import CapturedDump
 
 
@@ -37,27 +40,27 @@ class DumpFiles:
         return "the kit prints one with CONFIG_DEBUG_COREDUMP, or on `coredump print`"
 
     def copy(self, source: BinaryIO, *, usable: bool) -> Path:
-        """Write a file that is a dump itself, however large."""
+        """Write a file that is a dump itself, however large. Raises OSError."""
         path = self._usable_path() if usable else self._other_path()
-        self.usable, self.others = self.usable + usable, self.others + (not usable)
         source.seek(0)
         with _private(path) as file:
             shutil.copyfileobj(source, file)
+        self._count(usable=usable)
         return path
 
     def write(self, captured: CapturedDump) -> Path | None:
-        """Write one dump; return where it is, None when it has no bytes."""
+        """Write one dump; return where it is, None when it has no bytes. Raises OSError."""
         if not captured.data:
             return None
-        if captured.dump.usable:
-            path = self._usable_path()
-            self.usable += 1
-        else:
-            path = self._other_path()
-            self.others += 1
+        usable = captured.dump.usable
+        path = self._usable_path() if usable else self._other_path()
         with _private(path) as file:
             file.write(captured.data)
+        self._count(usable=usable)
         return path
+
+    def _count(self, *, usable: bool) -> None:
+        self.usable, self.others = self.usable + usable, self.others + (not usable)
 
     def _usable_path(self) -> Path:
         return Path(f"{self.out}.{self.usable}" if self.usable else self.out)
@@ -66,8 +69,19 @@ class DumpFiles:
         return Path(f"{self.out}.incomplete" + (f".{self.others}" if self.others else ""))
 
 
-def _private(path: Path) -> BinaryIO:
+@contextmanager
+def _private(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file, synced at the end; half of one does not stay."""
     # Memory of a device holds what it was told in confidence: private from the first moment.
     if path.is_file():
         path.unlink()  # its mode may be another
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb")
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+            yield file
+            file.flush()
+            if path.is_file():  # a pipe cannot be synced
+                os.fsync(file.fileno())
+    except BaseException:
+        if path.is_file():
+            path.unlink()
+        raise

@@ -44,7 +44,7 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
     try:
         outbox = open_outbox(configuration)
     except OutboxHeld:
-        leave(outbox_folder(configuration), items, time.time())
+        leave(outbox_folder(configuration), items, configuration.profile.outbox, time.time())
         _tell({"queued": len(items), "left_for_the_agent": True})
         return 0
     with outbox:

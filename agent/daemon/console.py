@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from at.exchange import Item
     from at.stream import Stream
 
-AGAIN_S = 5.0  # between two tries to keep what the disk did not take
-_MOST_PENDING = 1000  # chunks and dumps that wait in memory for room on the disk
-
 
 class KitConsole:
     """The console of one kit."""
@@ -63,13 +60,14 @@ class KitConsole:
         """Writes to the console's own port while that is open; None where there is none."""
         self._counts = ConsoleCounts()
         self.watchers = Watchers(self._counts)
-        self._forwarder = Forwarder(outbox, names, wake=wake)
+        self._forwarder = Forwarder(
+            outbox,
+            names,
+            wake=wake,
+            told=self._told,
+            wait=lambda seconds: wait(asyncio.Event(), seconds),
+        )
         self._restarted = restarted
-        self._wait = wait
-        self._pending: list[ConsoleItem] = []
-        self._keeping = asyncio.Lock()
-        self._stuck = asyncio.Event()
-        self._lost = 0
 
     # --- the AT port
 
@@ -93,13 +91,13 @@ class KitConsole:
 
     async def run(self, kit: Kit, link: KitLink) -> None:
         """Read the console's own port, if there is one: the work of the concern."""
-        await first_of(self._try_again(), self._ports(kit, link))
+        await first_of(self._forwarder.run(), self._ports(kit, link))
 
     async def _ports(self, kit: Kit, link: KitLink) -> None:
         port = self.port = await own_port(kit)
         self.concern.learn(port=port or "the AT port")
         if not port:
-            if not self._stuck.is_set():
+            if not self._forwarder.is_stuck:
                 self.concern.well()
             await asyncio.Event().wait()  # what comes, comes by `hear`
         while True:
@@ -139,40 +137,16 @@ class KitConsole:
         self.watchers.show(shown)
         for item in items:
             self._count(item)
-        worth = [item for item in items if isinstance(item, ChunkLine | CapturedDump)]
-        if worth:
-            self._pending += worth
-            # Whoever is cancelled meanwhile must not leave it half done, or it is kept twice.
-            await asyncio.shield(self._keep())
+        await self._forwarder.take(items, utc_now())
 
-    async def _keep(self) -> None:
-        async with self._keeping:
-            pending = list(self._pending)
-            try:
-                await self._forwarder.take(pending, utc_now())
-            except AgentError as error:
-                self._not_kept(error)
-                return
-            del self._pending[: len(pending)]
-            if self._stuck.is_set():
-                self._stuck.clear()
-                self.concern.well()
-
-    def _not_kept(self, error: AgentError) -> None:
-        over = len(self._pending) - _MOST_PENDING
-        if over > 0:
-            del self._pending[:over]
-            self._lost += over
-            self.concern.learn(lost=self._lost)
+    def _told(self, error: AgentError | None) -> None:
+        if lost := self._forwarder.lost:
+            self.concern.learn(lost=lost)
+        if error is None:
+            self.concern.well()
+            return
         full = isinstance(error, OutboxFull)
         self.concern.failed(error if full else AgentError(f"not kept: {error}", hint=error.hint))
-        self._stuck.set()
-
-    async def _try_again(self) -> None:
-        while True:
-            await self._stuck.wait()
-            await self._wait(asyncio.Event(), AGAIN_S)
-            await self._keep()
 
     def _count(self, item: ConsoleItem) -> None:
         name = _COUNTED.get(type(item))

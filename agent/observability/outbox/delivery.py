@@ -74,6 +74,7 @@ class Delivery:
         self._wait = wait
         self._jitter = jitter
         self._changed = asyncio.Event()
+        self._is_left = False  # what other processes left: it could not be taken over
         self._running: dict[asyncio.Task[None], Lane] = {}
 
     def wake(self) -> None:
@@ -116,7 +117,11 @@ class Delivery:
         try:
             await asyncio.to_thread(collect, self._outbox)
         except AgentError as error:
-            _log.warning("what others left stays where it is: %s", error)
+            if not self._is_left:
+                _log.warning("what others left stays where it is: %s", error)
+            self._is_left = True
+        else:
+            self._is_left = False
         lanes = await self._outbox.ado(lambda store: store.lanes())
         for lane in self.schedule.ready(lanes, self._clock()):
             self.schedule.started(lane)

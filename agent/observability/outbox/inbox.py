@@ -8,7 +8,9 @@ removed: its key keeps a second take-over after a crash from being a second item
 from __future__ import annotations
 
 import base64
+import logging
 import os
+import shutil
 import time
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -17,18 +19,22 @@ import msgspec
 
 from agent.config.private import make_private_folder
 from agent.errors import AgentError
-from agent.observability.outbox.items import Kind, NewItem
+from agent.observability.outbox.items import Kind, NewItem, TooLarge
+from agent.observability.outbox.room import check_room
 from agent.observability.outbox.schema import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from agent.config.profile import Outbox as Limits
     from agent.observability.outbox.outbox import Outbox
 
 FOLDER = "inbox"
 _SUFFIX = ".items"
 _REFUSED = ".refused"
+
+_log = logging.getLogger(__name__)
 
 
 class _Left(msgspec.Struct):
@@ -40,8 +46,14 @@ class _Left(msgspec.Struct):
     meta: dict[str, Any] = {}
 
 
-def leave(folder: Path, items: Sequence[NewItem], now: float) -> None:
-    """Leave `items` for the process that holds the outbox in `folder`. Raises AgentError."""
+def leave(folder: Path, items: Sequence[NewItem], limits: Limits, now: float) -> None:
+    """Leave `items` for the process that holds the outbox in `folder`.
+
+    It keeps to the same `limits`, so what they do not allow is not left either. Raises OutboxFull,
+    AgentError.
+    """
+    size = sum(len(item.body) for item in items)
+    check_room(limits, len(items), size, shutil.disk_usage(folder).free, str(folder))
     name = f"{time.time_ns():020d}-{uuid.uuid4().hex}"
     left = [
         _Left(
@@ -69,24 +81,31 @@ def leave(folder: Path, items: Sequence[NewItem], now: float) -> None:
 
 
 def collect(outbox: Outbox) -> int:
-    """Take over what others left, the oldest first; return how many items. Raises OutboxFull.
+    """Take over what others left, the oldest first; return how many items.
 
-    A file that cannot be read is renamed, so that it is there to look at and in nobody's way.
+    A file that cannot be read, or will never fit, is renamed, so that it is there to look at and in
+    nobody's way. Raises OutboxFull, AgentError: the rest stays for the next time.
     """
     inbox = outbox.path.parent / FOLDER
-    if not inbox.is_dir():
-        return 0
     count = 0
-    for path in sorted(inbox.glob(f"*{_SUFFIX}")):
-        try:
-            items = _read(path)
-        except (OSError, ValueError):
-            path.rename(path.with_suffix(_REFUSED))
-            continue
-        outbox.put(items)
-        path.unlink()
-        count += len(items)
+    try:
+        for path in sorted(inbox.glob(f"*{_SUFFIX}")):
+            count += _take_over(path, outbox)
+    except OSError as exc:
+        raise AgentError(f"{inbox}: {exc.strerror}") from exc
     return count
+
+
+def _take_over(path: Path, outbox: Outbox) -> int:
+    try:
+        items = _read(path)
+        outbox.put(items)
+    except (OSError, ValueError, TooLarge) as exc:
+        path.rename(path.with_suffix(_REFUSED))
+        _log.error("what another command left is set aside as %s: %s", path.stem + _REFUSED, exc)
+        return 0
+    path.unlink()
+    return len(items)
 
 
 def _read(path: Path) -> list[NewItem]:

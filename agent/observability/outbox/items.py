@@ -21,9 +21,13 @@ class Kind(StrEnum):
 
 
 class OutboxFull(AgentError):
-    """Nothing more is taken: the disk is nearly full, or the item is larger than the quota."""
+    """Nothing more is taken for now: the disk is nearly full, or the quota is taken."""
 
     kind = "outbox-full"
+
+
+class TooLarge(OutboxFull):
+    """What was given at once will never fit: it is larger than the whole quota."""
 
 
 class OutboxHeld(Unavailable):

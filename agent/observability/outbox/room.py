@@ -13,7 +13,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from agent.observability.outbox.items import OutboxFull
+from agent.observability.outbox.items import OutboxFull, TooLarge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +23,28 @@ if TYPE_CHECKING:
     from agent.observability.outbox.tables import Tables
 
 _PRUNE_EVERY_S = 60.0
+
+
+def check_room(limits: Limits, count: int, size: int, free: int, folder: str) -> None:
+    """Check `count` items of `size` bytes against the quota and the `free` bytes of the disk.
+
+    Raises TooLarge, OutboxFull.
+    """
+    for given, most, what, key in (
+        (size, limits.max_bytes, "bytes", "max_bytes"),
+        (count, limits.max_items, "items", "max_items"),
+    ):
+        if given > most:
+            raise TooLarge(
+                f"{given} {what} do not fit an outbox of {most}",
+                hint=f"raise outbox.{key} in the profile, or give it less at a time",
+            )
+    if free - size < limits.min_free_bytes:
+        raise OutboxFull(
+            f"{free // 1024} KiB are free on the disk of {folder}: nothing more is "
+            f"taken below {limits.min_free_bytes // 1024}",
+            hint="free some space, or lower outbox.min_free_bytes in the profile",
+        )
 
 
 class Room:
@@ -48,20 +70,13 @@ class Room:
             self._free = 0  # gone or not readable: nothing is taken
 
     def make(self, count: int, size: int) -> None:
-        """Make room for `count` items of `size` bytes in all. Raises OutboxFull."""
+        """Make room for `count` items of `size` bytes in all. Raises TooLarge, OutboxFull."""
         limits, tables = self.limits, self._tables
-        if size > limits.max_bytes or count > limits.max_items:
-            raise OutboxFull(
-                f"{size} bytes do not fit an outbox of {limits.max_bytes}",
-                hint="raise outbox.max_bytes in the profile, or send it directly",
-            )
-        if self._free - size < limits.min_free_bytes:
+        try:
+            check_room(limits, count, size, self._free, self._folder)
+        except OutboxFull:
             tables.counts["refused"] += count
-            raise OutboxFull(
-                f"{self._free // 1024} KiB are free on the disk of {self._folder}: nothing more is "
-                f"taken below {limits.min_free_bytes // 1024}",
-                hint="free some space, or lower outbox.min_free_bytes in the profile",
-            )
+            raise
         while tables.size + size > limits.max_bytes or tables.held + count > limits.max_items:
             victims = self._oldest()
             if not victims:

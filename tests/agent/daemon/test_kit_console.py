@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from zephyr_dumps import arch, header, memory, printed
 
 from agent.config.profile import Kit
 from agent.config.profile import Outbox as Limits
 from agent.console.chunk_lines import ChunkLine
-from agent.console.reader import LineClassifier
+from agent.console.reader import ConsoleReader, LineClassifier
 from agent.daemon.board import Board, State
 from agent.daemon.console import KitConsole, own_port
 from agent.daemon.kit_link import KitLink
+from agent.forwarding import Forwarder, utc_now
 from agent.observability.device_names import DeviceNames, Names
-from agent.observability.outbox import NewItem, Outbox, OutboxFull, Receipt
+from agent.observability.outbox import Kind, NewItem, Outbox, OutboxFull, Receipt
 from at.exchange import Unknown
 from at.framing import Log
 from at.stream import Stream
@@ -107,6 +110,38 @@ async def test_what_does_not_fit_into_memory_either_is_counted(outbox: SmallDisk
     outbox.full = True
     await console.take([ChunkLine(number.to_bytes(4, "big")) for number in range(1003)])
     assert concern.facts["lost"] == 3
+
+
+async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_way(tmp_path: Path):
+    board = Board()
+    concern = board.concern("console", "kit")
+    dump = header() + arch() + memory(0x20000000, bytes(5000))
+    with Outbox(tmp_path / "outbox", Limits(min_free_bytes=0, max_bytes=4000)) as small:
+        console = KitConsole(concern, small, names(), lambda: None)
+        chunks = [
+            item for line in export_lines(MESSAGE) for item in LineClassifier().take(line.encode())
+        ]
+        await console.take([*chunks, *ConsoleReader().receive(printed(dump))])
+        found = small.do(lambda store: store.listed())
+    assert [item.kind for item in found] == [Kind.CHUNK] * len(chunks) + [Kind.EVENT]
+    assert concern.facts["lost"] == 1
+    assert concern.state is State.WELL
+
+
+@pytest.mark.contract("O3.4")
+async def test_a_dump_that_waited_for_the_disk_keeps_the_time_at_which_it_was_heard(
+    outbox: SmallDisk,
+):
+    forwarder = Forwarder(outbox, names(), told=lambda _error: None)
+    heard = utc_now() - timedelta(hours=2)
+    outbox.full = True
+    dump = printed(header() + arch() + memory(0x20000000, bytes(100)))
+    await forwarder.take(ConsoleReader().receive(dump), heard)
+    assert forwarder.waiting == 2
+    outbox.full = False
+    await forwarder.keep()
+    _, event = outbox.do(lambda store: store.listed())
+    assert (forwarder.waiting, event.captured_s) == (0, heard.timestamp())
 
 
 @pytest.mark.parametrize(
