@@ -17,8 +17,10 @@ from urllib.parse import quote
 
 import pytest
 
-PIN = "canary-pin-4711"
-WRONG_PIN = "canary-wrong-0815"
+# This process's own: softhsm2-util takes a PIN as an argument, and a test that looks for its PIN in
+# every command line of the machine must not find the one of a test beside it.
+PIN = f"canary-pin-{os.getpid()}"
+WRONG_PIN = f"canary-wrong-{os.getpid()}"
 SO_PIN = "test-so-pin"
 _MODULES = (
     "/usr/lib/softhsm/libsofthsm2.so",
