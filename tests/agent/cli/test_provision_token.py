@@ -268,6 +268,7 @@ async def test_nobody_to_ask_is_exit_5_and_names_the_variable(
 @pytest.mark.parametrize(
     ("mode", "content", "says"),
     [(0o644, f"{PIN}\n", "others can read"), (0o600, "\n", "is empty"), (None, "", "cannot read")],
+    ids=["shared", "empty", "absent"],
 )
 async def test_a_pin_file_that_cannot_be_used_is_named(
     token: SoftToken, standin: StandIn, tmp_path: Path, mode: int | None, content: str, says: str
