@@ -82,6 +82,19 @@ class Response:
                 f"expected JSON, got {self._what_came()}", status=self.status
             ) from error
 
+    def taken(self) -> None:
+        """Check that the service took what was pushed; what it says to that is not fixed.
+
+        Raises BadAnswer for a page: a portal on the way answers with one, whatever is pushed.
+        """
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "text/html" or self.content.lstrip()[:1] == b"<":
+            raise BadAnswer(
+                f"expected that it is taken, got {self._what_came()}",
+                hint="this network may want a log-in on a page of its own first",
+                status=self.status,
+            )
+
     def _what_came(self) -> str:
         if not self.content:
             return "an empty body"

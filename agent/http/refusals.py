@@ -23,6 +23,7 @@ from agent.errors import (
     ServerTrouble,
     Unauthorized,
 )
+from agent.redact import redact
 from agent.retry import http_date, retry_after
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> 
             retry_after_s=retry_after(response.headers, now),
         )
     if status < 400:
-        place = response.headers.get("location", "")[:LONGEST_TEXT]
+        place = _shorten(response.headers.get("location", ""))
         redirect = f"{what}: the service redirects to {place!r}, which is not followed"
         return BadAnswer(redirect if place else message, hint=advice, status=status, code=code)
     if status == 401:
@@ -139,7 +140,8 @@ def _plain(body: bytes) -> str:
 
 
 def _shorten(text: str) -> str:
-    text = " ".join(text.split())
+    # A service that quotes the credential must not bring it into what is kept, as the outbox does.
+    text = redact(" ".join(text.split()))
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 

@@ -46,7 +46,11 @@ class PushChunks(Call[None]):
         return Request("POST", path, headers=headers, content=_multipart(self.chunks, boundary))
 
     def parse(self, response: Response) -> None:
-        """Return nothing: 202 says that they are queued, not that they can be read."""
+        """Return nothing: 202 says that they are queued, not that they can be read.
+
+        Raises BadAnswer.
+        """
+        response.taken()
 
 
 def _multipart(chunks: Sequence[bytes], boundary: str) -> bytes:

@@ -202,4 +202,5 @@ class PushEvents(Call[None]):
         return Request("POST", "/api/v0/events", headers=headers, content=body)
 
     def parse(self, response: Response) -> None:
-        """Return nothing: 202 says that they are queued."""
+        """Return nothing: 202 says that they are queued. Raises BadAnswer."""
+        response.taken()

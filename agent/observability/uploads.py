@@ -180,7 +180,8 @@ class CommitUpload(Call[None]):
         return Request("POST", path, json={"file": file, **self.details})
 
     def parse(self, response: Response) -> None:
-        """Return nothing: 202 says that it is queued."""
+        """Return nothing: 202 says that it is queued. Raises BadAnswer."""
+        response.taken()
 
 
 _WITH_USER = {
@@ -228,7 +229,8 @@ class UploadCoredump(Call[None]):
         return Request("POST", "/api/v0/upload/coredump", headers=headers, content=self.content)
 
     def parse(self, response: Response) -> None:
-        """Return nothing: 202 says that it is queued."""
+        """Return nothing: 202 says that it is queued. Raises BadAnswer."""
+        response.taken()
 
 
 def commit_details(

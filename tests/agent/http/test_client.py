@@ -35,6 +35,8 @@ from agent.errors import (
     WrongCredential,
 )
 from agent.http import HttpClient, Wire
+from agent.http.refusals import LONGEST_TEXT
+from agent.redact import hide
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 KEY = "test-api-key-canary-0123456789"
@@ -218,6 +220,20 @@ async def test_every_form_of_an_error_body_is_read(body: bytes, kind: str, expec
         await client(answer).send(Read())
     assert expected in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+async def test_a_credential_that_the_service_quotes_is_in_no_message_not_even_half_of_it() -> None:
+    key = "quoted-test-key-0123456789abcdef"
+    hide(key)
+    for padding in range(LONGEST_TEXT - len(key) - 10, LONGEST_TEXT + 5):
+        text = f"{'x' * padding} {key}"
+        for answer in (
+            httpx.Response(400, json={"message": text}),
+            httpx.Response(301, headers={"location": text}),
+        ):
+            with pytest.raises(AgentError) as caught:
+                await client(lambda request, answer=answer: answer).send(Read())
+            assert "quoted-test-key" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import UsageError
+from agent.call import Response
+from agent.errors import BadAnswer, UsageError
+from agent.observability.chunks import PushChunks
 from agent.observability.device_identity import DeviceIdentity
 from agent.observability.events import PushEvents, check_event, heartbeat, trace
+from agent.observability.uploads import CommitCoredump, FileKind, UploadCoredump
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0+abc")
@@ -149,3 +152,25 @@ def test_a_request_is_a_json_array_even_of_one():
     twice = PushEvents([event, event]).request().content
     assert twice is not None
     assert len(json.loads(twice)) == 2
+
+
+@pytest.mark.parametrize(
+    "push",
+    [
+        PushEvents([b"{}"]),
+        PushChunks("kit-1", [b"abc"]),
+        UploadCoredump(b"CORE"),
+        CommitCoredump(FileKind.ELF_COREDUMP, "token"),
+    ],
+    ids=lambda push: type(push).__name__,
+)
+def test_the_page_of_a_portal_is_not_taken_for_the_services_answer(push):
+    for status, kind, body in (
+        (202, "text/plain", b"Accepted"),
+        (202, "application/json", b"{}"),
+        (200, "", b""),
+    ):
+        push.parse(Response(status, {"content-type": kind}, body))
+    for kind, body in (("text/html; charset=utf-8", b"log in"), ("", b"\n <!doctype html>")):
+        with pytest.raises(BadAnswer, match="expected that it is taken"):
+            push.parse(Response(200, {"content-type": kind}, body))
