@@ -65,7 +65,7 @@ class Decoder:
 
     def _found(self, item: Item) -> Iterator[dict[str, Any]]:
         """Yield the objects of an item; none for what another item has told already."""
-        if isinstance(item, Restart) and item.text.startswith(("*** ", "#XMODEM")):
+        if isinstance(item, Restart) and (item.is_banner or item.text.startswith("#XMODEM")):
             return  # the banner came as a log line, the report as a notice
         if isinstance(item, Answer) and item.final is None:
             if not item.lines and not self._echoed:

@@ -90,6 +90,11 @@ class Restart:
 
     text: str
 
+    @property
+    def is_banner(self) -> bool:
+        """Tell whether the line came as a log line, too."""
+        return self.text.startswith("*** ")
+
 
 Item = Answer | NoticeLine | Echo | Unknown | Restart | Log | Prompt | Overlong | Data
 

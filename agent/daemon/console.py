@@ -172,6 +172,8 @@ def _at_hand(lines: Stream[Item]) -> list[Item]:
 def _read(classifier: LineClassifier, items: Sequence[Item]) -> list[ConsoleItem]:
     heard: list[ConsoleItem] = []
     for item in items:
+        if isinstance(item, Restart) and item.is_banner:
+            continue  # it came as a log line
         if isinstance(item, Log | Unknown | Restart):
             heard += classifier.take(item.text.encode())
     return heard

@@ -18,7 +18,8 @@ from agent.daemon.kit_link import KitLink
 from agent.forwarding import Forwarder, utc_now
 from agent.observability.device_names import DeviceNames, Names
 from agent.observability.outbox import Kind, NewItem, Outbox, OutboxFull, Receipt
-from at.exchange import Unknown
+from at.errors import LinkLost
+from at.exchange import Exchange, Unknown
 from at.framing import Log
 from at.stream import Stream
 from at.virtual.chunks import export_lines
@@ -64,6 +65,21 @@ async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: S
     await asyncio.gather(hearing, return_exceptions=True)
     await outbox.ado(lambda store: store.totals())
     assert bodies(outbox) == len(exported)
+
+
+async def test_a_start_is_counted_once_on_the_at_port_as_on_a_port_of_its_own(outbox: SmallDisk):
+    banners = (
+        b"*** Booting MCUboot v2.1.0 ***\r\n*** Booting nRF Connect SDK v3.1.1 ***\r\nReady\r\n"
+    )
+    concern = Board().concern("console", "kit")
+    console = KitConsole(concern, outbox, names(), lambda: None)
+    lines: Stream = Stream(4096, lambda _stream: None)
+    for item in Exchange().feed(banners):
+        lines.queue.put(item)
+    lines.end(LinkLost("the cable"))
+    with pytest.raises(LinkLost):
+        await console.hear(lines)
+    assert concern.facts["reboots"] == 1
 
 
 async def test_a_full_disk_is_told_once_and_nothing_is_lost(
