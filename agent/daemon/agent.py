@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import agent
+from agent.clock_steps import ClockSteps
 from agent.config.kits import kits_of
 from agent.connect import connect
 from agent.daemon import systemd
 from agent.daemon.board import Board
-from agent.daemon.clock_steps import ClockSteps
 from agent.daemon.control import ControlServer
 from agent.daemon.control_place import place_of
 from agent.daemon.kit import KitAgent

@@ -21,8 +21,15 @@ class Clock:
         return self.now
 
 
-def outbox(folder: Path, limits: Limits = LIMITS, clock: Clock | None = None) -> Outbox:
-    return Outbox(folder / "state", limits, clock=clock or Clock())
+def outbox(
+    folder: Path,
+    limits: Limits = LIMITS,
+    clock: Clock | None = None,
+    since_boot: Clock | None = None,
+) -> Outbox:
+    """Open an outbox; without `since_boot` its clock is never set, and only time passes."""
+    clock = clock or Clock()
+    return Outbox(folder / "state", limits, clock=clock, since_boot=since_boot or clock)
 
 
 def chunk(number: int, device: str = "kit") -> NewItem:

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, TypeVar
 
+from agent.clock_steps import ClockSteps, since_boot
 from agent.config.private import make_private_folder
 from agent.errors import AgentError
 from agent.observability.outbox.items import OutboxHeld
@@ -38,10 +39,17 @@ class Outbox:
     """
 
     def __init__(
-        self, folder: Path, limits: Limits, *, clock: Callable[[], float] = time.time
+        self,
+        folder: Path,
+        limits: Limits,
+        *,
+        clock: Callable[[], float] = time.time,
+        since_boot: Callable[[], float] = since_boot,
     ) -> None:
         self.path = folder / FILE
         self._clock = clock
+        self._since_boot = since_boot
+        self._steps = ClockSteps(clock(), since_boot())
         try:
             make_private_folder(folder)
             self._lock = ProcessLock(folder / f"{FILE}.lock")
@@ -88,13 +96,20 @@ class Outbox:
 
     def put(self, items: Sequence[NewItem]) -> Receipt:
         """Take `items`, all or none; wait for the sync. Raises OutboxFull, AgentError."""
-        now = self._clock()
+        now = self._now()
         return self.do(lambda store: store.take(items, now))
 
     async def aput(self, items: Sequence[NewItem]) -> Receipt:
         """Do as `put` without holding up the event loop."""
-        now = self._clock()
+        now = self._now()
         return await self.ado(lambda store: store.take(items, now))
+
+    def _now(self) -> float:
+        """Return the time; after the clock was set, what came before is as old as it is."""
+        now = self._clock()
+        if step_s := self._steps.stepped(now, self._since_boot()):
+            self.hand_in(lambda store: store.clock_was_set(step_s))
+        return now
 
     def do(self, action: Callable[[Store], T]) -> T:
         """Run `action` in a transaction; return its result once that is on disk."""

@@ -264,6 +264,25 @@ def test_what_is_too_old_goes(tmp_path: Path):
         assert totals(box).counts["expired"] == 1
 
 
+def test_what_came_before_the_clock_was_set_is_no_older_by_that(tmp_path: Path):
+    limits = Limits(min_free_bytes=0, max_age_s=7 * 86400.0)
+    clock, since_boot = Clock(1000.0), Clock(5.0)
+    with outbox(tmp_path, limits, clock, since_boot) as box:
+        box.put([event(1)])
+    with outbox(tmp_path, limits, clock, since_boot) as box:
+        box.put([chunk(1)])
+        clock.now = 1_790_000_000.0  # the network tells the time
+        box.put([chunk(2)])
+        assert bodies(box) == [chunk(1).body, chunk(2).body]
+        assert totals(box).counts["expired"] == 1  # what was taken by an earlier process
+        clock.now = 1_600_000_000.0
+        box.put([chunk(3)])
+        for each in (clock, since_boot):
+            each.now += 7 * 86400.0 + 1
+        box.put([chunk(4)])
+        assert bodies(box) == [chunk(4).body]
+
+
 def test_nothing_is_taken_below_the_free_space_that_must_stay(tmp_path: Path):
     with outbox(tmp_path, Limits(min_free_bytes=1 << 60)) as box:
         with pytest.raises(OutboxFull, match="free on the disk"):

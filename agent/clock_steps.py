@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 SMALLEST_S = 30.0
 """Less is drift, or a correction by the network."""
 
@@ -19,3 +21,9 @@ class ClockSteps:
             return 0.0
         self._offset_s += step_s
         return step_s
+
+
+def since_boot() -> float:
+    """Return seconds that no one sets; those in which this host slept count, where that is known."""
+    boot_clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot_clock is None else time.clock_gettime(boot_clock)
