@@ -24,6 +24,6 @@ class ClockSteps:
 
 
 def since_boot() -> float:
-    """Return seconds that no one sets; those in which this host slept count, where that is known."""
+    """Return seconds that nobody sets; those in which the host slept count where that is known."""
     boot_clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_clock is None else time.clock_gettime(boot_clock)
