@@ -45,7 +45,7 @@ def internet(tmp_path: Path) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
         yield ready, {"HTTPS_PROXY": proxy, "REQUESTS_CA_BUNDLE": str(ca)}
     finally:
         server.terminate()
-        server.communicate(timeout=10)
+        server.communicate(timeout=60)
 
 
 @pytest.mark.contract("D9.3", "D10.8")

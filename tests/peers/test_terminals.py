@@ -21,7 +21,7 @@ from served_kit import PEERS, ServedKit
 
 pytestmark = pytest.mark.peer
 Serve = Callable[..., ServedKit]
-PATIENCE_S = 20.0
+PATIENCE_S = 90
 
 
 class Typist:

@@ -20,7 +20,7 @@ from at.virtual.pty_server import PtyServer
 
 T = TypeVar("T")
 _FINAL = re.compile(rb"(?:OK|ERROR[^\r\n]*)\r\n")
-PATIENCE_S = 10
+PATIENCE_S = 90
 
 
 class Cable:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
-PATIENCE_S = 40.0
+PATIENCE_S = 90
 
 
 @dataclass

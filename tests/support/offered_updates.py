@@ -37,7 +37,7 @@ async def onboard(standin: StandIn) -> None:
     row = f'{DEVICE},,,APP|MODEM,"{public_pem(signing_key("ecdsa")).decode()}"\n'
     headers = {**standin.bearer("api_key"), "content-type": "text/csv"}
     await standin.client.post("/v1/devices", content=row.encode(), headers=headers)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             found = await standin.client.get(
                 f"/v1/devices/{DEVICE}", headers=standin.bearer("api_key")

@@ -27,7 +27,7 @@ from at.virtual.options import Options
 from at.virtual.pty_server import PtyServer
 from at.virtual.serving import Runner, make_modem
 
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Served:
         """End it as its user would."""
         if self.process.returncode is None:
             self.process.terminate()
-        return await asyncio.wait_for(self.process.wait(), 15)
+        return await asyncio.wait_for(self.process.wait(), PATIENCE_S)
 
 
 async def serve(*words: str, environment: Mapping[str, str] | None = None) -> Served:
@@ -174,7 +174,7 @@ class RunningAgent:
     async def stop(self, number: int = signal.SIGTERM) -> int:
         if self.process.returncode is None:
             self.process.send_signal(number)
-        return await asyncio.wait_for(self.process.wait(), 5)
+        return await asyncio.wait_for(self.process.wait(), PATIENCE_S)
 
     async def _line(self) -> dict[str, Any]:
         assert self.process.stdout is not None

@@ -36,7 +36,7 @@ class ServedKit:
         """Tell it to stop, stopped by a signal or not; return its exit code."""
         self.process.send_signal(signal.SIGCONT)
         self.process.terminate()
-        code = self.process.wait(10)
+        code = self.process.wait(PATIENCE_S)
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code

@@ -67,5 +67,5 @@ async def running_standin(
     install(cloud, faults)
     async with serving(cloud, split=split):
         base = cloud.urls["device_cloud"]
-        async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=30) as client:
+        async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=60) as client:
             yield StandIn(cloud, credentials(cloud, folder), client)

@@ -68,7 +68,7 @@ def console(kit: tuple[int, str], *arguments: str, until: str, text: bytes = TEX
         if until in line:
             break
     window.terminate()
-    window.wait(timeout=30)
+    window.wait(timeout=60)
     shown += window.stdout.read().splitlines()
     window.stdout.close()
     window.stderr.close()
@@ -186,7 +186,7 @@ def test_lines_are_sent_to_the_kit(kit):
     console(kit, "--send", "mflt export", "--send", "kernel version", until="core dump: complete")
     master, _ = kit
     sent = b""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while b"version\r" not in sent and time.monotonic() < end:
         if select.select([master], [], [], 1)[0]:
             sent += os.read(master, 100)

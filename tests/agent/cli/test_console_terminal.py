@@ -21,7 +21,7 @@ from zephyr_kernel import Thread, kernel, table
 
 from agent.observability.chunk_codec import encode
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90
 CHUNK = next(iter(encode(b"\x02\xa1\x02\x01", 80)))
 EXPORT = b"MC:" + base64.b64encode(CHUNK) + b":\r\n"
 DUMP = header() + arch() + kernel([Thread("main"), Thread("idle", 0x80, 15)])

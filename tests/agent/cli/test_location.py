@@ -229,7 +229,7 @@ async def test_ctrl_c_stops_the_measurement_and_leaves_the_modem_free(
         while kit.modem.kit.session.measurement is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, errors = await asyncio.wait_for(process.communicate(), 30)
+        _, errors = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == 130
         assert b"Traceback" not in errors
         assert kit.modem.kit.session.measurement is None

@@ -102,7 +102,7 @@ port = os.environ["CELLAGENT_PORT"].replace("tcp://", "socket://")
 for command in (b"AT+CGMR", b"AT+CGMM"):
     while True:
         try:
-            line = serial.serial_for_url(port, timeout=10)
+            line = serial.serial_for_url(port, timeout=60)
             break
         except OSError:
             pass
@@ -178,7 +178,7 @@ def test_a_replay_whose_line_was_closed_for_good_ends_by_itself(tmp_path: Path) 
             assert terminal.read(7) == b"Ready\r\n"
             with contextlib.suppress(OSError):  # for who was reading when it went
                 assert terminal.read(1) == b""
-        assert served.wait(10) == 0
+        assert served.wait(60) == 0
     assert not os.path.lexists(link)
 
 

@@ -36,7 +36,7 @@ def free_port() -> int:
 def served(port: int) -> bool:
     """Tell whether metrics are served at a port."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             return b"cellagent_well" in answer.read()
     except urllib.error.URLError:
         return False

@@ -72,7 +72,7 @@ def test_metrics_are_served_on_loopback():
     metrics = Metrics(board)
     metrics.serve(f"127.0.0.1:{port}")
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             text = answer.read().decode()
     finally:
         metrics.serve("")

@@ -68,7 +68,7 @@ async def meet(ready: dict[str, Any], fault: str) -> httpx.Response:
     base = ready["urls"]["api"]
     if fault.startswith("tls"):
         base = base.replace("http:", "https:")
-    async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=10) as client:
+    async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=60) as client:
         if not fault.startswith("rate-limit"):
             patience = httpx.Timeout(30, read=0.5 if fault.endswith("3600") else 30)
             return await client.get(PATH, timeout=patience)

@@ -142,7 +142,7 @@ class Heard:
         pass
 
     async def line(self, text: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while text not in self._text:
                 self._came.clear()
                 await self._came.wait()

@@ -22,7 +22,7 @@ from at.virtual.pty_server import PtyServer
 from at.virtual.serving import Runner, make_modem
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE_S = 30
+PATIENCE_S = 90
 
 
 @dataclass

@@ -46,7 +46,7 @@ def modem_virtual(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[s
     finally:
         if server.poll() is None:
             server.kill()
-        server.wait(10)
+        server.wait(60)
         server.stdout.close()
 
 
@@ -60,12 +60,12 @@ def test_two_clients_come_one_after_the_other(tmp_path: Path) -> None:
     with modem_virtual("--pty", link) as (server, ready):
         assert ready == {"ready": True, "port": link}
         for turn in range(2):
-            with closing(serial.Serial(link, 115200, timeout=10, exclusive=True)) as port:
+            with closing(serial.Serial(link, 115200, timeout=60, exclusive=True)) as port:
                 # The second sees what the first did: it is one modem.
                 assert ask(port, b"AT+CFUN?") == b"+CFUN: %d\r\nOK\r\n" % (4 * turn)
                 ask(port, b"AT+CFUN=4")
         server.terminate()
-        assert server.wait(10) == 0
+        assert server.wait(60) == 0
     assert not os.path.lexists(link)
 
 
@@ -73,7 +73,7 @@ def test_ctrl_c_ends_it_and_takes_the_link_away(tmp_path: Path) -> None:
     link = tmp_path / "kit"
     with modem_virtual("--pty", str(link)) as (server, _):
         server.send_signal(signal.SIGINT)
-        assert server.wait(10) == 130
+        assert server.wait(60) == 130
     assert not link.is_symlink()
 
 
@@ -81,7 +81,7 @@ def test_what_was_stored_survives_a_kill(tmp_path: Path) -> None:
     state = tmp_path / "state" / "kit.json"
     options = ("--pty", str(tmp_path / "kit"), "--state", str(state))
     with modem_virtual(*options) as (server, _):
-        with closing(serial.Serial(str(tmp_path / "kit"), timeout=10)) as port:
+        with closing(serial.Serial(str(tmp_path / "kit"), timeout=60)) as port:
             ask(port, b"AT%KEYGEN=7,2,1")
             ask(port, b'AT%CMNG=0,7,0,"test"')
             before = ask(port, b"AT%CMNG=1")
@@ -92,7 +92,7 @@ def test_what_was_stored_survives_a_kill(tmp_path: Path) -> None:
     # The killed one left its link, which leads nowhere: the next takes its place.
     with (
         modem_virtual(*options) as _,
-        closing(serial.Serial(str(tmp_path / "kit"), timeout=10)) as port,
+        closing(serial.Serial(str(tmp_path / "kit"), timeout=60)) as port,
     ):
         assert ask(port, b"AT%CMNG=1") == before
 
@@ -103,7 +103,7 @@ def test_a_command_beside_it_knows_the_port_and_gives_its_exit_code(tmp_path: Pa
     with modem_virtual("--pty", str(link), "--", sys.executable, "-c", script) as (server, _):
         assert server.stdout is not None
         assert server.stdout.read() == "True\n"
-        assert server.wait(10) == 7
+        assert server.wait(60) == 7
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_makes_no_sense_is_refused(
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     assert done.returncode == code
@@ -164,7 +164,7 @@ def test_a_state_file_in_use_is_refused_and_its_holder_named(where: str, tmp_pat
             if where == "--pty"
             else ("at", "--port", f"virtual:{state}", "AT%CMNG=3,7,0")
         )
-        with closing(serial.Serial(str(tmp_path / "kit"), timeout=10)) as port:
+        with closing(serial.Serial(str(tmp_path / "kit"), timeout=60)) as port:
             ask(port, b'AT%CMNG=0,7,0,"test"')
             before = state.read_bytes()
             refused = json_of("modem", command[0], "--json", *command[1:])
@@ -188,7 +188,7 @@ def json_of(*arguments: str) -> dict[str, Any]:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     return json.loads(done.stdout.splitlines()[-1])
@@ -207,7 +207,7 @@ def test_a_busy_terminal_names_its_user_and_not_the_modem_behind_it(tmp_path: Pa
         holder.stdout.readline()
         refused = json_of("modem", "at", "--json", "--port", link, "AT")
         assert f"(PID {holder.pid})" in refused["error"]["message"]
-        holder.communicate(b"\n", timeout=10)
+        holder.communicate(b"\n", timeout=60)
 
 
 async def test_a_kit_that_another_process_had_meanwhile_was_switched_off(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ async def test_a_kit_that_another_process_had_meanwhile_was_switched_off(tmp_pat
 
 
 async def eventually(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not true():  # noqa: ASYNC110 - the kernel's flags have no event
             await asyncio.sleep(0)
 
