@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SIXTEEN = range(16)
 _LOOK_S = 0.005
-_SESSION_BYTES = 3600  # what the bench types into a fresh kit, from first to last
+_SESSION_BYTES = 1045  # what the bench types into a fresh kit, from first to last
 
 
 def edges_of_a_run(station: Station, board: int) -> int:
