@@ -5,6 +5,11 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+EARLIEST_S = 315_964_800
+"""The epoch of GPS: nothing before it has a GPS time."""
+LATEST_S = 4_102_444_800
+"""2100-01-01T00:00:00Z."""
+
 
 class Clock:
     """Seconds since 1970, UTC. Trials, grace periods and delays all read it, and nothing else."""
@@ -26,7 +31,9 @@ class Clock:
         return iso(self.time())
 
     def advance(self, seconds: float) -> None:
-        """Move forward; negative moves back."""
+        """Move forward; negative moves back. Raises ValueError beyond EARLIEST_S or LATEST_S."""
+        if not EARLIEST_S <= self.time() + seconds <= LATEST_S:
+            raise ValueError("this clock knows the years 1980 to 2099")
         if self._frozen_at is None:
             self._offset_s += seconds
         else:
@@ -36,9 +43,11 @@ class Clock:
         """Jump to a time, and run on from there unless frozen."""
         self.advance(unix_s - self.time())
 
-    def freeze(self) -> None:
-        """Stand still until moved: what a test wants."""
-        self._frozen_at = self.time()
+    def freeze(self, *, still: bool = True) -> None:
+        """Stand still until moved: what a test wants; or run on from there."""
+        now = self.time()
+        self._frozen_at = now if still else None
+        self._offset_s = now - time.time()
 
     @property
     def offset_s(self) -> float:

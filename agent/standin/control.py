@@ -3,7 +3,7 @@
 `POST /control` takes an object of any of these, applies them in this order and answers with the
 state that `GET /control` shows:
 
-- `clock`: {"advance_s": n} or {"set": unix seconds} or {"freeze": true}
+- `clock`: {"advance_s": n}, {"set": unix seconds}, {"freeze": true}; false lets it run on
 - `settings`: {name: value} of `agent.standin.state.Settings`
 - `faults`: a list of fault specifications as `--fault` takes them; [] clears them
 - `plan`: a plan's name, of the team; `role`: the owner's role in it
@@ -16,11 +16,12 @@ state that `GET /control` shows:
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from secrets import compare_digest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 
 from agent.standin.device_cloud.refusals import bad_request, unauthorized
@@ -41,6 +42,27 @@ if TYPE_CHECKING:
 CONTROL_PATH = "/control"
 
 
+class _Clock(msgspec.Struct, forbid_unknown_fields=True):
+    freeze: bool | UnsetType = UNSET
+    set: float | UnsetType = UNSET
+    advance_s: float = 0
+
+
+class _Wishes(msgspec.Struct, forbid_unknown_fields=True):
+    """What the body may hold; each field is served by the entry of `CHANGES` of its name."""
+
+    clock: _Clock | UnsetType = UNSET
+    settings: dict[str, Any] | UnsetType = UNSET
+    faults: list[str] | UnsetType = UNSET
+    plan: str | UnsetType = UNSET
+    role: Literal["owner", "admin", "editor", "viewer"] | UnsetType = UNSET
+    location: dict[str, bool] | UnsetType = UNSET
+    single_sign_on: dict[str, bool] | UnsetType = UNSET
+    members: dict[str, str | None] | UnsetType = UNSET
+    rotate_api_key: bool | UnsetType = UNSET
+    trial_started: float | UnsetType = UNSET
+
+
 def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of the control endpoint."""
 
@@ -51,18 +73,16 @@ def routes(cloud: Cloud) -> list[Route]:
     async def change(request: Request) -> Response:
         _check(request, cloud)
         try:
-            wishes = msgspec.json.decode(await request.body(), type=dict[str, Any])
+            wishes = msgspec.json.decode(await request.body(), type=_Wishes)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise bad_request(f"the body is no JSON object: {error}") from error
-        unknown = wishes.keys() - CHANGES.keys()
-        if unknown:
-            raise bad_request(f"unknown: {', '.join(sorted(unknown))}")
+            raise bad_request(f"the body is not what this takes: {error}") from error
         shown: dict[str, Any] = {}
         for name, apply in CHANGES.items():
-            if name in wishes:
+            wish = getattr(wishes, name)
+            if wish is not UNSET:
                 try:
-                    shown |= apply(cloud, wishes[name]) or {}
-                except (TypeError, ValueError, KeyError, AttributeError) as error:
+                    shown |= apply(cloud, wish) or {}
+                except ValueError as error:
                     raise bad_request(f"{name}: {error}") from error
         return JSON({**_state(cloud), **shown})
 
@@ -89,23 +109,20 @@ def _state(cloud: Cloud) -> dict[str, Any]:
     }
 
 
-def _clock(cloud: Cloud, wish: dict[str, Any]) -> None:
-    if wish.get("freeze"):
-        cloud.clock.freeze()
-    if "set" in wish:
-        cloud.clock.set(float(wish["set"]))
-    cloud.clock.advance(float(wish.get("advance_s", 0)))
+def _clock(cloud: Cloud, wish: _Clock) -> None:
+    if wish.freeze is not UNSET:
+        cloud.clock.freeze(still=wish.freeze)
+    if wish.set is not UNSET:
+        cloud.clock.set(wish.set)
+    cloud.clock.advance(wish.advance_s)
 
 
 def _settings(cloud: Cloud, wish: dict[str, Any]) -> None:
-    kinds = {field.name: field.type for field in fields(Settings)}
-    for name, value in wish.items():
-        if name not in kinds:
-            raise ValueError(f"no setting {name!r}; there are {', '.join(kinds)}")
-        current = getattr(cloud.settings, name)
-        if isinstance(value, bool) is not isinstance(current, bool):
-            raise ValueError(f"{name} is of type {kinds[name]}")
-        setattr(cloud.settings, name, type(current)(value))
+    current = asdict(cloud.settings)
+    for name in wish:
+        if name not in current:
+            raise ValueError(f"no setting {name!r}; there are {', '.join(current)}")
+    cloud.settings = msgspec.convert({**current, **wish}, Settings)
 
 
 def _faults(cloud: Cloud, wish: list[str]) -> None:
@@ -116,14 +133,14 @@ def _faults(cloud: Cloud, wish: list[str]) -> None:
 
 def _plan(cloud: Cloud, wish: str) -> None:
     team = cloud.table("teams").get(cloud.team_id)
-    cloud.table("teams").put(cloud.team_id, {**team, "plan": str(wish)})
+    cloud.table("teams").put(cloud.team_id, {**team, "plan": wish})
 
 
 def _role(cloud: Cloud, wish: str) -> None:
     table = cloud.table("api_keys")
     for key, record in table.items():
         if record["email"] == EMAIL and record["team"] == cloud.team_id:
-            table.put(key, {**record, "role": str(wish)})
+            table.put(key, {**record, "role": wish})
 
 
 def _location(cloud: Cloud, wish: dict[str, bool]) -> None:
@@ -131,13 +148,13 @@ def _location(cloud: Cloud, wish: dict[str, bool]) -> None:
     for name, enabled in wish.items():
         if name not in projects:
             raise ValueError(f"no project {name!r}")
-        projects.put(name, {**projects.get(name), "location": bool(enabled)})
+        projects.put(name, {**projects.get(name), "location": enabled})
 
 
 def _single_sign_on(cloud: Cloud, wish: dict[str, bool]) -> None:
     table = cloud.table("organizations")
     for slug, required in wish.items():
-        table.put(slug, {**_known(table, slug), "single_sign_on": bool(required)})
+        table.put(slug, {**_known(table, slug), "single_sign_on": required})
 
 
 def _members(cloud: Cloud, wish: dict[str, str | None]) -> None:
@@ -171,7 +188,7 @@ def _rotate(cloud: Cloud, wish: bool) -> dict[str, Any] | None:
 
 def _trial(cloud: Cloud, wish: float) -> None:
     table = cloud.table("evaluation_tokens")
-    table.put(cloud.team_id, {**table.get(cloud.team_id), "created_at": float(wish)})
+    table.put(cloud.team_id, {**table.get(cloud.team_id), "created_at": wish})
 
 
 CHANGES: dict[str, Callable[[Cloud, Any], dict[str, Any] | None]] = {

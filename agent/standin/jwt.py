@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +113,7 @@ def public_pem(key: ec.EllipticCurvePublicKey) -> str:
 def _check_life(claims: dict[str, Any], now_s: float) -> None:
     for name in ("exp", "iat", "nbf"):
         value = claims.get(name, now_s)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) == math.inf:
             raise BadToken(f"{name} is a number")
     if claims.get("exp", now_s) < now_s - LEEWAY_S:
         raise BadToken("the token has expired")
@@ -122,12 +123,22 @@ def _check_life(claims: dict[str, Any], now_s: float) -> None:
 
 def _object(part: str) -> dict[str, Any]:
     try:
-        value = json.loads(_decode(part), parse_constant=_refuse_constant)
+        # As text: json would take bytes of UTF-16, too, where RFC 7519, 7.2 has UTF-8 alone.
+        text = _decode(part).decode()
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise BadToken("a part is no JSON object") from error
     if not isinstance(value, dict):
         raise BadToken("a part is no JSON object")
     return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that stands twice (RFC 7519, 4): readers differ in which one counts."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
 
 
 def _refuse_constant(name: str) -> None:

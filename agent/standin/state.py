@@ -19,7 +19,9 @@ from __future__ import annotations
 import secrets
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta
 
 from agent.standin.clock import Clock, iso
 from agent.standin.store import Store, Table
@@ -33,17 +35,18 @@ PROJECT = "kits"
 PROJECT_WITHOUT_LOCATION = "no-location"
 OTHER_ORGANIZATION = "umbrella"
 EMAIL = "owner@standin.invalid"
+_Seconds = Annotated[float, Meta(ge=0, le=86400)]
 
 
 @dataclass(slots=True)
 class Settings:
     """What a test or the control endpoint switches."""
 
-    devices: int = 0
+    devices: Annotated[int, Meta(ge=0, le=10_000_000)] = 0
     """Made-up Generic devices beside the seeded ones."""
-    bulk_s: float = 0.3
+    bulk_s: _Seconds = 0.3
     """How long a bulk operation takes."""
-    discover_s: float = 3.0
+    discover_s: _Seconds = 3.0
     """How long a gateway takes to rediscover a device's services."""
     legacy_location: bool = True
     """The legacy location paths answer; False once "migrated" (clause D8.4)."""

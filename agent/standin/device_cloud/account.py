@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent.standin import keys
 from agent.standin.device_cloud import access, orbits
 from agent.standin.device_cloud.refusals import forbidden, invalid, not_found
-from agent.standin.device_cloud.resource import answer_one, with_meta
+from agent.standin.device_cloud.resource import answer_one, check_if_match, with_meta
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from agent.standin.principal import Principal
     from agent.standin.state import Cloud
 
 EARLIEST_REMOVAL = datetime(2026, 7, 2, tzinfo=UTC)
@@ -39,9 +40,7 @@ def routes(cloud: Cloud) -> list[Route]:
         return JSON({"status": "online", "login": True})
 
     async def account(request: Request) -> Response:
-        who = access.user(request, cloud)
-        shown = _describe(cloud, who.team, who.role, who.email)
-        return answer_one(with_meta(shown, ALWAYS_THERE))
+        return answer_one(_describe(cloud, access.user(request, cloud)))
 
     async def service_token(request: Request) -> Response:
         who = access.user(request, cloud)
@@ -61,6 +60,8 @@ def routes(cloud: Cloud) -> list[Route]:
         service = request.query_params.get("service", "location")
         if service not in keys.SERVICES:
             raise invalid(f"there are keys for {', '.join(keys.SERVICES)}")
+        # The account names its keys: it is what this changes.
+        check_if_match(request, _describe(cloud, who)["$meta"]["version"])
         record = keys.make_service_key(cloud, who.team, service)
         token = keys.signed_by(cloud, record)
         return JSON(
@@ -86,15 +87,16 @@ def _still_there(cloud: Cloud) -> None:
         raise not_found("this path was removed; organization auth tokens replace service tokens")
 
 
-def _describe(cloud: Cloud, team: str, role: str, email: str) -> dict[str, Any]:
+def _describe(cloud: Cloud, who: Principal) -> dict[str, Any]:
+    team = who.team
     record = cloud.table("teams").get(team)
     made = (cloud.table("service_keys").get(f"{team}/{service}") for service in keys.SERVICES)
-    return {
+    shown = {
         "mqttEndpoint": "mqtt.standin.invalid",
         "mqttTopicPrefix": f"prod/{team}/",
         "team": {"tenantId": team, "name": record["name"]},
-        "role": role,
-        "userId": cloud.table("users").get(email)["id"],
+        "role": who.role,
+        "userId": cloud.table("users").get(who.email)["id"],
         "tags": [],
         "plan": {
             "name": record["plan"],
@@ -107,3 +109,4 @@ def _describe(cloud: Cloud, team: str, role: str, email: str) -> dict[str, Any]:
             ],
         },
     }
+    return with_meta(shown, ALWAYS_THERE)

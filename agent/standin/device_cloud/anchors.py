@@ -14,6 +14,7 @@ from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
+    arrived,
     check_if_match,
     read_json,
     require,
@@ -74,6 +75,7 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def update(request: Request) -> Response:
         who = access.user(request, cloud)
+        await arrived(request)
         key, row = find(request, who.team)
         check_if_match(request, _show(row)["$meta"]["version"])
         body = await read_json(request, ANCHOR_CHANGE)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from agent.standin.device_cloud import location_input, orbits
 from agent.standin.device_cloud.ranged import ranged
@@ -27,13 +30,26 @@ DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
 _MOST_VISIBLE = 16
 _QZSS = range(193, 197)
 _GALILEO = range(1, 25)
+_EPHEMERIDES = frozenset({2, 12, 15})
+_ISSUED_EVERY_S = 7200
+"""How often satellites send a new ephemeris."""
 _BLOCK = struct.Struct("<BH")
+_FURTHER_ON = re.compile(r"bytes=0*[1-9]")
+_MOST_KEPT = 100
+"""Files whose further pieces may still be fetched."""
 
 
-async def agnss(request: Request, cloud: Cloud, _who: Principal) -> Response:
+async def agnss(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with assistance data; a `Range` header gets a part of it."""
     asked = await read_json(request, location_input.ASSISTANCE)
-    return ranged(_data(asked, cloud.clock.time()), request.headers)
+    kept: dict[tuple[Principal, bytes], bytes] = cloud.rooms.setdefault("agnss", {})
+    key = (who, msgspec.json.encode(asked, order="sorted"))
+    # The data changes from moment to moment: pieces are of the file that the first was of.
+    file = kept.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None
+    kept[key] = file or _data(asked, cloud.clock.time())
+    if len(kept) > _MOST_KEPT:
+        del kept[next(iter(kept))]
+    return ranged(kept[key], request.headers)
 
 
 async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Response:
@@ -50,6 +66,7 @@ async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Respons
 def _data(asked: dict[str, Any], now_s: float) -> bytes:
     """Return the file: version 1, then a block for each type that there is data for."""
     at = orbits.gps_seconds(now_s)
+    issued = at - at % _ISSUED_EVERY_S
     place = radio_world().by_cells([asked], fallback=True) if "eci" in asked else None
     satellites = list(range(1, orbits.SATELLITES + 1))
     lowest = asked.get("mask", 5)
@@ -58,11 +75,12 @@ def _data(asked: dict[str, Any], now_s: float) -> bytes:
         seen = [s for s in satellites if heights[s] >= lowest]
         satellites = sorted(sorted(seen, key=lambda s: -heights[s])[:_MOST_VISIBLE])
     file = b"\x01"
-    for kind in dict.fromkeys(map(int, asked.get("types", DEFAULT_TYPES))):
+    # In the order of their numbers: the times of the satellites (6) come before the clock (7).
+    for kind in sorted(set(map(int, asked.get("types", DEFAULT_TYPES)))):
         if kind == 8:
             elements = [_location(place)] if place is not None else []
         elif kind in _ELEMENTS:
-            elements = _ELEMENTS[kind](satellites, at)
+            elements = _ELEMENTS[kind](satellites, issued if kind in _EPHEMERIDES else at)
         else:
             elements = []
         if elements:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from starlette.responses import Response
+
 from agent.standin.device_cloud import access, bodies, seed
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, no_device, not_found
 from agent.standin.device_cloud.registry import Record, registry
-from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
+from agent.standin.device_cloud.resource import accepted, arrived, check_if_match, read_json
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response as Answer
     from starlette.routing import Route
 
     from agent.standin.state import Cloud
@@ -23,14 +24,15 @@ if TYPE_CHECKING:
 def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of BLE devices and of gateways."""
 
-    async def read_value(request: Request) -> Answer:
+    async def read_value(request: Request) -> Response:
         who = access.user(request, cloud)
         record = registry(cloud).get(who.team, request.path_params["device_id"])
         found = _attribute(record["fields"], request.path_params)
         return JSON(found["value"], headers={"ETag": record["version"]})
 
-    async def write_value(request: Request) -> Answer:
+    async def write_value(request: Request) -> Response:
         who = access.user(request, cloud)
+        await arrived(request)
         record = registry(cloud).get(who.team, request.path_params["device_id"])
         fields = copy.deepcopy(record["fields"])
         found = _attribute(fields, request.path_params)
@@ -40,13 +42,13 @@ def routes(cloud: Cloud) -> list[Route]:
         registry(cloud).change(record, fields)
         return accepted()
 
-    async def discover(request: Request) -> Answer:
+    async def discover(request: Request) -> Response:
         _, child = _pair(request, cloud)
         check_if_match(request, child["version"])
         registry(cloud).discover_later(child)
         return accepted()
 
-    async def scan(request: Request) -> Answer:
+    async def scan(request: Request) -> Response:
         who = access.user(request, cloud)
         gateway = registry(cloud).get(who.team, request.path_params["device_id"])
         check_if_match(request, gateway["version"])
@@ -54,7 +56,7 @@ def routes(cloud: Cloud) -> list[Route]:
             raise DeviceCloudRefused(409, "the device is no gateway: it cannot look for others")
         return accepted()
 
-    async def add(request: Request) -> Answer:
+    async def add(request: Request) -> Response:
         who = access.user(request, cloud)
         devices = registry(cloud)
         gateway = _gateway(cloud, who.team, request.path_params["gateway_id"])
@@ -66,7 +68,7 @@ def routes(cloud: Cloud) -> list[Route]:
             devices.agree(gateway["fields"]["id"])
         elif taken["fields"].get("gatewayId") != gateway["fields"]["id"]:
             raise DeviceCloudRefused(409, "a device of that id is connected elsewhere")
-        return accepted_without_content()
+        return Response(status_code=204)
 
     one = "/v1/devices/{device_id}/characteristics/{characteristic_id}"
     descriptor = one + "/descriptors/{descriptor_id}"
@@ -84,13 +86,6 @@ def routes(cloud: Cloud) -> list[Route]:
         Endpoint("/v1/devices/{device_id}/scan", scan, methods=["POST"], name="Scan"),
         Endpoint("/v1/devices/{gateway_id}/{device_id}", add, methods=["PUT"], name="AddBLEDevice"),
     ]
-
-
-def accepted_without_content() -> Answer:
-    """Return the 204 of AddBLEDevice."""
-    from starlette.responses import Response
-
-    return Response(status_code=204)
 
 
 def _gateway(cloud: Cloud, team: str, gateway_id: str) -> Record:

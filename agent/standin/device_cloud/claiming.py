@@ -104,10 +104,14 @@ def _named(cloud: Cloud, path: str, key: str) -> list[Route]:
     async def create(request: Request) -> Response:
         who = access.user(request, cloud)
         body = await read_json(request, bodies.named(key))
+        row = f"{who.team}/{body[key]}"
+        known = table.get(row)
+        if known is not None:
+            check_if_match(request, known["shown"]["$meta"]["version"])
         tags = list(dict.fromkeys(body.get("tags", [])))
         shown = {"id": str(uuid.uuid4()), **body, "tags": tags}
         shown = with_meta(shown, cloud.clock.iso())
-        table.put(f"{who.team}/{body[key]}", {"team": who.team, "shown": shown})
+        table.put(row, {"team": who.team, "shown": shown})
         return answer_one(shown, 201)
 
     return [

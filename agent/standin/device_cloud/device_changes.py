@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent.standin.device_cloud import access, bodies
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.device_cloud.registry import Record, registry
-from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
+from agent.standin.device_cloud.resource import accepted, arrived, check_if_match, read_json
 from agent.standin.device_cloud.shadow import merge, stamps
 from agent.standin.dispatch import Endpoint
 
@@ -24,7 +24,7 @@ def routes(cloud: Cloud) -> list[Route]:
     """Return the routes that change devices."""
 
     async def rename(request: Request) -> Response:
-        record = _changed_by_user(request, cloud)
+        record = await _changed_by_user(request, cloud)
         name = await read_json(request, bodies.NAME)
         if isinstance(name, list):
             (name,) = name
@@ -32,7 +32,7 @@ def routes(cloud: Cloud) -> list[Route]:
         return accepted()
 
     async def retag(request: Request) -> Response:
-        record = _changed_by_user(request, cloud)
+        record = await _changed_by_user(request, cloud)
         tags = await read_json(request, bodies.TAGS)
         registry(cloud).change(record, {**record["fields"], "tags": list(dict.fromkeys(tags))})
         return accepted()
@@ -40,6 +40,7 @@ def routes(cloud: Cloud) -> list[Route]:
     async def update_state(request: Request) -> Response:
         device_id = request.path_params["device_id"]
         who = access.user_or_device(request, cloud, device_id, "device")
+        await arrived(request)
         record = registry(cloud).get(who.team, device_id)
         check_if_match(request, record["version"])
         change = await read_json(request, bodies.STATE)
@@ -49,7 +50,7 @@ def routes(cloud: Cloud) -> list[Route]:
         return accepted()
 
     async def delete(request: Request) -> Response:
-        record = _changed_by_user(request, cloud)
+        record = await _changed_by_user(request, cloud)
         registry(cloud).delete(record)
         return accepted()
 
@@ -62,9 +63,10 @@ def routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def _changed_by_user(request: Request, cloud: Cloud) -> Record:
+async def _changed_by_user(request: Request, cloud: Cloud) -> Record:
     """Return the device that a user changes, once it may be changed."""
     who = access.user(request, cloud)
+    await arrived(request)
     record = registry(cloud).get(who.team, request.path_params["device_id"])
     check_if_match(request, record["version"])
     return record

@@ -15,6 +15,7 @@ from agent.standin.device_cloud.registry import registry
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
+    arrived,
     check_if_match,
     read_json,
     with_meta,
@@ -69,6 +70,7 @@ def routes(cloud: Cloud) -> list[Route]:
     async def update(request: Request) -> Response:
         device_id = request.path_params["device_id"]
         who = access.user_or_device(request, cloud, device_id, "fota")
+        await arrived(request)
         row = _find(request, cloud, who.team)
         check_if_match(request, show(row)["$meta"]["version"])
         body = await read_json(request, REPORT)

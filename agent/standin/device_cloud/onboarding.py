@@ -15,7 +15,7 @@ from agent.standin.device_cloud.credentials_csv import (
 )
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, invalid
 from agent.standin.device_cloud.registry import registry
-from agent.standin.device_cloud.resource import accepted, check_if_match, read_json
+from agent.standin.device_cloud.resource import accepted, arrived, check_if_match, read_json
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
 
@@ -43,6 +43,7 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def onboard_one(request: Request) -> Response:
         who = access.user(request, cloud)
+        await arrived(request)
         device_id = request.path_params["device_id"]
         known = registry(cloud).find(device_id)
         if known is not None and known["team"] == who.team:

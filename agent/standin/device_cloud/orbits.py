@@ -1,4 +1,4 @@
-"""A made-up GPS constellation: circular-looking orbits, as almanac and ephemeris numbers.
+"""A made-up GPS constellation: nearly circular orbits, as almanac and ephemeris numbers.
 
 Scaled integers in the units of the assistance formats (the SDK's nrf_cloud_agnss_schema_v1.h;
 IS-GPS-200, 20.3.3).
@@ -18,6 +18,7 @@ _MU = 3.986005e14
 _EARTH_RATE = 7.2921151467e-5
 _SQRT_A = 5153.65
 _ECCENTRICITY = 0.008
+_PERIGEE = 0.2  # semicircles
 _INCLINATION = 0.3055  # semicircles: 55 degrees
 _EPHEMERIS = struct.Struct("<BBHHbhibBBHihiiIhIiihhhhhh")
 _ALMANAC = struct.Struct("<BBBBHhhBIiiihh")
@@ -31,12 +32,21 @@ def gps_seconds(unix_s: float) -> float:
 
 
 def _angles(number: int, at_s: float) -> tuple[float, float]:
-    """Return the node's longitude and the mean anomaly at a GPS time, in semicircles."""
+    """Return a node's longitude when the week began, and the mean anomaly at a GPS time.
+
+    Both in semicircles. From the week's beginning a receiver turns the node on by itself.
+    """
     plane, slot = number % 6, number // 6
     motion = math.sqrt(_MU) / _SQRT_A**3 / math.pi
-    node = plane / 3 - _EARTH_RATE / math.pi * (at_s % WEEK_S)
+    node = plane / 3 - _EARTH_RATE / math.pi * (at_s - at_s % WEEK_S)
     anomaly = slot / 3 + plane / 18 + motion * at_s
     return _wrap(node), _wrap(anomaly)
+
+
+def _reference(at_s: float, unit_s: int) -> tuple[int, float]:
+    """Return a time of the week in whole units, and the GPS time that it stands for."""
+    units = int(at_s % WEEK_S) // unit_s
+    return units, at_s - at_s % WEEK_S + units * unit_s
 
 
 def _wrap(semicircles: float) -> float:
@@ -45,8 +55,8 @@ def _wrap(semicircles: float) -> float:
 
 def ephemeris(sv_id: int, at_s: float, *, healthy: bool = True) -> bytes:
     """Return the 62 bytes of a satellite's ephemeris for a GPS time (types 2 and 12)."""
-    node, anomaly = _angles(sv_id % SATELLITES, at_s)
-    toe = int(at_s % WEEK_S) // 16
+    toe, reference_s = _reference(at_s, 16)
+    node, anomaly = _angles(sv_id % SATELLITES, reference_s)
     return _EPHEMERIS.pack(
         sv_id,
         0 if healthy else 0x3F,
@@ -59,7 +69,7 @@ def ephemeris(sv_id: int, at_s: float, *, healthy: bool = True) -> bytes:
         0,
         0,
         toe,
-        int(0.2 * 2**31),
+        int(_PERIGEE * 2**31),
         int(1.4e-9 * 2**43),
         int(anomaly * 2**31),
         int(-2.6e-9 * 2**43),
@@ -74,11 +84,12 @@ def ephemeris(sv_id: int, at_s: float, *, healthy: bool = True) -> bytes:
 
 def almanac(sv_id: int, at_s: float) -> bytes:
     """Return the 31 bytes of a satellite's almanac (types 3 and 11)."""
-    node, anomaly = _angles(sv_id % SATELLITES, at_s)
+    toa, reference_s = _reference(at_s, 4096)
+    node, anomaly = _angles(sv_id % SATELLITES, reference_s)
     return _ALMANAC.pack(
         sv_id,
         int(at_s // WEEK_S) % 256,
-        int(at_s % WEEK_S) >> 12,
+        toa,
         0,
         int(_ECCENTRICITY * 2**21),
         int((_INCLINATION - 0.3) * 2**19),
@@ -86,7 +97,7 @@ def almanac(sv_id: int, at_s: float) -> bytes:
         0,
         int(_SQRT_A * 2**11),
         int(node * 2**23),
-        int(0.2 * 2**23),
+        int(_PERIGEE * 2**23),
         int(anomaly * 2**23),
         0,
         0,
@@ -95,11 +106,11 @@ def almanac(sv_id: int, at_s: float) -> bytes:
 
 def galileo_ephemeris(sv_id: int, at_s: float) -> bytes:
     """Return the 61 bytes of a Galileo ephemeris (type 15)."""
-    node, anomaly = _angles(sv_id % SATELLITES, at_s)
-    toe = int(at_s % WEEK_S) // 60
+    toe, reference_s = _reference(at_s, 60)
+    node, anomaly = _angles(sv_id % SATELLITES, reference_s)
     return _GALILEO_EPHEMERIS.pack(
         *(sv_id, toe, 0, 0, 0, 0, 107, toe),
-        *(int(0.2 * 2**31), 0, int(anomaly * 2**31), 0, int(0.0002 * 2**33), 0),
+        *(int(_PERIGEE * 2**31), 0, int(anomaly * 2**31), 0, int(0.0002 * 2**33), 0),
         *(int(5440.6 * 2**19), int(0.3111 * 2**31), int(node * 2**31)),
         *(0, 0, 0, 0, 0, 0),
     )
@@ -107,19 +118,23 @@ def galileo_ephemeris(sv_id: int, at_s: float) -> bytes:
 
 def galileo_almanac(sv_id: int, at_s: float) -> bytes:
     """Return the 24 bytes of a Galileo almanac (type 14)."""
-    node, anomaly = _angles(sv_id % SATELLITES, at_s)
+    toa, reference_s = _reference(at_s, 600)
+    node, anomaly = _angles(sv_id % SATELLITES, reference_s)
     week = int(at_s // WEEK_S) % 4
     return _GALILEO_ALMANAC.pack(
-        *(sv_id, week, int(at_s % WEEK_S) // 600, 0, 0, 0, 0, 0),
+        *(sv_id, week, toa, 0, 0, 0, 0, 0),
         *(0, int(node * 2**15), 0, int(anomaly * 2**15), 0, 0),
     )
 
 
 def elevation_deg(sv_id: int, at_s: float, lat: float, lon: float) -> float:
-    """Return how high a satellite stands over a place, its orbit taken for a circle."""
-    node, anomaly = (math.pi * angle for angle in _angles(sv_id % SATELLITES, at_s))
-    along, tilt = anomaly + 0.2 * math.pi, _INCLINATION * math.pi
-    radius = _SQRT_A**2
+    """Return how high a satellite stands over a place, from the elements of its ephemeris."""
+    node, mean = (math.pi * angle for angle in _angles(sv_id % SATELLITES, at_s))
+    node -= _EARTH_RATE * (at_s % WEEK_S)
+    # The equation of the centre, to the second power of so small an eccentricity.
+    true = mean + 2 * _ECCENTRICITY * math.sin(mean) + 1.25 * _ECCENTRICITY**2 * math.sin(2 * mean)
+    radius = _SQRT_A**2 * (1 - _ECCENTRICITY**2) / (1 + _ECCENTRICITY * math.cos(true))
+    along, tilt = true + _PERIGEE * math.pi, _INCLINATION * math.pi
     x, y = radius * math.cos(along), radius * math.sin(along) * math.cos(tilt)
     satellite = (
         x * math.cos(node) - y * math.sin(node),

@@ -14,7 +14,7 @@ from agent.standin.clock import iso
 from agent.standin.device_cloud import access, bodies, paging
 from agent.standin.device_cloud.claiming import find
 from agent.standin.device_cloud.refusals import not_found
-from agent.standin.device_cloud.resource import answer_one, read_json, with_meta
+from agent.standin.device_cloud.resource import answer_one, arrived, read_json, with_meta
 from agent.standin.dispatch import Endpoint
 from agent.standin.errors import JSON
 
@@ -32,6 +32,7 @@ def routes(cloud: Cloud) -> list[Route]:
     async def create(request: Request) -> Response:
         who = access.user(request, cloud)
         device = request.path_params["device"]
+        await arrived(request)
         claimed = find(cloud, who.team, device)
         body = await read_json(request, bodies.COMMAND)
         command = str(uuid.uuid4())

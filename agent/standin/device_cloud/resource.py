@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import Response
 
+from agent.standin import json_body
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
 from agent.standin.errors import JSON
 from agent.standin.schema import check, first_error
@@ -54,6 +55,15 @@ def check_if_match(request: Request, version: str) -> None:
         )
 
 
+async def arrived(request: Request) -> None:
+    """Wait for the whole body, before what a change begins with is looked at.
+
+    From there on nobody else is served until the change is stored: with a body that dribbles in,
+    If-Match would be held against a version that is no longer the latest.
+    """
+    await request.body()
+
+
 async def read_json(request: Request, schema: Schema) -> Any:
     """Return the body as a JSON value that fits `schema`.
 
@@ -77,8 +87,8 @@ def require(value: Any, schema: Schema) -> None:
 def decode_json(body: bytes) -> Any:
     """Return the JSON value of a body, or refuse it with 400."""
     try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        return json_body.decode(body)
+    except json_body.BadJSON as error:
         raise bad_request(f"the body is not JSON: {error}") from error
 
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.standin.device_cloud.refusals import invalid
 
-_DEEPEST = 64
-
-
-def merge(old: Any, change: dict[str, Any], depth: int = 0) -> dict[str, Any]:
+def merge(old: Any, change: dict[str, Any]) -> dict[str, Any]:
     """Return `old` with `change` laid over it, object by object; null takes a key away."""
-    if depth > _DEEPEST:
-        raise invalid(f"a state is {_DEEPEST} objects deep at most")
     merged = dict(old) if isinstance(old, dict) else {}
     for key, value in change.items():
         if value is None:
             merged.pop(key, None)
         elif isinstance(value, dict):
-            merged[key] = merge(merged.get(key), value, depth + 1)
+            merged[key] = merge(merged.get(key), value)
         else:
             merged[key] = value
     return merged

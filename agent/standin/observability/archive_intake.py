@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from agent.standin import json_body
 from agent.standin.observability.archives import BadArchive, Entry, read_archive
 from agent.standin.observability.intake import refuse_bad, take_coredump, take_event
 from agent.standin.observability.slugs import SLUG, VERSION
@@ -86,8 +85,10 @@ def _logs(project: Project, entry: Entry, device: dict[str, str]) -> None:
 def _line(line: bytes) -> dict[str, Any]:
     """Return one line of a journal: JSON with `ts` and `data`, or else the text as it is."""
     try:
-        told = msgspec.json.decode(line, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
+        told = json_body.decode(line)
+    except json_body.BadJSON:
+        told = None
+    if not isinstance(told, dict):
         return {"level": "unknown", "text": line.decode("utf-8", "replace")}
     data = told.get("data")
     fields = data if isinstance(data, dict) else told

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-import msgspec
-
+from agent.standin import json_body
 from agent.standin.schema import parse_datetime
 
 MAX_ENTRIES = 1000
@@ -84,11 +83,11 @@ def _is_manifest(name: str) -> bool:
 
 def _entry(archive: zipfile.ZipFile, path: PurePosixPath, limit: int) -> Entry:
     try:
-        manifest = msgspec.json.decode(
-            _member(archive, str(path), _MAX_MANIFEST_BYTES), type=dict[str, Any]
-        )
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise BadArchive(f"its manifest is no JSON object: {error}") from error
+        manifest = json_body.decode(_member(archive, str(path), _MAX_MANIFEST_BYTES))
+    except json_body.BadJSON as error:
+        raise BadArchive(f"its manifest is no JSON: {error}") from error
+    if not isinstance(manifest, dict):
+        raise BadArchive("its manifest is no JSON object")
     kind, device = manifest.get("type"), manifest.get("device")
     metadata, collected = manifest.get("metadata", {}), manifest.get("collection_time", {})
     if not isinstance(kind, str) or not all(

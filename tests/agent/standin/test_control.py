@@ -62,10 +62,34 @@ async def test_a_rotated_key_lives_on_for_sixty_minutes(standin: StandIn) -> Non
         {"single_sign_on": {"nobody": True}},
         {"single_sign_on": [1]},
         {"clock": {"set": "noon"}},
+        {"clock": {"set": 1e300}},
+        {"clock": {"set": 0}},
+        {"clock": {"advance_s": -1e18}},
+        {"clock": {"backwards": True}},
         {"settings": {"devices": "many"}},
+        {"settings": {"devices": -1}},
+        {"settings": {"bulk_s": 1e9}},
+        {"settings": {"legacy_location": 0}},
+        {"settings": {"no-such": 1}},
+        {"role": "emperor"},
+        {"plan": None},
+        {"location": {"acme/kits": "no"}},
+        {"location": {"acme/nothing": True}},
+        {"rotate_api_key": "now"},
+        {"trial_started": "noon"},
         {"no-such": 1},
     ],
     ids=str,
 )
 async def test_a_wish_that_cannot_be_is_refused(standin: StandIn, wish: dict[str, Any]) -> None:
+    before = await control(standin, {"clock": {"freeze": True}})
     assert (await control(standin, wish, 400))["code"] == 40000
+    assert await control(standin, {}) == before
+
+
+async def test_a_clock_that_stood_still_runs_on_from_there(standin: StandIn) -> None:
+    await control(standin, {"clock": {"set": 1_800_000_000, "freeze": True}})
+    assert standin.clock.time() == standin.clock.time() == 1_800_000_000
+    await control(standin, {"clock": {"freeze": False}})
+    first = standin.clock.time()
+    assert 1_800_000_000 < first < standin.clock.time()

@@ -12,11 +12,12 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from observability import an_event
-from standin import StandIn
+from standin import StandIn, running_standin
 
 SETTINGS = Path(__file__).parents[3] / "docs" / "howto" / "schemathesis"
 # The larger form is for a quiet hour: CELLAGENT_SCHEMATHESIS_EXAMPLES=100.
@@ -25,6 +26,14 @@ ONE_BY_ONE = ("--phases", "examples,coverage,fuzzing", "--max-examples", EXAMPLE
 CHAINS = ("--phases", "stateful", "--max-examples", "20")
 DEVICE_CLOUD = "/v1/openapi.json"
 OBSERVABILITY = "/api/v0/openapi.json"
+
+
+@pytest.fixture
+async def standin(tmp_path: Path) -> AsyncIterator[StandIn]:
+    """Keep everything in a file, which has bounds of its own: what it cannot hold would show."""
+    state = tmp_path / "cloud.sqlite"
+    async with running_standin(tmp_path / "standin", state=state) as running:
+        yield running
 
 
 def header(standin: StandIn, credential: str) -> str:

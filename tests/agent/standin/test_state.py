@@ -176,3 +176,35 @@ async def test_numbers_go_on_where_they_were_after_a_restart(tmp_path: Path) -> 
         )
         listed = await standin.client.get("/v1/messages", headers=standin.bearer("api_key"))
         assert [item["message"]["data"] for item in listed.json()["items"]] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**19 * 4], ids=str)
+async def test_a_number_that_the_file_cannot_hold_stops_nothing(
+    tmp_path: Path, number: int
+) -> None:
+    state, device = tmp_path / "cloud.sqlite", "/v1/devices/nrf-352656109000001"
+    async with running_standin(tmp_path / "a", state=state) as standin:
+        key = standin.bearer("api_key")
+        for method, path, body in (
+            ("PATCH", f"{device}/state", {"reported": {"n": number}}),
+            ("POST", f"{device}/messages", {"message": {"n": [number]}}),
+        ):
+            answer = await standin.client.request(method, path, json=body, headers=key)
+            assert answer.status_code == 202, answer.text
+        assert (await standin.client.get("/v1/messages", headers=key)).status_code == 200
+    async with running_standin(tmp_path / "b", state=state) as standin:
+        shown = await standin.client.get(device, headers=key)
+        assert shown.json()["state"]["reported"]["n"] == float(number)
+
+
+async def test_what_is_nested_deeper_than_it_can_be_kept_is_refused(tmp_path: Path) -> None:
+    path = "/v1/devices/nrf-352656109000001/state"
+    async with running_standin(tmp_path / "a", state=tmp_path / "cloud.sqlite") as standin:
+        key = standin.bearer("api_key") | {"Content-Type": "application/json"}
+
+        async def patch(depth: int) -> int:
+            body = b'{"reported":' * depth + b"1" + b"}" * depth
+            return (await standin.client.patch(path, content=body, headers=key)).status_code
+
+        assert [await patch(n) for n in (64, 65, 900)] == [202, 400, 400]
+        assert await patch(2) == 202

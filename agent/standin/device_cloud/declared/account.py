@@ -49,7 +49,7 @@ def account() -> Iterator[Operation]:
     )
     yield one(
         "POST /v1/account/service-key-and-token", "CreateServiceKeyAndToken",
-        "A new service key in place of the old one.", tag=tag, deprecated=True,
+        "A new service key in place of the old one.", tag=tag, deprecated=True, changes=True,
         parameters=(
             Parameter(
                 name="service",

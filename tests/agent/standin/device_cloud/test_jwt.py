@@ -18,6 +18,7 @@ from key_files import certificate, pem
 from standin import StandIn
 
 DEVICE = "nrf-352656109000002"
+HEAD = b'{"alg":"ES256"}'
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 
@@ -221,3 +222,28 @@ async def test_a_certificate_of_the_service_is_the_last_resort_until_the_device_
     assert right.status_code == 202
     assert await fetch(standin, signed, device) == 200
     assert (await standin.client.post(path, content=" ", headers=api)).status_code == 400
+
+
+@pytest.mark.contract("D10.2")
+@pytest.mark.parametrize(
+    "claims",
+    [
+        json.dumps({"sub": DEVICE}).encode("utf-16"),
+        json.dumps({"sub": DEVICE}).encode("utf-8-sig"),
+        f'{{"sub":"nrf-1","sub":"{DEVICE}"}}'.encode(),
+        f'{{"sub":"{DEVICE}","exp":1e999}}'.encode(),
+        f'{{"sub":"{DEVICE}","iat":-1e999}}'.encode(),
+        f'{{"sub":"{DEVICE}","exp":{"9" * 5000}}}'.encode(),
+    ],
+    ids=["UTF-16", "byte order mark", "twice", "endless", "always", "5000 digits"],
+)
+async def test_claims_that_two_readers_could_read_in_two_ways_are_refused(
+    standin: StandIn, claims: bytes
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    await upload(standin, "public-keys", f'{DEVICE},"{pem(key)}"\n')
+    assert await fetch(standin, token(key, {"sub": DEVICE})) == 200
+    body = f"{encode(HEAD)}.{encode(claims)}"
+    r, s = decode_dss_signature(key.sign(body.encode(), ec.ECDSA(hashes.SHA256())))
+    signed = f"{body}.{encode(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+    assert await fetch(standin, signed) == 401
