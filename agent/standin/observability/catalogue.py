@@ -38,14 +38,14 @@ class Resource:
     name: str
     """Its segment of the path, and the name of its table."""
     singular: str
-    key: str
+    key: str = "id"
     """The name of its path parameter."""
-    key_schema: Schema
+    key_schema: Schema = field(default_factory=lambda: ID)
     schema: Schema
     show: Show
     filters: Mapping[str, Filter] = field(default_factory=dict)
     sorts: Mapping[str, Read] = field(default_factory=dict)
-    order: Read
+    order: Read = field(default=lambda record: record["id"])
     """What a list is sorted by when nobody says; the newest first."""
     create: Callable[[Exchange], Record] | None = None
     create_body: Schema = field(default_factory=dict)
@@ -55,31 +55,34 @@ class Resource:
     remove_many: bool = False
 
 
-def reading(name: str) -> Read:
-    """Return what reads a field of a record."""
+def _reading(name: str) -> Read:
     return lambda record: record[name]
 
 
-def _any(name: str) -> Filter:
-    return Filter(reading(name))
+def _by(*names: str, **fields: str) -> dict[str, Read]:
+    """Return what sorts by fields, under their own names or those that are shown."""
+    return {name: _reading(of) for name, of in _named(names, fields)}
 
 
-def _each(*names: str) -> dict[str, Filter]:
-    """Return a filter for each field that is filtered under its own name."""
-    return {name: _any(name) for name in names}
+def _each(*names: str, **fields: str) -> dict[str, Filter]:
+    """Return filters that take values of fields, under their own names or those given."""
+    return {name: Filter(_reading(of)) for name, of in _named(names, fields)}
 
 
-def _by(*names: str) -> dict[str, Read]:
-    """Return what sorts by each field under its own name."""
-    return {name: reading(name) for name in names}
+def _since(*names: str, **fields: str) -> dict[str, Filter]:
+    """Return filters that take the instant from which on a field counts."""
+    text = "At or after this instant."
+    return {name: Filter(_reading(of), "since", text) for name, of in _named(names, fields)}
 
 
-def _since(name: str) -> Filter:
-    return Filter(reading(name), "since", "At or after this instant.")
+def _until(**fields: str) -> dict[str, Filter]:
+    """Return filters that take the instant up to which a field counts."""
+    text = "At or before this instant."
+    return {name: Filter(_reading(of), "until", text) for name, of in fields.items()}
 
 
-def _until(name: str) -> Filter:
-    return Filter(reading(name), "until", "At or before this instant.")
+def _named(names: tuple[str, ...], fields: dict[str, str]) -> list[tuple[str, str]]:
+    return [*zip(names, names, strict=True), *fields.items()]
 
 
 _OF_A_RELEASE: dict[str, Schema] = {
@@ -95,8 +98,7 @@ _OF_A_DEVICE: dict[str, Schema] = {
     "description": _TEXT,
     "cohort": SLUG,
 }
-_DATES = {"created_date": reading("created"), "updated_date": reading("updated")}
-_UPDATED = {"created_date": _since("created"), "updated_date": _since("updated")}
+_DATES = {"created_date": "created", "updated_date": "updated"}
 
 RELEASES = Resource(
     name="releases",
@@ -105,9 +107,8 @@ RELEASES = Resource(
     key_schema=RELEASE_VERSION,
     schema=shapes.RELEASE,
     show=lambda scope, record: views.release(scope, record, ""),
-    filters=_UPDATED,
-    sorts={**_by("version"), **_DATES},
-    order=reading("id"),
+    filters=_since(**_DATES),
+    sorts=_by("version", **_DATES),
     create=changes.create_release,
     create_body=body(
         "version",
@@ -127,9 +128,8 @@ COHORTS = Resource(
     key_schema=SLUG,
     schema=shapes.COHORT,
     show=views.cohort,
-    filters=_UPDATED,
-    sorts={**_by("name", "slug"), **_DATES},
-    order=reading("id"),
+    filters=_since(**_DATES),
+    sorts=_by("name", "slug", **_DATES),
     create=changes.create_cohort,
     create_body=body("slug", slug=SLUG, name=_TEXT),
     change=changes.change_cohort,
@@ -144,18 +144,12 @@ DEVICES = Resource(
     schema=shapes.DEVICE,
     show=views.device,
     filters={
-        **_each("device_serial", "cohort"),
-        "release": _any("last_seen_release"),
-        **_each("owner_ref", "hardware_version"),
-        "last_seen_since": _since("last_seen"),
-        "last_seen_until": _until("last_seen"),
-        **_UPDATED,
+        **_each("device_serial", "cohort", "owner_ref", "hardware_version"),
+        **_each(release="last_seen_release"),
+        **_since(last_seen_since="last_seen", **_DATES),
+        **_until(last_seen_until="last_seen"),
     },
-    sorts={
-        **_by("device_serial", "last_seen"),
-        **_DATES,
-    },
-    order=reading("id"),
+    sorts=_by("device_serial", "last_seen", **_DATES),
     create=changes.create_device,
     create_body=body("device_serial", "hardware_version", device_serial=SLUG, **_OF_A_DEVICE),
     change=changes.change_device,
@@ -166,20 +160,15 @@ DEVICES = Resource(
 DEPLOYMENTS = Resource(
     name="deployments",
     singular="Deployment",
-    key="id",
-    key_schema=ID,
     schema=shapes.DEPLOYMENT,
     show=views.deployment,
     filters={
-        "cohort": _any("cohort"),
+        **_each("cohort", "delta_from", "status"),
         "release": Filter(lambda record: None if record["delta_from"] else record["release"]),
-        "delta_from": _any("delta_from"),
         "delta_to": Filter(lambda record: record["release"] if record["delta_from"] else None),
-        "status": _any("status"),
-        "deployed_date": _since("deployed"),
+        **_since(deployed_date="deployed"),
     },
-    sorts={"deployed_date": reading("deployed"), "id": reading("id")},
-    order=reading("id"),
+    sorts=_by(deployed_date="deployed", id="id"),
     create=changes.create_deployment,
     create_body=body(
         "release",
@@ -197,64 +186,39 @@ DEPLOYMENTS = Resource(
 EVENTS = Resource(
     name="events",
     singular="Event",
-    key="id",
-    key_schema=ID,
     schema=shapes.EVENT,
     show=views.event,
     filters={
         **_each("device", "type", "release"),
-        "since": _since("captured"),
-        "until": _until("captured"),
-        "created_date": _since("created"),
+        **_since(since="captured", created_date="created"),
+        **_until(until="captured"),
     },
-    sorts={
-        "created_date": reading("created"),
-        "captured_date": reading("captured"),
-        "received_date": reading("received"),
-        "id": reading("id"),
-    },
-    order=reading("id"),
+    sorts=_by(created_date="created", captured_date="captured", received_date="received", id="id"),
 )
 TRACES = Resource(
     name="traces",
     singular="Trace",
-    key="id",
-    key_schema=ID,
     schema=shapes.TRACE,
     show=views.trace,
     filters={
         **_each("device", "issue", "release", "source"),
-        "since": _since("captured"),
-        "until": _until("captured"),
-        "created_date": _since("created"),
+        **_since(since="captured", created_date="created"),
+        **_until(until="captured"),
     },
-    sorts={
-        "created_date": reading("created"),
-        "captured_date": reading("captured"),
-        "id": reading("id"),
-    },
-    order=reading("id"),
+    sorts=_by(created_date="created", captured_date="captured", id="id"),
 )
 ISSUES = Resource(
     name="issues",
     singular="Issue",
-    key="id",
-    key_schema=ID,
     schema=shapes.ISSUE,
     show=views.issue,
-    filters={
-        "status": _any("status"),
-        "first_seen": _since("first_seen"),
-        "last_seen": _since("last_seen"),
-        "created_date": _since("created"),
-    },
+    filters={**_each("status"), **_since("first_seen", "last_seen", created_date="created")},
     sorts={
-        **_by("first_seen", "last_seen"),
-        "trace_count": reading("traces"),
+        **_by("first_seen", "last_seen", trace_count="traces"),
         "device_count": lambda record: len(record["devices"]),
-        "id": reading("id"),
+        **_by("id"),
     },
-    order=reading("last_seen"),
+    order=_reading("last_seen"),
     change=changes.change_issue,
     change_body=body(
         status={"type": "string", "enum": ["open", "closed", "resolved"]}, title=_TEXT
@@ -263,38 +227,26 @@ ISSUES = Resource(
 INSTALLS = Resource(
     name="installs",
     singular="Install",
-    key="id",
-    key_schema=ID,
     schema=shapes.INSTALL,
     show=views.install,
-    filters={
-        **_each("device", "status"),
-        "began_at": _since("began"),
-    },
-    sorts={"began_at": reading("began"), "id": reading("id")},
-    order=reading("id"),
+    filters={**_each("device", "status"), **_since(began_at="began")},
+    sorts=_by(began_at="began", id="id"),
 )
 COREDUMPS = Resource(
     name="coredumps",
     singular="Coredump",
-    key="id",
-    key_schema=ID,
     schema=shapes.COREDUMP,
     show=views.coredump,
-    filters={"device": _any("device"), "created_date": _since("created")},
-    sorts={"created_date": reading("created"), "id": reading("id")},
-    order=reading("id"),
+    filters={**_each("device"), **_since(created_date="created")},
+    sorts=_by(created_date="created", id="id"),
 )
 FILES = Resource(
     name="files",
     singular="File",
-    key="id",
-    key_schema=ID,
     schema=shapes.FILE,
     show=views.file,
-    filters={"kind": _any("kind"), "name": _any("name"), "created_date": _since("created")},
-    sorts={"created_date": reading("created"), "name": reading("name"), "id": reading("id")},
-    order=reading("id"),
+    filters={**_each("kind", "name"), **_since(created_date="created")},
+    sorts=_by(created_date="created", name="name", id="id"),
 )
 
 RESOURCES = (
