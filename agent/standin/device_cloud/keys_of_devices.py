@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent.standin.device_cloud.credentials_csv import BadKey
+from agent.standin.device_cloud.registry import registry
 from agent.standin.jwt import public_pem
 
 if TYPE_CHECKING:
@@ -26,11 +27,13 @@ def register(cloud: Cloud, team: str, device_id: str, pem: str) -> None:
     """Store the key of an upload or a certificate; a new one overwrites. Raises BadKey."""
     public, jitp = read_pem(pem)
     table = cloud.table("device_keys")
-    record: dict[str, Any] = table.get(device_id.casefold()) or {"public": "", "jitp": ""}
-    if record.get("team", team) != team:
+    record = table.get(device_id.casefold())
+    # Whoever has the device, or had its key first: no other team speaks for it.
+    if {one["team"] for one in (record, registry(cloud).find(device_id)) if one} - {team}:
         raise BadKey("the device belongs to another team")
     field = "jitp" if jitp else "public"
-    table.put(device_id.casefold(), {**record, "device_id": device_id, "team": team, field: public})
+    known: dict[str, Any] = record or {"public": "", "jitp": ""}
+    table.put(device_id.casefold(), {**known, "device_id": device_id, "team": team, field: public})
 
 
 def read_pem(pem: str) -> tuple[str, bool]:

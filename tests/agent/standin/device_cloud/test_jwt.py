@@ -247,3 +247,26 @@ async def test_claims_that_two_readers_could_read_in_two_ways_are_refused(
     r, s = decode_dss_signature(key.sign(body.encode(), ec.ECDSA(hashes.SHA256())))
     signed = f"{body}.{encode(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
     assert await fetch(standin, signed) == 401
+
+
+@pytest.mark.contract("D10.1", "D9.3")
+@pytest.mark.parametrize("registered", [False, True], ids=["without a key", "with a key"])
+async def test_no_other_team_registers_a_key_for_our_device(
+    standin: StandIn, registered: bool
+) -> None:
+    ours, theirs = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    row = f'{DEVICE},"{pem(ours)}"\n'
+    if registered:
+        await upload(standin, "public-keys", row)
+    rows = standin.cloud.table("api_keys").values()
+    key = next(one["key"] for one in rows if one["team"] != standin.team_id)
+    accepted = await standin.client.post(
+        "/v1/devices/public-keys",
+        headers={"Authorization": f"Bearer {key}", "Content-Type": "text/csv"},
+        content=f'{DEVICE},"{pem(theirs)}"\n',
+    )
+    assert accepted.status_code == 202
+    standin.clock.advance(1)
+    assert await fetch(standin, token(theirs, {"sub": DEVICE})) == 401
+    assert (await upload(standin, "public-keys", row))["status"] == "SUCCEEDED"
+    assert await fetch(standin, token(ours, {"sub": DEVICE})) == 200
