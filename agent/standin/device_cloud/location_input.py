@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.device_cloud import paging
+from agent.standin.device_cloud.refusals import invalid
 from agent.standin.device_cloud.resource import require
 
 if TYPE_CHECKING:
@@ -182,6 +183,10 @@ def of_query(request: Request, schema: Schema) -> dict[str, Any]:
 
     Refuses with 422 what does not fit.
     """
+    for name in request.query_params:
+        whole, bracket, _ = name.partition("[")
+        if bracket and whole in schema["properties"]:
+            raise invalid(f"{whole}: a field of a query holds no fields of its own")
     found: dict[str, Any] = {}
     for name, field in schema["properties"].items():
         if name not in request.query_params:

@@ -355,6 +355,7 @@ async def test_pgps_names_a_file_of_the_documented_size(standin: StandIn) -> Non
         {"predictionIntervalMinutes": "130"},
         {"startGpsDay": "65000"},
         {"predictionCount": "x"},
+        {"predictionCount[more]": "1"},
     ):
         answer = await standin.client.get(url("pgps"), headers=header, params=query)
         assert answer.status_code == 422, query
