@@ -1,14 +1,17 @@
-"""What holds for every test: nothing of the person who runs them is touched, nothing is skipped
-in CI, and the clauses that a test covers are known."""
+"""What holds for every test: nothing of the person who runs them is touched, nothing is left
+running, nothing is skipped in CI, and the clauses that a test covers are known."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from started_processes import StartedProcesses
 
 # Started in the background of a script, we would hand an ignored Ctrl-C on to every command.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -18,6 +21,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+_failed = pytest.StashKey[bool]()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """End what the test started, however it ends. Before all others: so it is the last to end."""
+    started = StartedProcesses()
+    monkeypatch.setattr(subprocess.Popen, "__init__", started.noting(subprocess.Popen.__init__))
+    yield
+    left = started.end()
+    if left and not request.node.stash.get(_failed, False):
+        pytest.fail("the test left running: " + "; ".join(left))
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +78,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
     """Turn a skip into a failure where everything must be there."""
     outcome = yield
     report = outcome.get_result()
+    if report.failed:
+        item.stash[_failed] = True
     if (
         report.skipped
         and os.environ.get("CELLAGENT_REQUIRE_ALL")

@@ -4,7 +4,8 @@
         await agent.until("left", "link", "well")
         status = await agent.status()
 
-Waits end with what is waited for: a line of the agent, or a change of its status.
+Waits end with what is waited for: a line of the agent, or a change of its status. What `serve`
+started and is still there when the test is over is ended by a fixture (`end_all`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from at.virtual.pty_server import PtyServer
 from at.virtual.serving import Runner, make_modem
 
 PATIENCE_S = 90.0
+_served: list[Served] = []
 
 
 @dataclass
@@ -49,8 +51,15 @@ class Served:
         return await asyncio.wait_for(self.process.wait(), PATIENCE_S)
 
 
+async def end_all() -> None:
+    """End whatever `serve` started since this was last called."""
+    ending = list(_served)
+    _served.clear()
+    await asyncio.gather(*(served.end() for served in ending))
+
+
 async def serve(*words: str, environment: Mapping[str, str] | None = None) -> Served:
-    """Start a command that prints {"ready":…} on its first line."""
+    """Start a command that prints {"ready":…} on its first line; it is ended with the test."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "agent", *words),
         env={**os.environ, **(environment or {})},
@@ -58,11 +67,13 @@ async def serve(*words: str, environment: Mapping[str, str] | None = None) -> Se
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )
+    served = Served(process, {})
+    _served.append(served)
     assert process.stdout is not None
     line = await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)
-    ready = json.loads(line)
-    assert ready["ready"]
-    return Served(process, ready)
+    served.ready = json.loads(line)
+    assert served.ready["ready"]
+    return served
 
 
 async def virtual_kit(folder: Path, name: str = "kit", *options: str) -> Served:

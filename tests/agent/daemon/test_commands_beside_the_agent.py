@@ -46,7 +46,6 @@ async def desk(tmp_path: Path) -> AsyncIterator[RunningAgent]:
     async with kit_to_crash(tmp_path), agent_on(where) as agent:
         await agent.until("kit", "link", "well")
         yield agent
-    await cloud.end()
 
 
 @pytest.mark.parametrize(
@@ -101,7 +100,7 @@ async def test_a_board_is_planned_and_provisioned_while_the_agent_holds_it(
 
 async def test_an_update_is_pulled_by_hand_where_the_agent_pulls_none(standin: Any, tmp_path: Path):
     await onboard(standin)
-    kit = await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
+    await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
     where = written(tmp_path, standin, "[profiles.bench.fota]\ninterval_s = 0.0\n")
     async with agent_on(where) as agent:
         await agent.until("kit", "link", "well")
@@ -112,7 +111,6 @@ async def test_an_update_is_pulled_by_hand_where_the_agent_pulls_none(standin: A
         assert (done.lines[-1]["job"], done.lines[-1]["status"]) == (job_id, "SUCCEEDED"), done.err
         assert await executed(standin, job_id) == "SUCCEEDED"
         assert (await agent.run("modem", "at", "AT+CGMM")).code == 0
-    await kit.end()
 
 
 async def test_a_session_is_recorded_while_the_agent_holds_the_kit(

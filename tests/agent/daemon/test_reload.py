@@ -54,8 +54,7 @@ async def kits_of(agent: RunningAgent) -> list[str]:
 @pytest.fixture
 async def cloud():
     found = await serve("cloud", "serve")
-    yield found.ready
-    await found.end()
+    return found.ready
 
 
 async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(tmp_path: Path, cloud):

@@ -31,16 +31,12 @@ UUID = "56495254-8f0b-c5c9-e65b-36ed0cf0f295"  # made from the virtual kit's IME
 
 @pytest.fixture
 async def cloud(tmp_path: Path):
-    served = await serve("cloud", "serve", "--state", str(tmp_path / "cloud.state"))
-    yield served
-    await served.end()
+    return await serve("cloud", "serve", "--state", str(tmp_path / "cloud.state"))
 
 
 @pytest.fixture
 async def kit(tmp_path: Path):
-    served = await virtual_kit(tmp_path)
-    yield served
-    await served.end()
+    return await virtual_kit(tmp_path)
 
 
 def environment(folder: Path, cloud: Served, *names: str, extra: str = "") -> dict[str, str]:
@@ -115,7 +111,6 @@ async def test_what_the_kit_said_survives_the_cloud_and_the_agent_being_killed(
             status = await agent.until_status(lambda status: not waiting(status))
             assert delivered(status) >= kept
     assert any(event["type"] == "trace" for event in await listed_events(again))
-    await again.end()
 
 
 async def test_a_kit_that_is_unplugged_is_told_once_and_found_again(tmp_path: Path, cloud: Served):
@@ -134,7 +129,6 @@ async def test_a_kit_that_is_unplugged_is_told_once_and_found_again(tmp_path: Pa
     told = [line["message"] for line in about_link if "lost" in line["message"]]
     assert len(told) == 1, agent.log
     assert any("works again" in line["message"] for line in about_link)
-    await kit.end()
 
 
 async def test_another_command_takes_its_turn_at_a_kit_that_is_held(
@@ -213,7 +207,7 @@ async def test_hold_lets_go_of_the_port_while_a_command_runs(
 
 async def test_two_kits_live_in_one_process(tmp_path: Path, cloud: Served):
     left = await virtual_kit(tmp_path, "left")
-    right = await virtual_kit(tmp_path, "right", "--imei", "00101834000002")
+    await virtual_kit(tmp_path, "right", "--imei", "00101834000002")
     async with agent_on(environment(tmp_path, cloud, "left", "right")) as agent:
         status = await agent.until_status(
             lambda status: all(
@@ -226,13 +220,12 @@ async def test_two_kits_live_in_one_process(tmp_path: Path, cloud: Served):
         await agent.until("left", "link", "trouble")
         status = json.loads((await agent.run("status", "--json")).out)
         assert concern_of(status, "right", "link")["state"] == "well"
-    await right.end()
 
 
 async def test_a_reload_takes_kits_in_and_out_and_a_mistake_changes_nothing(
     tmp_path: Path, cloud: Served, kit: Served
 ):
-    right = await virtual_kit(tmp_path, "right", "--imei", "00101834000002")
+    await virtual_kit(tmp_path, "right", "--imei", "00101834000002")
     async with agent_on(environment(tmp_path, cloud)) as agent:
         await agent.until("kit", "link", "well")
         environment(tmp_path, cloud, "kit", "right")
@@ -246,7 +239,6 @@ async def test_a_reload_takes_kits_in_and_out_and_a_mistake_changes_nothing(
         status = json.loads((await agent.run("status", "--json")).out)
         assert [each["name"] for each in status["kits"]] == ["right"]
         assert concern_of(status, "right", "link")["state"] == "well"
-    await right.end()
 
 
 @pytest.mark.contract("D1.3", "D1.4")

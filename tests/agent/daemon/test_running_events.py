@@ -138,7 +138,7 @@ async def by_command(agent: RunningAgent, folder: Path) -> None:
 @pytest.mark.contract("O3.4")
 async def test_a_restart_of_the_modem_is_one_event_though_the_cable_stays(tmp_path: Path):
     async with cloud_on(tmp_path) as cloud:
-        kit = await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
+        await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
         async with agent_on(environment(tmp_path, cloud)) as agent:
             await agent.until("kit", "link", "well")
             before = datetime.now(UTC)
@@ -148,7 +148,6 @@ async def test_a_restart_of_the_modem_is_one_event_though_the_cable_stays(tmp_pa
             assert before - SECOND <= when(reset) <= datetime.now(UTC)
             assert told([reset]) == ["modem reset"]
             await agent.stop()
-        await kit.end()
 
 
 @pytest.mark.parametrize(
@@ -253,7 +252,7 @@ async def test_a_disk_that_is_full_stops_neither_link_nor_update_and_loses_no_ev
 ):
     await onboard(standin)
     job_id = await offered(standin, tmp_path)
-    kit = await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
+    await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
     async with agent_on(written(tmp_path, standin, NO_ROOM)) as agent:
         trouble = await agent.until("kit", "events", "trouble")
         assert "free on the disk" in trouble["trouble"]
@@ -268,7 +267,6 @@ async def test_a_disk_that_is_full_stops_neither_link_nor_update_and_loses_no_ev
         await agent.stop()
     said = [line for line in agent.log if '"events"' in line and "free on the disk" in line]
     assert len(said) == 1, agent.log
-    await kit.end()
 
 
 @pytest.mark.contract("O3.4")
@@ -313,7 +311,6 @@ async def test_without_a_project_key_nothing_is_kept_and_it_is_said_once(tmp_pat
             assert status["outbox"]["waiting"] == 0
             assert status["outbox"]["state"] == "well"
             await agent.stop()
-        await kit.end()
     said = [line for line in agent.log if '"events"' in line]
     assert len(said) == 1, agent.log
     assert "no project key" in said[0]

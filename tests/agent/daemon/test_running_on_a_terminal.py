@@ -25,7 +25,7 @@ os.execv(sys.executable, [sys.executable, "-m", "agent", "run", "--json"])
 
 
 async def test_it_ends_with_its_terminal_and_not_at_a_reload(tmp_path: Path):
-    kit = await virtual_kit(tmp_path)
+    await virtual_kit(tmp_path)
     ours, theirs = pty.openpty()
     where = {**os.environ, "CELLAGENT_PORT": str(tmp_path / "kit"), "CELLAGENT_PROFILE": "standin"}
     agent = await asyncio.create_subprocess_exec(
@@ -53,4 +53,3 @@ async def test_it_ends_with_its_terminal_and_not_at_a_reload(tmp_path: Path):
     finally:
         with contextlib.suppress(ProcessLookupError):
             agent.kill()
-        await kit.end()

@@ -22,7 +22,7 @@ async def test_a_pending_update_is_carried_out_and_the_link_outlives_the_restart
     await onboard(standin)
     image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
     job_id = await offer(standin, image, "v2.0.1")
-    kit = await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
+    await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
     async with agent_on(written(tmp_path, standin)) as agent:
         status = await agent.until_status(
             lambda status: "last" in concern_of(status, "kit", "fota")
@@ -36,12 +36,11 @@ async def test_a_pending_update_is_carried_out_and_the_link_outlives_the_restart
         assert await agent.stop() == 0
     stages = [json.loads(line)["message"] for line in agent.log if '"fota"' in line]
     assert any("installing" in stage for stage in stages)
-    await kit.end()
 
 
 async def test_a_place_is_reported_as_a_device_message_and_once(standin: Any, tmp_path: Path):
     await onboard(standin)
-    kit = await virtual_kit(tmp_path)
+    await virtual_kit(tmp_path)
     where = written(tmp_path, standin)
     query = {"deviceId": DEVICE, "appId": "GROUND_FIX"}
     headers = standin.bearer("api_key")
@@ -58,14 +57,13 @@ async def test_a_place_is_reported_as_a_device_message_and_once(standin: Any, tm
         await agent.until("kit", "location", "well")
         assert await messages() == [told], "the kit is where it was"
     assert {"lat", "lon", "uncertainty"} <= set(told["data"])
-    await kit.end()
 
 
 async def test_a_refused_credential_is_told_once_and_a_new_one_is_taken_at_reload(
     standin: Any, tmp_path: Path
 ):
     await onboard(standin)
-    kit = await virtual_kit(tmp_path)
+    await virtual_kit(tmp_path)
     where = written(tmp_path, standin)
     good = where.pop("CELLAGENT_API_KEY")
     secrets = tmp_path / "secrets.toml"
@@ -86,4 +84,3 @@ async def test_a_refused_credential_is_told_once_and_a_new_one_is_taken_at_reloa
     ]
     assert len(refused) == 1, agent.log
     assert good not in "\n".join(agent.log)
-    await kit.end()

@@ -56,14 +56,13 @@ class Console:
 async def desk(folder: Path) -> AsyncIterator[tuple[RunningAgent, Console]]:
     """Run the agent over a virtual kit whose console has a port of its own."""
     console = Console(folder)
-    kit = await virtual_kit(folder)
+    await virtual_kit(folder)
     try:
         async with agent_on(profile(folder, console_port=str(folder / "console"))) as agent:
             await agent.until("kit", "console", "well")
             yield agent, console
     finally:
         console.close()
-        await kit.end()
 
 
 def summary(lines: list[str]) -> dict[str, int]:
@@ -164,12 +163,11 @@ async def test_a_window_says_that_the_kit_is_unplugged_and_goes_on_when_it_is_ba
                 await later.until("is back")
             await shown.until("is back")
             await holder.wait()
-    await kit.end()
 
 
 async def test_a_window_outlives_the_agent_and_shows_what_the_next_one_hears(tmp_path: Path):
     console = Console(tmp_path)
-    kit = await virtual_kit(tmp_path)
+    await virtual_kit(tmp_path)
     where = profile(tmp_path, console_port=str(tmp_path / "console"))
     async with contextlib.AsyncExitStack() as stack:
         agent = await stack.enter_async_context(agent_on(where))
@@ -188,7 +186,6 @@ async def test_a_window_outlives_the_agent_and_shows_what_the_next_one_hears(tmp
         assert summary(shown.lines)["lines"] == 2
         assert await again.stop() == 0
     console.close()
-    await kit.end()
 
 
 async def test_lines_are_typed_at_the_console_by_the_agent(tmp_path: Path):
@@ -205,7 +202,7 @@ async def test_a_command_that_is_typed_at_the_at_port_is_answered_in_its_window_
     tmp_path: Path,
 ):
     where = profile(tmp_path)
-    kit = await virtual_kit(tmp_path)
+    await virtual_kit(tmp_path)
     async with agent_on(where) as agent:
         await agent.until("kit", "link", "well")
         async with window(where, "--json") as other:
@@ -215,16 +212,14 @@ async def test_a_command_that_is_typed_at_the_at_port_is_answered_in_its_window_
             assert (await agent.run("modem", "at", "AT%XTEMP?", "AT+CGMM")).code == 0
             await other.close()
             assert logged(other.lines) == [], "nobody else's conversation is shown"
-    await kit.end()
 
 
 async def test_a_kit_without_a_console_has_no_window(tmp_path: Path):
-    kit = await virtual_kit(tmp_path)
+    await virtual_kit(tmp_path)
     async with agent_on(profile(tmp_path, console_port="none")) as agent:
         await agent.until("kit", "link", "well")
         done = await agent.run("console")
         assert (done.code, "no console" in done.err) == (2, True), done.err
-    await kit.end()
 
 
 @pytest.mark.parametrize(
