@@ -122,7 +122,7 @@ def set_(key: str, value: str | None) -> None:
 @command.command(epilog="Example: cellagent config path")
 def path() -> None:
     """Print where the configuration, the secrets and the state are."""
-    from agent.config.load import config_file, secrets_file, state_dir
+    from agent.config.places import config_file, secrets_file, state_dir
 
     file = config_file()
     places = {"config": file, "secrets": secrets_file(file), "state": state_dir()}

@@ -18,7 +18,7 @@ def describe(error: Exception) -> tuple[int, str, str, str] | None:
 
 def _hold_hint() -> str:
     """Return the way to a port that the running agent may have, "" where none runs."""
-    from agent.config.load import state_dir
+    from agent.config.places import state_dir
     from agent.daemon.control_place import places
 
     if not any(places(state_dir())):

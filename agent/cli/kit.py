@@ -101,7 +101,7 @@ async def transport_on(port: str, baud: int) -> tuple[Transport, dict[str, Any]]
 
 async def held_kit(port: str, *, to_watch: bool = False) -> HeldKit | None:
     """Return the kit on `port` if a running agent holds it (`agent.daemon.held_kits.find_kit`)."""
-    from agent.config.load import state_dir
+    from agent.config.places import state_dir
     from agent.daemon.control_place import places
 
     folder = state_dir()

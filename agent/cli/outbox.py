@@ -56,10 +56,10 @@ async def _list(limit: int) -> None:
     if options().json:
         emit({"summary": totals})
         return
+    shown = f"{totals['waiting']} waiting, {totals['parked']} parked, {totals['bytes']} bytes"
     counts = sorted(totals["counts"].items())
     past = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts)
-    shown = f"{totals['waiting']} waiting, {totals['parked']} parked, {totals['bytes']} bytes"
-    say(f"{shown}; so far: {past}")
+    say(f"{shown}; so far: {past}" if past else shown)
 
 
 async def _drop(ids: list[int], *, parked: bool, everything: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.config.load import state_dir
+from agent.config.places import state_dir
 from agent.daemon.held_kits import held_kits
 from at.ports import Report
 from at.usb import UsbPort, device_of, system_ports

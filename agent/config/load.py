@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.config.builtin import BUILT_IN, NEUTRAL
 from agent.config.origin import Origin
+from agent.config.places import config_file, secrets_file, state_dir
 from agent.config.private import LARGEST
 from agent.config.schema import leaves, nearest, profile_from, set_keys
 from agent.config.secrets import Secrets
@@ -84,32 +85,6 @@ def profile_name(flag: str | None = None) -> str:
     """Return the name of the profile in use, whether it is there yet or not. Raises ConfigError."""
     file = config_file()
     return _name(flag, os.environ, read_config(file), file)[0]
-
-
-def config_file(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the path of the configuration file; it need not exist."""
-    environ = os.environ if environ is None else environ
-    if chosen := environ.get("CELLAGENT_CONFIG"):
-        path = Path(chosen).expanduser()
-        return path / "config.toml" if path.is_dir() else path
-    from platformdirs import user_config_path
-
-    return user_config_path("cellagent", appauthor=False) / "config.toml"
-
-
-def secrets_file(file: Path) -> Path:
-    """Return the path of the secrets file that stands beside a configuration file."""
-    return file.with_name("secrets.toml")
-
-
-def state_dir(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder for state; it need not exist."""
-    environ = os.environ if environ is None else environ
-    if chosen := environ.get("CELLAGENT_STATE_DIR"):
-        return Path(chosen).expanduser()
-    from platformdirs import user_state_path
-
-    return user_state_path("cellagent", appauthor=False)
 
 
 def read_config(file: Path) -> dict[str, Any]:

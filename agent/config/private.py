@@ -7,7 +7,8 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from agent.errors import ConfigError
+from agent.config.places import state_dir
+from agent.errors import AgentError, ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +16,18 @@ if TYPE_CHECKING:
 _POSIX = os.name == "posix"
 LARGEST = 1024 * 1024
 """Bytes; no configuration, secrets or key file is larger."""
+
+
+class FolderUnusable(AgentError):
+    """A folder cannot be made, or not be written to: the state folder, or one that was named."""
+
+    kind = "folder-unusable"
+
+    def __init__(self, what: str, folder: Path) -> None:
+        hint = "name a folder that can be written"
+        if state_dir() in (folder, *folder.parents):
+            hint = "set CELLAGENT_STATE_DIR to a folder that can be written"
+        super().__init__(what, hint=hint)
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -39,9 +52,20 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make `folder` and what is missing above it, each 0700 whatever the umask lets through."""
-    for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
-        missing.mkdir(mode=0o700, exist_ok=True)
+    """Make `folder` and what is missing above it, each 0700 whatever the umask lets through.
+
+    Raises FolderUnusable, also where it is there and may not be written to.
+    """
+    try:
+        for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        what = f"cannot make the folder {missing}: {error.strerror}"
+        raise FolderUnusable(what, folder) from error
+    if not folder.is_dir():
+        raise FolderUnusable(f"{folder} is no folder", folder)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FolderUnusable(f"this user may not write to the folder {folder}", folder)
 
 
 def read_private(path: Path, what: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from agent.config.load import config_file, read_config, secrets_file
+from agent.config.load import read_config
+from agent.config.places import config_file, secrets_file
 from agent.config.private import write_private
 from agent.config.schema import key_type, profile_from
 from agent.config.secrets import SECRETS, read_secrets_file
