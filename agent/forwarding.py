@@ -90,7 +90,7 @@ class Forwarder:
         for item in items:
             if isinstance(item, ChunkLine):
                 self._names.hear(item.chunk)
-                kept.append(NewItem(Kind.CHUNK, self._names.sender, item.chunk, now.timestamp()))
+                kept.append(_chunk(item, self._names.sender, now))
             elif isinstance(item, CapturedDump) and item.dump.usable:
                 kept += dump_items(item, self._names.identity(), now)
         if kept:
@@ -141,6 +141,10 @@ class Forwarder:
         self.lost += count
 
 
+def _chunk(item: ChunkLine, sender: str, now: datetime) -> NewItem:
+    return NewItem(Kind.CHUNK, sender, item.chunk, now.timestamp(), starts=item.starts)
+
+
 def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) -> list[NewItem]:
     """Return a Zephyr dump as what the service takes: the file, and a trace with its registers."""
     header = captured.dump.header
@@ -152,6 +156,7 @@ def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) ->
         device.device_serial,
         body,
         now.timestamp(),
+        starts=captured.starts,
         meta={
             "form": FileKind.ZEPHYR_COREDUMP.name,
             "name": "zephyr-coredump.bin",
@@ -170,7 +175,10 @@ def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) ->
     )
     # The dump is the same by its content; its trace is, by the dump's.
     key = f"trace-of-{_digest(body)}-{device.device_serial}"
-    return [file, NewItem(Kind.EVENT, device.device_serial, event, now.timestamp(), key)]
+    told = NewItem(
+        Kind.EVENT, device.device_serial, event, now.timestamp(), key, starts=captured.starts
+    )
+    return [file, told]
 
 
 def outbox_folder(configuration: Configuration) -> Path:

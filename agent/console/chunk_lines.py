@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 MARK = b"MC:"
 _MIN_CHUNK = 3  # a header and a CRC: an empty message
@@ -27,6 +27,8 @@ class ChunkLine:
     """A chunk that the kit printed."""
 
     chunk: bytes
+    starts: int = field(default=0, compare=False)
+    """Crashes and starts of the kit that were heard before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ Each may stand behind any prefix, and what is no such line may stand between the
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agent.console.log_line import strip_ansi
 from agent.console.zephyr_coredump import HEADER_SIZE, Dump, Status, parse_dump
@@ -29,6 +29,8 @@ class CapturedDump:
 
     data: bytearray
     dump: Dump
+    starts: int = field(default=0, compare=False)
+    """Crashes and starts of the kit that were heard before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ Damage is an item like any other: it is counted and shown, and never stops the r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent.console.chunk_lines import MARK as CHUNK_MARK
@@ -109,12 +109,18 @@ class LineClassifier:
         return items
 
     def _count_dumps(self, found: Sequence[CapturedDump | DamagedDumpLine]) -> list[ConsoleItem]:
-        for item in found:
-            if isinstance(item, CapturedDump):
-                self.counts.dumps += 1
-            else:
-                self.counts.damaged_dump_lines += 1
-        return list(found)
+        dumps = sum(isinstance(item, CapturedDump) for item in found)
+        self.counts.dumps += dumps
+        self.counts.damaged_dump_lines += len(found) - dumps
+        return self._dated(found)
+
+    def _dated(self, found: Sequence[ConsoleItem]) -> list[ConsoleItem]:
+        """Say of what may be printed again how often the kit had crashed or started by then."""
+        starts = self.counts.faults + self.counts.reboots
+        return [
+            replace(item, starts=starts) if isinstance(item, ChunkLine | CapturedDump) else item
+            for item in found
+        ]
 
     def _chunks(self, line: bytes) -> list[ConsoleItem]:
         found, around = lift_chunks(line)
@@ -123,7 +129,8 @@ class LineClassifier:
         self.counts.damaged_chunks += len(found) - good
         # The log prefix of a chunk is no news; a line that got mixed up with one is.
         rest = parse_line(around)
-        return [*found, rest] if rest.text.strip() else list(found)
+        chunks = self._dated(found)
+        return [*chunks, rest] if rest.text.strip() else chunks
 
     def _text(self, line: bytes) -> list[ConsoleItem]:
         log = parse_line(line)
@@ -137,8 +144,9 @@ class LineClassifier:
         if isinstance(fault, FaultText):
             self.counts.faults += fault.first
             return [log, fault]
+        ended = self._count_dumps(self._dumps.restarted())
         self.counts.reboots += not fault.is_bootloader
-        return [*self._count_dumps(self._dumps.restarted()), log, fault]
+        return [*ended, log, fault]
 
     def _damaged_marks(self, line: bytes) -> list[ConsoleItem]:
         if chunk := lost_mark(line):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agent.observability.outbox.items import NewItem
     from agent.observability.outbox.tables import Tables
 
+_MOST_STARTS = 10_000  # marks whose crashes and starts are remembered
 _HEARD_AGAIN = 1000  # chunks: what a kit prints in seconds; a message beyond it is only not known
 
 
@@ -38,6 +39,8 @@ class Arrivals:
         """Follow the newest chunks once more, to know what is open and what was just heard."""
         self._incoming: dict[str, _Incoming] = {}
         self._seen: dict[bytes, float] = {}
+        # Of what came before, nothing that the kit did since was heard.
+        self._starts: dict[bytes, int] = {}
         newest = self._tables.db.execute(
             "SELECT id, device, added, body FROM items WHERE kind = ? ORDER BY id DESC LIMIT ?",
             (Kind.CHUNK.value, _HEARD_AGAIN),
@@ -56,6 +59,8 @@ class Arrivals:
         """Forget what came too long ago to be known."""
         limit = now - self.limits.max_age_s
         self._seen = {mark: at for mark, at in self._seen.items() if abs(now - at) < WINDOW_S}
+        if len(self._starts) > _MOST_STARTS:
+            self._starts.clear()  # then something may be taken twice
         self._tables.db.execute("DELETE FROM recent WHERE at < ? OR at > ?", (limit, now + 86400.0))
 
     def is_known(self, item: NewItem, now: float) -> bool:
@@ -68,9 +73,10 @@ class Arrivals:
             mark = b"core" + hashlib.sha256(item.body).digest() + item.device.encode()
         db = self._tables.db
         row = db.execute("SELECT at FROM recent WHERE mark = ?", (mark,)).fetchone()
-        if row is not None and abs(now - row[0]) < self.limits.max_age_s:
+        if row is not None and self._is_same(mark, item, now - row[0], self.limits.max_age_s):
             return True
         db.execute("INSERT OR REPLACE INTO recent VALUES(?, ?)", (mark, float(now)))
+        self._remember_start(mark, item)
         return False
 
     def place(
@@ -82,10 +88,26 @@ class Arrivals:
         """
         message, mark = self._follow(item.device, item.body, number)
         if mark is not None:
-            if abs(now - self._seen.get(mark, float("-inf"))) < WINDOW_S:
+            age_s = now - self._seen.get(mark, float("-inf"))
+            if self._is_same(mark, item, age_s, WINDOW_S):
                 return self._recall(message, number, rows)
             self._seen[mark] = now
+            self._remember_start(mark, item)
         return message
+
+    def _is_same(self, mark: bytes, item: NewItem, age_s: float, within_s: float) -> bool:
+        """Tell whether an item is the one that came `age_s` ago, and not another that is equal."""
+        if item.starts is not None:
+            within_s = min(within_s, WINDOW_S)
+            if self._starts.get(mark, 0) != item.starts:
+                return False
+        return abs(age_s) < within_s
+
+    def _remember_start(self, mark: bytes, item: NewItem) -> None:
+        if item.starts:
+            self._starts[mark] = item.starts
+        else:
+            self._starts.pop(mark, None)
 
     def _follow(self, device: str, chunk: bytes, number: int) -> tuple[int, bytes | None]:
         """Return the message that a chunk belongs to, and what marks it once it is whole."""

@@ -61,7 +61,8 @@ def leave(folder: Path, items: Sequence[NewItem], limits: Limits, now: float) ->
             item.device,
             base64.b64encode(item.body).decode(),
             now if item.captured_s is None else item.captured_s,
-            item.key or f"{name}-{number}",
+            # Its own key would make it the one before the crash.
+            (not item.starts and item.key) or f"{name}-{number}",
             dict(item.meta),
         )
         for number, item in enumerate(items)

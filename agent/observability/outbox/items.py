@@ -40,7 +40,8 @@ class OutboxHeld(Unavailable):
 class NewItem:
     """Something to deliver. `captured_s` is when it happened, in unix seconds; None is now.
 
-    An item whose `key` was taken before is a duplicate and is not taken again.
+    An item whose `key` was taken before is a duplicate and is not taken again; so is a core dump
+    of the same content, and a message of chunks that ended within the last ten minutes.
     """
 
     kind: Kind
@@ -49,6 +50,10 @@ class NewItem:
     captured_s: float | None = None
     key: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    starts: int | None = None
+    """Crashes and starts of the kit that this process heard before it; None where it is not read
+    from the kit itself. With another number it is another item, whatever it equals; with the same
+    it is the same for ten minutes only."""
 
 
 @dataclass(frozen=True, slots=True)
