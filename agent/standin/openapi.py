@@ -1,6 +1,6 @@
 """The stand-in's own documents, OpenAPI 3.1, made from the operations that it declares.
 
-The device cloud's names its two schemes as the seed does. The observability service's declares
+The device cloud's names its two schemes as the service does. The observability service's declares
 HTTP Basic alone, as its schema reference does, and describes the other mechanisms (clause O4.4).
 """
 

@@ -1,4 +1,4 @@
-"""Anchors: access points whose place a user has told (facts 5.4).
+"""Anchors: access points whose place a user has told (the device cloud's public OpenAPI document).
 
 One that is heard goes before all else that is: its place is the answer, and the strongest counts.
 """
