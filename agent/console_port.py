@@ -77,6 +77,25 @@ async def find_console(kit: Kit, note: Callable[[str], None]) -> str:
     return candidates[0]
 
 
+async def own_port(kit: Kit) -> str:
+    """Return the port that is the console's alone; "" where the kit prints on its AT port.
+
+    Whether a port speaks is found by listening, so it is a guess: kit.console_port settles it.
+    """
+    if kit.console_port in {"same", "none"}:
+        return ""
+    if kit.console_port != "auto":
+        return kit.console_port
+    others = [port for port in await asyncio.to_thread(ports_of, kit) if port != kit.port]
+    from at.usb import resolve
+
+    if others and kit.port.startswith("serial:"):
+        device, _ = await asyncio.to_thread(resolve, kit.port)
+        others = [port for port in others if port != device]
+    heard = await asyncio.gather(*(speaks(port, kit.baud, _ignore) for port in others))
+    return next((port for port, spoke in zip(others, heard, strict=True) if spoke), "")
+
+
 def ports_of(kit: Kit) -> list[str]:
     """Return the ports of the kit, the named one alone if it is on no known kit."""
     from at.usb import kit_ports, system_ports
@@ -118,3 +137,7 @@ async def speaks(port: str, baud: int, note: Callable[[str], None]) -> bool:
     finally:
         await transport.close()
     return False
+
+
+def _ignore(_text: str) -> None:
+    pass

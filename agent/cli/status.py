@@ -136,6 +136,9 @@ def _console(each: dict[str, Any], _now: float) -> str:
     counted = [f"{each[name]} {name}" for name in ("chunks", "dumps", "faults") if each.get(name)]
     if each.get("lost"):
         counted.append(f"{each['lost']} LOST for want of room")
+    if each.get("let_go"):
+        often = "once" if each["let_go"] == 1 else f"{each['let_go']} times"
+        counted.append(f"let go {often} ({each['let_go_s']:.0f} s)")
     return ", ".join(counted)
 
 

@@ -11,8 +11,10 @@ from agent.console.dump_lines import CapturedDump
 from agent.console.faults import FaultText, Reboot
 from agent.console.log_line import LogLine
 from agent.console.reader import ConsoleCounts, ConsoleReader, LineClassifier
-from agent.console_port import Bytes, console_transport, ports_of, speaks
+from agent.console_port import Bytes, console_transport, own_port
+from agent.daemon.board import State
 from agent.daemon.console_watchers import Watchers
+from agent.daemon.kept_port import KeptPort
 from agent.daemon.supervisor import wait_for
 from agent.daemon.together import first_of
 from agent.errors import AgentError
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from agent.config.profile import Kit
     from agent.console.reader import ConsoleItem
     from agent.daemon.board import Concern
-    from agent.daemon.kit_link import KitLink
     from agent.daemon.supervisor import Wait
     from agent.observability.device_names import DeviceNames
     from agent.observability.outbox import Outbox
@@ -54,8 +55,8 @@ class KitConsole:
         `restarted` hears the lines of a restart on the console's own port.
         """
         self.concern = concern
-        self.port = ""
-        """The console's own port; "" where the kit prints on its AT port."""
+        self.kept = KeptPort(concern)
+        """The console's own port."""
         self.write: Callable[[bytes], None] | None = None
         """Writes to the console's own port while that is open; None where there is none."""
         self._counts = ConsoleCounts()
@@ -71,7 +72,9 @@ class KitConsole:
 
     # --- the AT port
 
-    async def hear(self, lines: Stream[Item], lent: Callable[[], bool] = lambda: False) -> None:
+    async def hear(
+        self, lines: Stream[Item], at_port: KeptPort, lent: Callable[[], bool] = lambda: False
+    ) -> None:
         """Take the console lines of the AT port until the link is lost; raises LinkLost.
 
         What the modem says while it is `lent` is kept all the same, but is shown to nobody else.
@@ -80,7 +83,7 @@ class KitConsole:
         try:
             async for first in lines:
                 items = _read(classifier, [first, *_at_hand(lines)])
-                self.watchers.show_coming(classifier.dump_bytes)
+                self._coming(classifier.dump_bytes, at_port)
                 await self.take(items, plain=not lent())
         finally:
             # What was heard before the end is kept, too: the kit does not say it again.
@@ -89,21 +92,26 @@ class KitConsole:
 
     # --- a port of its own
 
-    async def run(self, kit: Kit, link: KitLink) -> None:
-        """Read the console's own port, if there is one: the work of the concern."""
-        await first_of(self._forwarder.run(), self._ports(kit, link))
+    @property
+    def port(self) -> str:
+        """The console's own port; "" where the kit prints on its AT port."""
+        return self.kept.name or ""
 
-    async def _ports(self, kit: Kit, link: KitLink) -> None:
-        port = self.port = await own_port(kit)
+    async def run(self, kit: Kit) -> None:
+        """Read the console's own port, if there is one: the work of the concern."""
+        await first_of(self._forwarder.run(), self._ports(kit))
+
+    async def _ports(self, kit: Kit) -> None:
+        async with self.kept.opened():  # to find it, all are listened to
+            port = self.kept.name = await own_port(kit)
         self.concern.learn(port=port or "the AT port")
         if not port:
             if not self._forwarder.is_stuck:
                 self.concern.well()
             await asyncio.Event().wait()  # what comes, comes by `hear`
         while True:
-            await link.free()
-            with link.port_open():
-                await first_of(self._read(port, kit.baud), link.held())
+            async with self.kept.opened():
+                await first_of(self._read(port, kit.baud), self.kept.wanted())
 
     async def _read(self, port: str, baud: int) -> None:
         reader, receiver = ConsoleReader(counts=self._counts), Bytes()
@@ -114,18 +122,32 @@ class KitConsole:
             self.write = transport.write
             while (data := await receiver.next()) is not None:
                 items = reader.receive(data)
-                self.watchers.show_coming(reader.dump_bytes)
-                for item in items:
-                    if isinstance(item, Reboot):
-                        self._restarted(item.line)
-                await self.take(items)
+                self._coming(reader.dump_bytes, self.kept)
+                await self._take_own(items)
         finally:
             self.write = None
             await transport.close()
             await self.take(reader.finish())
         raise LinkLost(f"{port} went away")
 
+    async def overhear(self, data: bytes) -> None:
+        """Take what the kit printed, between other things, on a port that was let go."""
+        if self.concern.state is State.OFF:
+            return
+        reader = ConsoleReader(counts=self._counts)
+        await self._take_own([*reader.receive(data), *reader.finish()])
+
+    async def _take_own(self, items: Sequence[ConsoleItem]) -> None:
+        for item in items:
+            if isinstance(item, Reboot):
+                self._restarted(item.line)
+        await self.take(items)
+
     # --- both
+
+    def _coming(self, dump_bytes: int, port: KeptPort) -> None:
+        port.dump_comes(dump_bytes)
+        self.watchers.show_coming(dump_bytes)
 
     async def take(self, items: Sequence[ConsoleItem], *, plain: bool = True) -> None:
         """Keep what is to be delivered; return once it is on disk, or waits for room there.
@@ -191,26 +213,3 @@ def _is_plain(item: ConsoleItem) -> bool:
 
 
 _COUNTED = {ChunkLine: "chunks", CapturedDump: "dumps", FaultText: "faults", Reboot: "reboots"}
-
-
-async def own_port(kit: Kit) -> str:
-    """Return the port that is the console's alone; "" where the kit prints on its AT port.
-
-    Whether a port speaks is found by listening, so it is a guess: kit.console_port settles it.
-    """
-    if kit.console_port in {"same", "none"}:
-        return ""
-    if kit.console_port != "auto":
-        return kit.console_port
-    others = [port for port in await asyncio.to_thread(ports_of, kit) if port != kit.port]
-    from at.usb import resolve
-
-    if others and kit.port.startswith("serial:"):
-        device, _ = await asyncio.to_thread(resolve, kit.port)
-        others = [port for port in others if port != device]
-    heard = await asyncio.gather(*(speaks(port, kit.baud, _ignore) for port in others))
-    return next((port for port, spoke in zip(others, heard, strict=True) if spoke), "")
-
-
-def _ignore(_text: str) -> None:
-    pass

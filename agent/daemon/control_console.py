@@ -71,9 +71,9 @@ async def _troubles(kit: KitAgent, board: Board, writer: asyncio.StreamWriter) -
 def _trouble(kit: KitAgent) -> tuple[str, str]:
     """Return what keeps the console from being heard, and the way out; "" while it is."""
     link, console = kit.link.concern, kit.console.concern
-    if holder := link.facts.get("held_by"):
-        return f"the agent let go of it for {holder}", ""
     own_port = bool(kit.console.port)
+    if holder := (console if own_port else link).facts.get("let_go_for"):
+        return f"the agent let go of it for {holder}", ""
     concern = console if own_port or console.state is State.TROUBLE else link
     if concern.is_gone or (own_port and console.state is State.WAITING):
         return "it went away; waiting for it to come back", ""

@@ -86,6 +86,7 @@ class KitAgent:
             wake_delivery,
             restarted=self._restarted,
         )
+        self.link.ports.append(self.console.kept)
         self.lending = Lending(name, self.link, self.console)
         self.events = KitEvents(
             board.concern("events", name),
@@ -98,7 +99,7 @@ class KitAgent:
         board.listen(name, self.events.take)
         self._restarts = Restarts()
         self._positions = Positions(board.concern("location", name), self.link, self._memory)
-        self._updates = Updates(board.concern("fota", name), self.link, state_dir)
+        self._updates = Updates(board.concern("fota", name), self.link, self.console, state_dir)
         self._client = client.acting_as(ModemJwt(self._ask_modem, profile.kit.device_id))
         self._tasks: list[asyncio.Task[None]] = []
         self._calls: list[asyncio.Task[None]] = []
@@ -115,9 +116,10 @@ class KitAgent:
         link, console = self.link, self.console
         self._tasks.append(_task(supervise(link.concern, link.run)))
         if self.kit.console_port == "none":
+            console.kept.name = ""
             console.concern.off("kit.console_port is none")
         else:
-            work = partial(console.run, self.kit, link)
+            work = partial(console.run, self.kit)
             self._tasks.append(_task(supervise(console.concern, work, longest_s=_CONSOLE_WAIT_S)))
         self._start_calls()
 
@@ -160,7 +162,9 @@ class KitAgent:
         with modem.lines() as lines:
             works = [self._meet_and_mind(modem)]
             if self.kit.console_port != "none":
-                works.append(self.console.hear(lines, lambda: self.lending.is_lent))
+                works.append(
+                    self.console.hear(lines, self.link.at_port, lambda: self.lending.is_lent)
+                )
             try:
                 await first_of(*works)
             finally:
@@ -235,4 +239,4 @@ class KitAgent:
 
     async def _ask_modem(self, subject: str, life_s: int) -> str:
         tag = self.profile.provisioning.security_tag
-        return await ask_modem(self.link.available(), tag)(subject, life_s)
+        return await ask_modem(await self.link.soon(), tag)(subject, life_s)

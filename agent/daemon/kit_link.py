@@ -1,4 +1,7 @@
-"""The link to one kit: opened, watched, opened again; lent in turns, let go on request."""
+"""The link to one kit: opened, watched, opened again; lent in turns, let go on request.
+
+Whoever needs the kit undisturbed has the turn. Whoever opens its ports has them closed besides.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
+from agent.daemon.board import State
+from agent.daemon.kept_port import KeptPort
 from agent.daemon.together import first_of
 from agent.errors import Unavailable
 from agent.own_events import Happening
@@ -15,13 +20,15 @@ from at.modem import Modem
 from at.opening import transport_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from agent.config.profile import Kit
     from agent.daemon.board import Concern
 
 TURN_S = 90.0
 """How long another command waits for its turn: a scan of cells takes up to a minute."""
+OPENING_S = 30.0
+"""How long a link that is being opened is waited for: its baud rate may have to be found."""
 
 
 class KitBusy(Unavailable):
@@ -54,22 +61,19 @@ class KitLink:
         """Whether an update is being installed: the kit's restarts are part of it."""
         self.on_new_software: Callable[[], None] = lambda: None
         """Called when the kit may run other software than before: updated, or flashed by hand."""
+        self.at_port = KeptPort(concern, kit.port)
+        self.ports = [self.at_port]
+        """The kit's ports that the agent keeps open; the console adds its own."""
         self._up_since: float | None = None
         self._was_up_s = 0.0
         self._serve = serve
         self._turn = asyncio.Lock()
         self._up = asyncio.Event()
-        self._held = asyncio.Event()
-        self._free = asyncio.Event()
-        self._free.set()
-        self._open_ports = 0
-        self._closed = asyncio.Event()
 
     async def run(self) -> None:
         """Open the modem and serve it until it is lost: the work of the concern."""
         while True:
-            await self.free()
-            with self.port_open():
+            async with self.at_port.opened():
                 await self._connection()
 
     async def _connection(self) -> None:
@@ -77,8 +81,8 @@ class KitLink:
         modem = Modem(transport_of(self.kit.port, baud=self.kit.baud), dialect=self.kit.dialect)
         await modem.open()
         try:
-            await first_of(self._serve(modem), self._held.wait())
-            if not self._held.is_set():
+            await first_of(self._serve(modem), self.at_port.wanted())
+            if not self.at_port.is_wanted:
                 raise LinkLost(f"{modem.name} was closed")
         except (AtError, OSError) as error:
             # A restart is a happening of its own, though it may end what we were asking.
@@ -119,27 +123,13 @@ class KitLink:
             )
         return self.modem
 
-    async def free(self) -> None:
-        """Wait for the end of a hold, if there is one."""
-        if not self._free.is_set():
-            self.concern.waits("the end of a hold")
-            await self._free.wait()
-
-    async def held(self) -> None:
-        """Wait until somebody wants the ports: they are to be closed then."""
-        await self._held.wait()
-
-    @contextlib.contextmanager
-    def port_open(self) -> Iterator[None]:
-        """Count a port of the kit as open while the block runs."""
-        self._open_ports += 1
-        self._closed.clear()
-        try:
-            yield
-        finally:
-            self._open_ports -= 1
-            if not self._open_ports:
-                self._closed.set()
+    async def soon(self) -> Modem:
+        """Return the modem, of a link that is being opened, too. Raises KitAway."""
+        if self.modem is None and self.concern.state is not State.TROUBLE:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(OPENING_S):
+                    await self._up.wait()
+        return self.available()
 
     @contextlib.asynccontextmanager
     async def undisturbed(
@@ -164,19 +154,32 @@ class KitLink:
             self._turn.release()
 
     @contextlib.asynccontextmanager
+    async def visited(self, port: str, what: str) -> AsyncIterator[None]:
+        """Have the kit to ourselves while `what` opens one of its ports; "" where it opens none.
+
+        It is closed here meanwhile, if it is open here; the kit's other ports stay open.
+        """
+        async with self.undisturbed(what), contextlib.AsyncExitStack() as stack:
+            for kept in await asyncio.to_thread(self._kept_as, port):
+                await stack.enter_async_context(kept.let_go(what))
+            yield
+
+    def _kept_as(self, port: str) -> list[KeptPort]:
+        return [kept for kept in self.ports if kept.may_be(port)]
+
+    @contextlib.asynccontextmanager
     async def let_go(self, who: str) -> AsyncIterator[None]:
         """Keep the kit's ports closed for as long as the block runs. Raises KitBusy."""
-        async with self.undisturbed(f"held by {who}", patience_s=TURN_S):
-            self._free.clear()
-            self._held.set()
+        async with (
+            self.undisturbed(f"held by {who}", patience_s=TURN_S),
+            contextlib.AsyncExitStack() as stack,
+        ):
+            stack.callback(self.concern.wake.set)
+            for kept in self.ports:
+                await stack.enter_async_context(kept.let_go(who))
+            self.concern.learn(held_by=who)
             try:
-                if self._open_ports:
-                    await self._closed.wait()
-                self.concern.learn(held_by=who)
                 yield
             finally:
                 self.on_new_software()  # what holds are for: flashing
                 self.concern.learn(held_by=None)
-                self._held.clear()
-                self._free.set()
-                self.concern.wake.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -20,11 +20,12 @@ from agent.own_events import job_end
 from at.errors import LinkLost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
     from agent.config import Profile
     from agent.daemon.board import Concern
+    from agent.daemon.console import KitConsole
     from agent.daemon.kit_link import KitLink
     from agent.fota.installers.base import Installer, Package, Progress, Running
     from agent.fota.jobs import FirmwareType, Job
@@ -35,9 +36,12 @@ if TYPE_CHECKING:
 class Updates:
     """The updates of one kit."""
 
-    def __init__(self, concern: Concern, link: KitLink, state_dir: Path) -> None:
+    def __init__(
+        self, concern: Concern, link: KitLink, console: KitConsole, state_dir: Path
+    ) -> None:
         self.concern = concern
         self._link = link
+        self._console = console
         self._state_dir = state_dir
         self._told: set[str] = set()
 
@@ -57,7 +61,7 @@ class Updates:
                     self._state_dir,
                     client,
                     modem=modem,
-                    observer=_Shown(self.concern),
+                    observer=_Shown(self.concern, self._link, self._console),
                 )
                 runner.installer = Undisturbed(runner.installer, self._link)
                 try:
@@ -95,7 +99,7 @@ class Updates:
 
 
 class Undisturbed:
-    """An installer whose work nobody else's commands come between."""
+    """An installer whose work nobody comes between: neither commands, nor our own reading."""
 
     def __init__(self, inner: Installer, link: KitLink) -> None:
         self._inner = inner
@@ -111,21 +115,28 @@ class Undisturbed:
         """What it can install at all."""
         return self._inner.types
 
+    @property
+    def port(self) -> str:
+        """The port that it opens itself."""
+        return self._inner.port
+
     def fetches_itself(self, job: Job) -> bool:
         """Tell whether the kit downloads this job's image itself."""
         return self._inner.fetches_itself(job)
 
     async def check(self, job: Job) -> str:
         """Return why this kit is not fit for the job now."""
-        return await self._inner.check(job)
+        async with self._at_its_port("a look at what an update finds"):
+            return await self._inner.check(job)
 
     async def running(self, kind: FirmwareType) -> Running | None:
         """Return what of this type runs."""
-        return await self._inner.running(kind)
+        async with self._at_its_port("a look at what runs"):
+            return await self._inner.running(kind)
 
     async def install(self, package: Package, progress: Progress) -> None:
         """Put the image on the kit and start it. Raises InstallFailed."""
-        async with self._link.undisturbed("the installation of an update"):
+        async with self._link.visited(self.port, "the installation of an update"):
             self._link.expects_restart = True
             try:
                 await self._inner.install(package, progress)
@@ -134,8 +145,17 @@ class Undisturbed:
 
     async def confirm(self, package: Package) -> None:
         """Make the image that now runs stay. Raises InstallFailed."""
-        async with self._link.undisturbed("the confirmation of an update"):
+        async with self._link.visited(self.port, "the confirmation of an update"):
             await self._inner.confirm(package)
+
+    @asynccontextmanager
+    async def _at_its_port(self, what: str) -> AsyncIterator[None]:
+        """Ask the kit something: over the modem it is a command like any other."""
+        if not self.port:
+            yield
+            return
+        async with self._link.visited(self.port, what):
+            yield
 
 
 class _Wakeable(LoopClock):
@@ -176,8 +196,10 @@ class _Told:
 
 
 class _Shown(Observer):
-    def __init__(self, concern: Concern) -> None:
+    def __init__(self, concern: Concern, link: KitLink, console: KitConsole) -> None:
         self._concern = concern
+        self._link = link
+        self._console = console
 
     def stage(self, text: str) -> None:
         """Hear a sentence for a person."""
@@ -187,3 +209,8 @@ class _Shown(Observer):
     def progress(self, what: str, done: int, total: int) -> None:
         """Hear how far it has come."""
         self._concern.learn(stage=what, done=done, total=total)
+
+    async def overheard(self, data: bytes) -> None:
+        """Hear what the kit printed on the installer's port, if it is one that we read."""
+        if any(kept.let_go_for for kept in self._link.ports):
+            await self._console.overhear(data)

@@ -80,7 +80,7 @@ def needs_modem(profile: Profile) -> bool:
     return _chosen(profile) != "mcuboot" or not profile.kit.device_id or bool(profile.kit.port)
 
 
-def installer_of(profile: Profile, modem: Modem | None) -> Installer:
+def installer_of(profile: Profile, modem: Modem | None, observer: Observer) -> Installer:
     """Return the installer that the profile names. Raises ConfigError.
 
     "auto" takes what is configured: a command, else an MCUboot port, else the AT port itself.
@@ -100,7 +100,7 @@ def installer_of(profile: Profile, modem: Modem | None) -> Installer:
                 "fota.installer is mcuboot, and fota.mcuboot_port names no port",
                 hint="`cellagent ports` lists them",
             )
-        return McubootInstaller(fota.mcuboot_port, profile.kit.baud)
+        return McubootInstaller(fota.mcuboot_port, profile.kit.baud, observer.overheard)
     from agent.fota.installers.serial_modem import SerialModemInstaller
 
     if modem is None:
@@ -125,16 +125,17 @@ def make_runner(
     async def known_gate() -> str:
         return gate
 
+    observer = observer or Observer()
     return Runner(
         cloud=jobs,
-        installer=installer_of(profile, modem),
+        installer=installer_of(profile, modem, observer),
         journal=Journal(folder),
         downloader=Downloader(network_of(profile)),
         clock=LoopClock(),
         sources=sources_of(profile),
         trust=trust_of(profile),
         gate=known_gate,
-        observer=observer or Observer(),
+        observer=observer,
     )
 
 

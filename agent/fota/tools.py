@@ -35,6 +35,9 @@ class Observer:
     def progress(self, what: str, done: int, total: int) -> None:
         """Hear how far it has come."""
 
+    async def overheard(self, data: bytes) -> None:
+        """Hear what the kit printed on the port that the installer had open."""
+
 
 @dataclass(slots=True)
 class Tools:

@@ -20,15 +20,18 @@ DEVICE = "bench-kit-1"
 PREFER_API_KEY = '[profiles.bench.credentials]\nprefer = "api-key"'
 
 
-def written(folder: Path, standin: StandIn, extra: str = "") -> dict[str, str]:
-    """Write a profile for one kit that is this device; return the environment for it."""
+def written(folder: Path, standin: StandIn, extra: str = "", **keys: str) -> dict[str, str]:
+    """Write a profile for one kit that is this device; return the environment for it.
+
+    `keys` are further keys of the kit's part.
+    """
     ready = {
         "urls": standin.urls,
         "organization": standin.organization,
         "project": standin.project,
         "credentials": standin.credentials,
     }
-    kits = {"kit": {**kit_keys(folder), "device_id": DEVICE}}
+    kits = {"kit": {**kit_keys(folder), "device_id": DEVICE, **keys}}
     return write_profile(folder, ready, kits, f"{PREFER_API_KEY}\n{extra}")
 
 

@@ -105,6 +105,7 @@ class PaperKit:
     """
 
     name = "paper"
+    port = ""
 
     def __init__(
         self, folder: Path, edge: Any = lambda: None, *, mood: str = "good", hashes: bool = True

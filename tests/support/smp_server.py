@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
-import termios
-import tty
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +20,10 @@ from smp import header as smp_header
 from smp import packet
 
 from agent.fota.image import BadImage, hash_of, read_image
+from at.virtual.pty_server import PtyServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 _OK: dict[str, Any] = {}
 _INVALID, _NO_ENTRY, _BUSY, _NO_MEMORY = 3, 5, 10, 2
@@ -59,6 +57,8 @@ class SmpKit:
     _upload_sha: bytes = b""
     _deaf: bool = False
     port: str = ""
+    say: Callable[[bytes], None] = lambda _data: None
+    """Prints on the line, where an answer may stand as well as a line of the console."""
 
     # --- what the requests do
 
@@ -199,6 +199,32 @@ class SmpKit:
         return answered.BYTES + reply
 
 
+class SmpLine:
+    """Reads requests from the bytes of a line; the kit says its answers."""
+
+    def __init__(self, kit: SmpKit) -> None:
+        self._kit = kit
+        self._pending = bytearray()
+        self._decoder: Any = None
+
+    def receive(self, data: bytes) -> None:
+        self._pending.extend(data)
+        while b"\n" in self._pending:
+            line, _, rest = bytes(self._pending).partition(b"\n")
+            self._pending[:] = rest
+            if line.startswith(packet.START_DELIMITER):
+                self._decoder = packet.decode()
+                next(self._decoder)
+            if self._decoder is None:
+                continue
+            try:
+                self._decoder.send(line + b"\n")
+            except StopIteration as whole:
+                self._decoder = None
+                if (answer := self._kit.frame(bytes(whole.value))) is not None:
+                    self._kit.say(b"".join(packet.encode(answer, line_length=128)))
+
+
 def booted(folder: Path, running: Path, **options: Any) -> SmpKit:
     """A kit that runs the image in a file."""
     kit = SmpKit(folder=folder, running=Slot(b"", "", b""), **options)
@@ -212,38 +238,9 @@ def booted(folder: Path, running: Path, **options: Any) -> SmpKit:
 async def smp_kit(folder: Path, running: Path, **options: Any) -> AsyncIterator[SmpKit]:
     """Serve a kit that runs the image in the file `running`, on a PTY of its own."""
     kit = booted(folder, running, **options)
-    ours, theirs = os.openpty()
-    tty.setraw(theirs, termios.TCSANOW)
-    os.set_blocking(ours, False)
-    kit.port = os.ttyname(theirs)
-    loop = asyncio.get_running_loop()
-    pending = bytearray()
-    decoder: Any = None
-
-    def readable() -> None:
-        nonlocal decoder
-        with suppress(BlockingIOError, OSError):
-            pending.extend(os.read(ours, 65536))
-        while b"\n" in pending:
-            line, _, rest = bytes(pending).partition(b"\n")
-            pending[:] = rest
-            if line.startswith(packet.START_DELIMITER):
-                decoder = packet.decode()
-                next(decoder)
-            if decoder is None:
-                continue
-            try:
-                decoder.send(line + b"\n")
-            except StopIteration as whole:
-                decoder = None
-                if (answer := kit.frame(bytes(whole.value))) is not None:
-                    for piece in packet.encode(answer, line_length=128):
-                        os.write(ours, piece)
-
-    loop.add_reader(ours, readable)
+    port = PtyServer(folder / "smp", SmpLine(kit).receive)
+    kit.port, kit.say = port.port, port.send
     try:
         yield kit
     finally:
-        loop.remove_reader(ours)
-        os.close(ours)
-        os.close(theirs)
+        port.close()

@@ -56,6 +56,10 @@ class Installer(Protocol):
     def types(self) -> frozenset[FirmwareType]:
         """What it can install at all."""
 
+    @property
+    def port(self) -> str:
+        """The port that it opens itself, so that nobody else may have it open; "" for none."""
+
     def fetches_itself(self, job: Job) -> bool:
         """Tell whether the kit downloads this job's image itself; we then only see its size."""
 

@@ -44,6 +44,7 @@ class CommandInstaller:
     modem: Modem | None
     name: str = "command"
     types: frozenset[FirmwareType] = frozenset(FirmwareType)
+    port: str = ""
     _seen: str = field(default="", init=False)
     """The version that the program read back, "" where it named none."""
 

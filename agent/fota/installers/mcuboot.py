@@ -1,12 +1,15 @@
 """MCUboot over serial: the image goes into the second slot by SMP, is tried once, then confirmed.
 
 smpclient (the extra `mcuboot`) opens the port for each visit and gives it back: between restarts
-the port may be called something else, and the kit's console may share it. An image that is not
+the port may be called something else, and the kit's console may share it. What the kit prints
+during a visit is no packet, and is handed on (`overheard`). An image that is not
 confirmed after its trial is swapped back by MCUboot at the next restart; that is seen, and said.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 from agent.errors import UsageError
 from agent.fota.installers.base import InstallFailed, Running
 from agent.fota.jobs import FirmwareType
-from at.errors import LinkLost, NoAnswer
+from agent.fota.tools import Observer
+from at.errors import LinkLost, NoAnswer, PortBusy, PortError, PortForbidden
+from at.port_holder import opening_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from agent.fota.installers.base import Package, Progress
     from agent.fota.jobs import Job
@@ -25,6 +30,10 @@ if TYPE_CHECKING:
 _ANSWER_S = 5.0
 _ERASE_S = 60.0
 """The first packet erases the slot: seconds per 100 kB on some flash."""
+_BUSY = (
+    "close that program; an agent that runs lets the port go for its own updates, and for yours "
+    "in `cellagent hold -- cellagent fota pull`"
+)
 
 
 class _Silent(Exception):
@@ -37,6 +46,7 @@ class McubootInstaller:
 
     port: str
     baud: int = 115200
+    overheard: Callable[[bytes], Awaitable[None]] = Observer().overheard
     name: str = "mcuboot"
     types: frozenset[FirmwareType] = frozenset({FirmwareType.APP, FirmwareType.SMP})
 
@@ -140,6 +150,21 @@ class McubootInstaller:
             raise _Silent(_reason(answer))
         return list(answer.images)
 
+    async def _connect(self, client: Any) -> None:
+        """Open the port. Raises PortError where somebody else has it or we may not, as it stays so.
+
+        smpclient tries for a while, and then only says that it did not succeed.
+        """
+        try:
+            await client.connect()
+        except TimeoutError:
+            refused = await asyncio.to_thread(_refused_opening, self.port)
+            if isinstance(refused, PortBusy):
+                raise PortBusy(str(refused), hint=_BUSY, holder=refused.holder) from refused
+            if isinstance(refused, PortForbidden):
+                raise refused from None
+            raise
+
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Any]:
         """Open the port, give it back; everything that means "not there" is one error."""
@@ -156,8 +181,13 @@ class McubootInstaller:
         transport = SMPSerialTransport(baudrate=self.baud, exclusive=True)
         client = SMPClient(transport, self.port, timeout_s=_ANSWER_S)
         try:
-            await client.connect()
-            yield client
+            await self._connect(client)
+            try:
+                yield client
+            finally:
+                with suppress(SMPTransportDisconnected):
+                    if printed := await transport.read_serial():
+                        await self.overheard(printed)
         except (SMPTransportDisconnected, TimeoutError, OSError) as away:
             raise _Silent(str(away) or type(away).__name__) from away
         except SMPUploadError:
@@ -167,6 +197,18 @@ class McubootInstaller:
         finally:
             with suppress(OSError):
                 await client.disconnect()
+
+
+def _refused_opening(port: str) -> PortError | None:
+    """Return what keeps `port` from being opened, None where nothing does (any more)."""
+    from serial import Serial
+
+    device = os.path.realpath(port)
+    try:
+        Serial(device, exclusive=True).close()
+    except OSError as error:  # pyserial's own is one
+        return opening_error(port, device, error)
+    return None
 
 
 def _active(images: list[Any]) -> Any:

@@ -52,6 +52,7 @@ class SerialModemInstaller:
     """Whether modem images are fetched by the kit over its own network (#XFOTA)."""
     name: str = "serial-modem"
     types: frozenset[FirmwareType] = frozenset(_KINDS)
+    port: str = ""
 
     def fetches_itself(self, job: Job) -> bool:
         """Tell whether the kit downloads it: only what its own maker's signature guards."""

@@ -12,9 +12,10 @@ from agent.config.profile import Kit
 from agent.config.profile import Outbox as Limits
 from agent.console.chunk_lines import ChunkLine
 from agent.console.reader import ConsoleReader, LineClassifier
+from agent.console_port import own_port
 from agent.daemon.board import Board, State
-from agent.daemon.console import KitConsole, own_port
-from agent.daemon.kit_link import KitLink
+from agent.daemon.console import KitConsole
+from agent.daemon.kept_port import KeptPort
 from agent.forwarding import Forwarder, utc_now
 from agent.observability.device_names import DeviceNames, Names
 from agent.observability.outbox import Kind, NewItem, Outbox, OutboxFull, Receipt
@@ -59,7 +60,7 @@ async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: S
     for line in exported:
         lines.queue.put(Log(line))
     lines.queue.put(Unknown("boot"))
-    hearing = asyncio.ensure_future(console.hear(lines))
+    hearing = asyncio.ensure_future(console.hear(lines, KeptPort(Board().concern("link", "kit"))))
     await asyncio.sleep(0)
     hearing.cancel()
     await asyncio.gather(hearing, return_exceptions=True)
@@ -78,7 +79,7 @@ async def test_a_start_is_counted_once_on_the_at_port_as_on_a_port_of_its_own(ou
         lines.queue.put(item)
     lines.end(LinkLost("the cable"))
     with pytest.raises(LinkLost):
-        await console.hear(lines)
+        await console.hear(lines, KeptPort(Board().concern("link", "kit")))
     assert concern.facts["reboots"] == 1
 
 
@@ -96,12 +97,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
     console = KitConsole(concern, outbox, names(), lambda: None, wait=wait)
     kit = Kit(port="/dev/none", console_port="same")
 
-    async def nothing(_modem: object) -> None:
-        return
-
-    running = asyncio.ensure_future(
-        console.run(kit, KitLink(kit, Board().concern("link", "kit"), nothing))
-    )
+    running = asyncio.ensure_future(console.run(kit))
     outbox.full = True
     chunks = [
         item for line in export_lines(MESSAGE) for item in LineClassifier().take(line.encode())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from signed_images import signed_image, signing_key
 
 pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
 
+from serial import Serial
 from smp_server import SmpKit, smp_kit
 
 from agent.errors import UsageError
@@ -22,7 +24,7 @@ from agent.fota.installers.base import InstallFailed, Package, Running
 from agent.fota.installers.mcuboot import McubootInstaller
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.readback import NotSeen, read_back
-from at.errors import LinkLost, NoAnswer
+from at.errors import LinkLost, NoAnswer, PortBusy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -178,3 +180,31 @@ async def test_a_whole_job_over_smp_ends_in_what_was_seen(
         assert (result.status.value, served.confirmed) == (status, True)
         assert words in result.detail
         assert cloud.statuses == ["IN_PROGRESS", status]
+
+
+async def test_a_port_that_is_taken_names_who_has_it(tmp_path: Path) -> None:
+    async with kit(tmp_path) as served:
+        installer = McubootInstaller(served.port)
+        with Serial(served.port, exclusive=True), pytest.raises(PortBusy) as raised:
+            await installer.running(FirmwareType.APP)
+        assert f"PID {os.getpid()}" in str(raised.value)
+        assert "cellagent hold" in raised.value.hint
+        assert await installer.running(FirmwareType.APP) is not None
+
+
+async def test_what_the_kit_prints_between_packets_is_handed_on(tmp_path: Path) -> None:
+    heard = bytearray()
+
+    async def overheard(data: bytes) -> None:
+        heard.extend(data)
+
+    async with kit(tmp_path) as served:
+        answer = served.answer
+
+        def chatty(*request: Any) -> dict[str, Any]:
+            served.say(b"a line of the console\r\n")
+            return answer(*request)
+
+        served.answer = chatty  # type: ignore[method-assign] # this kit alone
+        await McubootInstaller(served.port, overheard=overheard).running(FirmwareType.APP)
+        assert heard.count(b"a line of the console\r\n") == served.requests

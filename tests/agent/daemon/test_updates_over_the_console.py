@@ -1,0 +1,267 @@
+"""Updates by MCUboot over a port that the agent keeps open: the console's, or the AT port."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from console_window import window
+from offered_updates import executed, offer, onboard, written
+from running_agent import agent_on, concern_of, virtual_kit
+from signed_images import signed_image
+from standin import StandIn
+
+pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
+
+from smp_server import SmpKit, SmpLine, booted, smp_kit
+
+from at.virtual.chunks import export_lines
+from at.virtual.modem import Port
+from at.virtual.options import Options
+from at.virtual.pty_server import PtyServer
+from at.virtual.serving import Runner, make_modem
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+
+LINE = "[00:00:01.000,000] <inf> app: number {}\r\n"
+MESSAGE = b"\x02 a message that is longer than one chunk " * 8
+
+
+@dataclass
+class Bench:
+    """A kit whose console and SMP server share a port, and the update that it is offered."""
+
+    board: SmpKit
+    where: dict[str, str]
+    standin: StandIn
+    job_id: str = ""
+
+    async def offer(self, folder: Path) -> None:
+        """Offer the kit an update."""
+        new = signed_image(folder, "2.0.1", body=bytes(range(256)) * 300)
+        self.job_id = await offer(self.standin, new.read_bytes(), "2.0.1")
+
+    async def state(self) -> str:
+        """Return the state that the device cloud has for the job."""
+        return await executed(self.standin, self.job_id)
+
+    def say(self, number: int) -> None:
+        """Print a line on the console."""
+        self.board.say(LINE.format(number).encode())
+
+    def at_request(self, number: int, act: Callable[[], None]) -> None:
+        """Have `act` called when the kit hears the SMP request of this number."""
+        answer = self.board.answer
+
+        def watched(*request: Any) -> dict[str, Any]:
+            answered = answer(*request)
+            if self.board.requests == number:
+                act()
+            return answered
+
+        self.board.answer = watched  # type: ignore[method-assign] # this kit alone
+
+
+@contextlib.asynccontextmanager
+async def bench(
+    standin: StandIn, folder: Path, *, offered: bool = True, **options: Any
+) -> AsyncIterator[Bench]:
+    """Serve the modem on FOLDER/kit, the application on FOLDER/smp; an update may wait."""
+    await onboard(standin)
+    old = signed_image(folder, "1.0.0", name="old.bin")
+    await virtual_kit(folder)
+    async with smp_kit(folder, old, **options) as board:
+        fota = f'[profiles.bench.fota]\nmcuboot_port = "{board.port}"'
+        if not offered:
+            fota += "\ninterval_s = 1.0"  # it is to be found soon
+        where = written(folder, standin, fota, console_port=board.port)
+        desk = Bench(board, where, standin)
+        if offered:
+            await desk.offer(folder)
+        yield desk
+
+
+def ended(status: dict[str, Any]) -> bool:
+    return "last" in concern_of(status, "kit", "fota")
+
+
+def listens(status: dict[str, Any]) -> bool:
+    console = concern_of(status, "kit", "console")
+    return console["state"] == "well" and "let_go_for" not in console
+
+
+async def heard(bench: Bench, lines: Any, number: int) -> None:
+    """Have the kit print a line until a window shows it: the port may be closed for an instant."""
+    shown = asyncio.ensure_future(lines.until(f"number {number}"))
+    while not shown.done():
+        bench.say(number)
+        await asyncio.wait([shown], timeout=0.2)
+    await shown
+
+
+@pytest.mark.contract("C6")
+async def test_the_console_lets_its_port_go_for_an_update_and_takes_it_up_again(
+    standin: StandIn, tmp_path: Path
+):
+    async with bench(standin, tmp_path) as desk, agent_on(desk.where) as agent:
+        async with window(desk.where) as shown:
+            await shown.until("let go of it for")
+            await shown.until("is back")
+            status = await agent.until_status(ended)
+            assert await desk.state() == "SUCCEEDED", agent.log
+            await agent.until_status(listens)
+            await heard(desk, shown, 7)
+        console = concern_of(status, "kit", "console")
+        assert console["let_go"] >= 4, "two looks, the installation, the confirmation"
+        said = (await agent.run("status")).out
+        assert f"let go {console['let_go']} times (" in said, said
+        assert await agent.stop() == 0
+
+
+async def test_what_the_kit_prints_during_the_upload_is_kept(standin: StandIn, tmp_path: Path):
+    exported = export_lines(MESSAGE)
+
+    async with bench(standin, tmp_path) as desk:
+
+        def speak() -> None:
+            desk.say(41)
+            for line in exported:
+                desk.board.say(line.encode() + b"\r\n")
+
+        desk.at_request(12, speak)  # in the middle of the upload
+        async with agent_on(desk.where) as agent, window(desk.where, "--json") as shown:
+            await shown.until("number 41")
+            status = await agent.until_status(ended)
+            assert await desk.state() == "SUCCEEDED", agent.log
+            assert concern_of(status, "kit", "console")["chunks"] == len(exported)
+            assert await agent.stop() == 0
+
+
+async def test_after_an_update_that_failed_the_console_is_heard_again(
+    standin: StandIn, tmp_path: Path
+):
+    async with bench(standin, tmp_path, mood="no-swap") as desk, agent_on(desk.where) as agent:
+        await agent.until_status(ended)
+        assert await desk.state() == "FAILED", agent.log
+        await agent.until_status(listens)
+        async with window(desk.where) as shown:
+            await heard(desk, shown, 3)
+        assert await agent.stop() == 0
+
+
+async def test_a_kit_that_does_not_speak_smp_keeps_its_console(standin: StandIn, tmp_path: Path):
+    async with bench(standin, tmp_path, mood="mute") as desk, agent_on(desk.where) as agent:
+        told = await agent.until("kit", "fota", "trouble")
+        assert "no SMP server answers" in told["trouble"]
+        await agent.until_status(listens)
+        async with window(desk.where) as shown:
+            await heard(desk, shown, 5)
+        assert await agent.stop() == 0
+
+
+@pytest.mark.parametrize("gently", [True, False], ids=["Ctrl-C", "killed"])
+async def test_an_agent_that_ends_in_the_upload_goes_on_when_it_runs_again(
+    standin: StandIn, tmp_path: Path, gently: bool
+):
+    async with bench(standin, tmp_path) as desk:
+        in_the_middle = asyncio.Event()
+        desk.at_request(10, in_the_middle.set)
+        async with agent_on(desk.where) as agent:
+            await in_the_middle.wait()
+            if gently:
+                assert await agent.stop(2) in {0, 130}
+            else:
+                agent.process.kill()
+        assert await desk.state() == "IN_PROGRESS"
+        async with agent_on(desk.where) as agent:
+            await agent.until_status(ended)
+            assert await desk.state() == "SUCCEEDED", agent.log
+            await agent.until_status(listens)
+            async with window(desk.where) as shown:
+                await heard(desk, shown, 9)
+            assert await agent.stop() == 0
+
+
+def printed_dump() -> tuple[bytes, bytes]:
+    """Return what a crash of the virtual modem prints, cut in the middle of its core dump."""
+    runner, printed = Runner(make_modem(Options(instant=True))), bytearray()
+    runner.attach(Port.AT, printed.extend)
+    runner.start()
+    runner.crash()
+    runner.stop()
+    middle = (printed.index(b"#CD:BEGIN#") + printed.index(b"#CD:END#")) // 2
+    return bytes(printed[:middle]), bytes(printed[middle:])
+
+
+async def test_a_core_dump_that_is_being_printed_is_heard_to_its_end_first(
+    standin: StandIn, tmp_path: Path
+):
+    first, rest = printed_dump()
+    async with bench(standin, tmp_path, offered=False) as desk, agent_on(desk.where) as agent:
+        await agent.until("kit", "console", "well")
+        async with window(desk.where, "--json") as shown:
+            desk.say(1)
+            desk.board.say(first)
+            await shown.until("number 1")
+            await desk.offer(tmp_path)
+            await agent.until_status(
+                lambda status: "busy_with" in concern_of(status, "kit", "link")
+            )
+            desk.board.say(rest)
+            dump = json.loads(await shown.until('"coredump"'))
+            assert dump["status"] == "complete"
+        await agent.until_status(ended)
+        assert await desk.state() == "SUCCEEDED", agent.log
+        assert await agent.stop() == 0
+
+
+@contextlib.asynccontextmanager
+async def one_port(folder: Path, running: Path) -> AsyncIterator[SmpKit]:
+    """Serve a kit on FOLDER/kit that speaks AT and SMP there, a line of each at a time."""
+    runner, kit = Runner(make_modem(Options(instant=True))), booted(folder, running)
+    smp = SmpLine(kit)
+
+    def receive(data: bytes) -> None:
+        is_packet = data.startswith((b"\x06\x09", b"\x04\x14"))
+        (smp.receive if is_packet else runner.receive)(data)
+
+    port = PtyServer(folder / "kit", receive)
+    companion = PtyServer(folder / "kit-wifi", runner.receive_companion)
+    runner.attach(Port.AT, port.send)
+    runner.companion_sends = companion.send
+    kit.port, kit.say = port.port, port.send
+    runner.start()
+    try:
+        yield kit
+    finally:
+        runner.stop()
+        port.close()
+        companion.close()
+
+
+async def test_a_kit_with_a_single_port_is_updated_over_its_at_port(
+    standin: StandIn, tmp_path: Path
+):
+    await onboard(standin)
+    old = signed_image(tmp_path, "1.0.0", name="old.bin")
+    new = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300)
+    job_id = await offer(standin, new.read_bytes(), "2.0.1")
+    async with one_port(tmp_path, old) as board:
+        fota = f'[profiles.bench.fota]\nmcuboot_port = "{board.port}"'
+        async with agent_on(written(tmp_path, standin, fota, console_port="same")) as agent:
+            await agent.until_status(ended)
+            assert await executed(standin, job_id) == "SUCCEEDED", agent.log
+            await agent.until("kit", "link", "well")
+            async with window(agent.environment) as shown:
+                board.say(LINE.format(8).encode())
+                await shown.until("number 8")
+            assert await agent.stop() == 0
+    lost = [line for line in agent.log if "link" in json.loads(line).get("message", "")]
+    assert not lost, "nothing was lost, it was let go"
