@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agent.cli.frame import note, options
-from agent.errors import UsageError
+from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
     from agent.config.load import Configuration
+    from agent.config.profile import Provisioning
     from agent.provisioning.goal import Goal
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.modem_board import ModemBoard
     from agent.provisioning.outcome import Place
+    from agent.provisioning.registrar import Registrar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -82,6 +84,8 @@ def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
     # Half a CA is a slip to be told, not a bench without certificates.
     default = "operator-ca" if profile.device_ca_file or profile.device_ca_key_file else "none"
     certificate = Certificate(told.certificate or default)
+    if certificate is Certificate.OPERATOR_CA:
+        _require_ca_named(profile)
     origin = KeyOrigin.HOST if told.host_key else KeyOrigin.MODEM
     if origin is KeyOrigin.HOST:
         note("keys made on this host can be copied from it; a modem's own key cannot")
@@ -99,6 +103,36 @@ def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
+    """Return what asks the service, None where none is needed; nothing is opened yet.
+
+    What it needs of the configuration is there, or told now: not by a board that holds new keys.
+    Raises ConfigError, CredentialMissing.
+    """
+    from agent.provisioning.goal import Registration
+
+    if goal.registration is Registration.NONE and not goal.prove:
+        return None
+    # Only here: a bench with no service need not pay for the HTTP client.
+    from agent.connect import connect
+    from agent.provisioning.registrar import Registrar
+
+    section = configuration.profile.provisioning
+    registrar = Registrar(
+        connect(configuration),
+        goal.registration,
+        section.sub_type,
+        section.tags,
+        section.firmware_types,
+    )
+    try:
+        registrar.require(set_clock=goal.set_clock, prove=goal.prove)
+    except AgentError as error:
+        error.hint = f"{error.hint}; with no service: --registration none --no-proof".lstrip("; ")
+        raise
+    return registrar
 
 
 def finder_of(told: BenchOptions, configuration: Configuration) -> Callable[[], list[Place]]:
@@ -143,6 +177,15 @@ def configuration() -> Configuration:
     from agent.cli.configured import configured
 
     return configured()
+
+
+def _require_ca_named(profile: Provisioning) -> None:
+    for name in ("device_ca_file", "device_ca_key_file"):
+        if not getattr(profile, name):
+            raise UsageError(
+                f"certificates are to be signed, and no CA is named: provisioning.{name} is empty",
+                hint=f"`cellagent config set provisioning.{name} FILE`, or --certificate none",
+            )
 
 
 def _place(text: str) -> tuple[int, int]:

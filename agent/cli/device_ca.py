@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.errors import ConfigError, CredentialMissing, UsageError
+from agent.errors import ConfigError, CredentialMissing
 
 if TYPE_CHECKING:
     from agent.config.load import Configuration
@@ -30,12 +30,6 @@ def device_ca(goal: Goal, configuration: Configuration) -> DeviceCa | None:
     if goal.certificate is not Certificate.OPERATOR_CA:
         return None
     profile = configuration.profile.provisioning
-    for name in ("device_ca_file", "device_ca_key_file"):
-        if not getattr(profile, name):
-            raise UsageError(
-                f"certificates are to be signed, and no CA is named: provisioning.{name} is empty",
-                hint=f"`cellagent config set provisioning.{name} FILE`, or --certificate none",
-            )
     file, key = Path(profile.device_ca_file).expanduser(), profile.device_ca_key_file
     if is_pkcs11(key):
         uri = parse_pkcs11(key, "provisioning.device_ca_key_file")

@@ -16,6 +16,7 @@ from agent.cli.bench_settings import (
     goal_of,
     ledger_of,
     open_board,
+    registrar_of,
 )
 from agent.cli.frame import AgentCommand, emit, options, run, say
 
@@ -42,6 +43,8 @@ async def _plan(told: BenchOptions) -> int:
     goal = goal_of(told, settings)
     places = finder_of(told, settings)()
     expect(places, told.expect)
+    # What a run would refuse before it touches a board, a plan must not promise.
+    registrar_of(goal, settings)
     line = LedgerLine(await asyncio.to_thread(ledger_of, settings, writes=False))
     try:
         boards = await plan_boards(places, goal, line, open_board)

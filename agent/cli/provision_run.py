@@ -19,6 +19,7 @@ from agent.cli.bench_settings import (
     goal_of,
     ledger_of,
     open_board,
+    registrar_of,
 )
 from agent.cli.device_ca import device_ca
 from agent.cli.frame import AgentCommand, note, run
@@ -58,10 +59,11 @@ def command(*, watch: bool, labels: Path | None, **told: Any) -> None:
     find = finder_of(wanted, settings)
     places = find()
     expect(places, wanted.expect)
+    registrar = registrar_of(goal, settings)
     # Last, and before the loop runs: it may ask for a PIN, which is not to be asked for in vain.
     authority = device_ca(goal, settings)
     look = find if watch else None
-    run(_until_told_to_end(_provision(settings, goal, authority, places, look, labels)))
+    run(_until_told_to_end(_provision(settings, goal, registrar, authority, places, look, labels)))
 
 
 async def _until_told_to_end(work: Coroutine[Any, Any, int]) -> int:
@@ -87,6 +89,7 @@ async def _until_told_to_end(work: Coroutine[Any, Any, int]) -> int:
 async def _provision(
     settings: Configuration,
     goal: Goal,
+    registrar: Registrar | None,
     authority: DeviceCa | None,
     places: list[Place],
     look: Callable[[], list[Place]] | None,
@@ -102,7 +105,8 @@ async def _provision(
     async with AsyncExitStack() as stack:
         line = LedgerLine(await asyncio.to_thread(ledger_of, settings, writes=True))
         stack.callback(line.close)
-        registrar = await _registrar(goal, settings, stack)
+        if registrar is not None:
+            await stack.enter_async_context(registrar.client)
         await _check_clock(goal, registrar)
         bench = Bench(goal, line, registrar, authority, settings.state_dir / "keys", _now)
         view = BenchView(places, watches=look is not None)
@@ -137,24 +141,6 @@ async def _labelled(labels: Labels, line: LedgerLine, uuid: str) -> bool:
         note(str(error))
         return False
     return True
-
-
-async def _registrar(
-    goal: Goal, settings: Configuration, stack: AsyncExitStack
-) -> Registrar | None:
-    from agent.provisioning.goal import Registration
-
-    if goal.registration is Registration.NONE and not goal.prove:
-        return None
-    # Only here: a bench with no service need not pay for the HTTP client.
-    from agent.connect import connect
-    from agent.provisioning.registrar import Registrar
-
-    section = settings.profile.provisioning
-    client = await stack.enter_async_context(connect(settings))
-    return Registrar(
-        client, goal.registration, section.sub_type, section.tags, section.firmware_types
-    )
 
 
 async def _check_clock(goal: Goal, registrar: Registrar | None) -> None:

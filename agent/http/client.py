@@ -118,6 +118,15 @@ class HttpClient:
                 hint="choose a profile that names the service (`cellagent config show`)",
             ) from None
 
+    def require(self, call: Call[Any]) -> None:
+        """Find out whether `call` can be sent, as far as the configuration decides that.
+
+        Raises ConfigError, CredentialMissing, WrongCredential: what `send` would raise.
+        """
+        self.base_url(call.host)
+        self.keyring.choose(call)
+        self.wire.require_trust()
+
     async def send(
         self,
         call: Call[T],

@@ -84,6 +84,11 @@ class Wire:
         self._given = transport
         self._transports: dict[str, httpx.AsyncBaseTransport] = {}
 
+    def require_trust(self) -> None:
+        """Find out whether the CA file can be used. Raises ConfigError."""
+        if self._ca_file:
+            tls_context(self._ca_file)
+
     async def exchange(
         self,
         method: str,

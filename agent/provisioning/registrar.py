@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent.auth.modem_jwt import ModemJwt
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.cloud import DeviceCloud
 from agent.cloud.devices import FetchDevice
-from agent.cloud.keys import NewDevice, PublicKey
+from agent.cloud.keys import (
+    FetchBulkOperation,
+    NewDevice,
+    OnboardDevices,
+    PublicKey,
+    RegisterPublicKeys,
+)
 from agent.errors import Conflict, NotFound
 from agent.provisioning.goal import Registration
 from agent.retry import http_date
@@ -66,6 +72,26 @@ class Registrar:
     sub_type: str = ""
     tags: tuple[str, ...] = ()
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
+
+    def require(self, *, set_clock: bool, prove: bool) -> None:
+        """Find out what boards would find only once they hold keys.
+
+        Raises ConfigError where a host or the CA file is not set right, CredentialMissing.
+        """
+        calls: list[Call[Any]] = []
+        if self.way is Registration.PUBLIC_KEY:
+            calls += [RegisterPublicKeys(()), FetchBulkOperation("")]
+        elif self.way is Registration.ONBOARD:
+            calls += [OnboardDevices(()), FetchBulkOperation("")]
+        elif self.way is Registration.CLAIM:
+            calls.append(ClaimDevice(""))
+        if set_clock:
+            calls.append(ReadServiceTime())
+        for call in calls:
+            self.client.require(call)
+        if prove:  # with a token of the board's own
+            self.client.base_url(FetchDevice.host)
+            self.client.wire.require_trust()
 
     async def submit(self, device_id: str, pem: str, attestation: str) -> str:
         """Send the registration; return the id of its bulk request, "" where there is none."""

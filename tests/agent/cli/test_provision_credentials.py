@@ -16,6 +16,7 @@ from operator_ca import make_ca
 from standin import StandIn
 from tray import CA_CHAIN, flash_writes, ports, tray, tray_profile
 
+from agent.config.places import config_file, secrets_file
 from agent.config.write import set_value
 
 NOW = datetime.now(UTC)
@@ -94,6 +95,67 @@ async def test_what_cannot_sign_or_be_written_is_named_first(
     [line] = refused.lines
     assert says in line["error"]["message"]
     assert line["error"]["try"]
+
+
+def no_host(_folder: Path) -> None:
+    set_value("hosts.device_cloud", "", profile="tray")
+
+
+def no_host_of_claims(_folder: Path) -> None:
+    set_value("hosts.provisioning", "", profile="tray")
+
+
+def no_api_key(_folder: Path) -> None:
+    file = secrets_file(config_file())
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if not line.startswith("api_key")))
+
+
+def no_ca_file(folder: Path) -> None:
+    set_value("hosts.ca_file", str(folder / "nowhere.pem"), profile="tray")
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+@pytest.mark.parametrize(
+    ("spoil", "words", "code", "says"),
+    [
+        (no_host, "onboard", 2, "hosts.device_cloud is not set"),
+        (no_host, "public-key", 2, "hosts.device_cloud is not set"),
+        (no_host, "none", 2, "hosts.device_cloud is not set"),
+        (no_host_of_claims, "claim", 2, "hosts.provisioning is not set"),
+        (no_api_key, "onboard", 5, "OnboardDevices needs API key"),
+        (no_api_key, "public-key", 5, "RegisterPublicKeys needs API key"),
+        (no_ca_file, "onboard", 2, "nowhere.pem"),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+async def test_what_the_service_needs_of_the_profile_is_named_first(
+    standin: StandIn,
+    tmp_path: Path,
+    command: str,
+    spoil: Callable[[Path], None],
+    words: str,
+    code: int,
+    says: str,
+) -> None:
+    tray_profile(standin, tmp_path)
+    spoil(tmp_path)
+    refused = await cellagent("provision", command, NO_KIT, "--registration", words, "--json")
+    assert refused.code == code, refused.out + refused.err
+    [line] = refused.lines
+    assert says in line["error"]["message"]
+    assert "--registration none --no-proof" in line["error"]["try"]
+
+
+async def test_a_bench_without_a_service_needs_nothing_of_one(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    no_host(tmp_path)
+    no_api_key(tmp_path)
+    with tray(tmp_path, 1) as kits:
+        done = await run(*ports(kits), "--registration", "none", "--no-proof")
+    assert done.code == 0, done.out + done.err
 
 
 @contextlib.asynccontextmanager

@@ -221,6 +221,17 @@ async def test_a_key_that_the_service_has_lost_is_registered_again_and_no_other(
     assert (first.outcome, last.outcome) == ("done", "unchanged")
 
 
+async def test_a_board_that_is_not_to_be_registered_is_not_when_its_token_is_refused(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    goal = replace(GOAL, registration=Registration.NONE, certificate=Certificate.NONE)
+    async with bench_of(standin, tmp_path, goal) as bench:
+        [outcome] = await provision(bench, tray, 1)
+    assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "proof", 5)
+    assert not standin.cloud.table("device_keys").items()
+
+
 async def test_the_mode_is_put_back_by_the_run_after_one_that_was_killed(
     standin: StandIn, tmp_path: Path
 ) -> None:
