@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, note, options, run, say
+from agent.cli.device_view import show_device, updated
+from agent.cli.frame import AgentGroup, emit, note, options, say
+from agent.cli.session import on_cloud
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from agent.cloud import Device, DeviceCloud
+    from agent.cloud import DeviceCloud
 
 
 @click.group(cls=AgentGroup, name="device")
@@ -33,7 +33,9 @@ if_match = click.option(
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only these devices.")
 @click.option("--state", "include_state", is_flag=True, help="With the state (only --json shows).")
 @click.option("--transform", metavar="EXPRESSION", help="A JSONata expression for each device.")
-def list_(
+@on_cloud
+async def list_(
+    cloud: DeviceCloud,
     types: tuple[str, ...],
     tags: tuple[str, ...],
     ids: tuple[str, ...],
@@ -41,64 +43,57 @@ def list_(
     transform: str | None,
 ) -> None:
     """List the devices of the team. What a transform gives is printed as JSON."""
+    from agent.cli.table import TableWriter
+    from agent.cloud import Filter
 
-    async def work(cloud: DeviceCloud) -> None:
-        from agent.cli.table import TableWriter
-        from agent.cloud import Filter
-
-        chosen = Filter(device_types=types, tags=tags, device_ids=ids)
-        if transform is not None:
-            async for value in cloud.transformed_devices(transform, chosen):
-                emit(value)
-            return
-        table = TableWriter("id", "name", "type", "tags", "updated")
-        async for device in cloud.devices(chosen, include_state=include_state):
-            if options().json:
-                emit(device.raw)
-            else:
-                name = device.name if device.name != device.id else None
-                table.add(device.id, name, device.type, " ".join(device.tags), _when(device))
-        if not options().json:
-            table.flush()
-
-    _run(work)
+    chosen = Filter(device_types=types, tags=tags, device_ids=ids)
+    if transform is not None:
+        async for value in cloud.transformed_devices(transform, chosen):
+            emit(value)
+        return
+    table = TableWriter("id", "name", "type", "tags", "updated")
+    async for device in cloud.devices(chosen, include_state=include_state):
+        if options().json:
+            emit(device.raw)
+        else:
+            name = device.name if device.name != device.id else None
+            table.add(device.id, name, device.type, " ".join(device.tags), updated(device))
+    if not options().json:
+        table.flush()
 
 
 @command.command(epilog="Example: cellagent device show nrf-358299840010349")
 @click.argument("device_id", metavar="ID")
 @click.option("--transform", metavar="EXPRESSION", help="A JSONata expression for the device.")
-def show(device_id: str, transform: str | None) -> None:
+@on_cloud
+async def show(cloud: DeviceCloud, device_id: str, transform: str | None) -> None:
     """Show a device and its state. What a transform gives is printed as JSON."""
-
-    async def work(cloud: DeviceCloud) -> None:
-        if transform is not None:
-            emit((await cloud.transformed(device_id, transform)).value)
-            return
-        device = await cloud.device(device_id)
-        if options().json:
-            emit(device.raw)
-        else:
-            _describe(device)
-
-    _run(work)
+    if transform is not None:
+        emit((await cloud.transformed(device_id, transform)).value)
+        return
+    show_device(await cloud.device(device_id))
 
 
 @command.command(epilog="Example: cellagent device rename nrf-358299840010349 'north door'")
 @click.argument("device_id", metavar="ID")
 @click.argument("name")
 @if_match
-def rename(device_id: str, name: str, version: str | None) -> None:
+@on_cloud
+async def rename(cloud: DeviceCloud, device_id: str, name: str, version: str | None) -> None:
     """Change the name of a device."""
-    _run(lambda cloud: cloud.rename(device_id, name, version=version))
+    await cloud.rename(device_id, name, version=version)
 
 
 @command.command(epilog="Example: cellagent device tag nrf-358299840010349 bench left")
 @click.argument("device_id", metavar="ID")
 @click.argument("tags", nargs=-1)
 @if_match
-def tag(device_id: str, tags: tuple[str, ...], version: str | None) -> None:
+@on_cloud
+async def tag(
+    cloud: DeviceCloud, device_id: str, tags: tuple[str, ...], version: str | None
+) -> None:
     """Replace the tags of a device; without TAGS it has none."""
-    _run(lambda cloud: cloud.set_tags(device_id, tags, version=version))
+    await cloud.set_tags(device_id, tags, version=version)
 
 
 @command.command(epilog="Example: cellagent device write DE:AD:BE:EF:00:01 1525 '0a 00'")
@@ -106,20 +101,19 @@ def tag(device_id: str, tags: tuple[str, ...], version: str | None) -> None:
 @click.argument("characteristic", metavar="UUID|PATH")
 @click.argument("value", metavar="BYTES")
 @if_match
-def write(device_id: str, characteristic: str, value: str, version: str | None) -> None:
+@on_cloud
+async def write(
+    cloud: DeviceCloud, device_id: str, characteristic: str, value: str, version: str | None
+) -> None:
     """Write a characteristic of a BLE device.
 
     BYTES are hex ("0a 00", "0a00") or numbers with commas ("10,0"). The characteristic is looked
     up by UUID or by <service>/<characteristic>.
     """
-    content = parse_bytes(value)
-
-    async def work(cloud: DeviceCloud) -> None:
-        device = await cloud.device(device_id)
-        found = device.characteristic(characteristic)
-        await cloud.write(device_id, found.uuid, content, version=version)
-
-    _run(work)
+    content = parse_bytes(value)  # before anything is asked
+    device = await cloud.device(device_id)
+    found = device.characteristic(characteristic)
+    await cloud.write(device_id, found.uuid, content, version=version)
 
 
 @command.command(epilog="Example: cellagent device discover nrf-352656109000001 DE:AD:BE:EF:00:01")
@@ -127,44 +121,40 @@ def write(device_id: str, characteristic: str, value: str, version: str | None) 
 @click.argument("device_id", metavar="ID")
 @click.option("--no-wait", is_flag=True, help="Do not wait for the new state.")
 @click.option("--deadline", type=click.FloatRange(0), default=90.0, show_default=True)
-def discover(gateway_id: str, device_id: str, no_wait: bool, deadline: float) -> None:
+@on_cloud
+async def discover(
+    cloud: DeviceCloud, gateway_id: str, device_id: str, no_wait: bool, deadline: float
+) -> None:
     """Have a gateway read all services of a BLE device again, and wait for its new state."""
-
-    async def work(cloud: DeviceCloud) -> None:
-        if no_wait:
-            await cloud.discover(gateway_id, device_id)
-            return
-        note("the gateway reads the services; this takes a while")
-        device = await cloud.discover_and_wait(gateway_id, device_id, deadline_s=deadline)
-        if options().json:
-            emit(device.raw)
-        else:
-            _describe(device)
-
-    _run(work)
+    if no_wait:
+        await cloud.discover(gateway_id, device_id)
+        return
+    note("the gateway reads the services; this takes a while")
+    show_device(await cloud.discover_and_wait(gateway_id, device_id, deadline_s=deadline))
 
 
 @command.command(name="register-key", epilog="Example: cellagent device register-key ID key.pem")
 @click.argument("device_id", metavar="ID")
-@click.argument("pem", type=click.Path(dir_okay=False, path_type=Path), metavar="PUBLIC_KEY.pem")
+@click.argument(
+    "pem",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="PUBLIC_KEY.pem",
+    callback=lambda _context, _argument, path: path.read_text("utf-8", "replace"),
+)
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is registered.")
-def register_key(device_id: str, pem: Path, no_wait: bool) -> None:
+@on_cloud
+async def register_key(cloud: DeviceCloud, device_id: str, pem: str, no_wait: bool) -> None:
     """Register the public key that a device's tokens are verified with; an older one ends."""
-    text = pem.read_text("utf-8", "replace")
+    from agent.cloud import PublicKey
 
-    async def work(cloud: DeviceCloud) -> None:
-        from agent.cloud import PublicKey
-
-        request_id = await cloud.register_public_keys([PublicKey(device_id, text)])
-        status = "PENDING"
-        if not no_wait:
-            status = (await cloud.wait_for_bulk(request_id)).status
-        if options().json:
-            emit({"device_id": device_id, "request": request_id, "status": status})
-        else:
-            say(f"{device_id}: {status.lower()} (bulk request {request_id})")
-
-    _run(work)
+    request_id = await cloud.register_public_keys([PublicKey(device_id, pem)])
+    status = "PENDING"
+    if not no_wait:
+        status = (await cloud.wait_for_bulk(request_id)).status
+    if options().json:
+        emit({"device_id": device_id, "request": request_id, "status": status})
+    else:
+        say(f"{device_id}: {status.lower()} (bulk request {request_id})")
 
 
 @command.command(epilog="Example: cellagent device wait ID --transform 'state.reported.ready'")
@@ -172,23 +162,22 @@ def register_key(device_id: str, pem: Path, no_wait: bool) -> None:
 @click.option("--after", metavar="VERSION", help="Until the version is another than this one.")
 @click.option("--transform", metavar="EXPRESSION", help="Until this JSONata expression is true.")
 @click.option("--deadline", type=click.FloatRange(0), default=60.0, show_default=True)
-def wait(device_id: str, after: str | None, transform: str | None, deadline: float) -> None:
+@on_cloud
+async def wait(
+    cloud: DeviceCloud, device_id: str, after: str | None, transform: str | None, deadline: float
+) -> None:
     """Wait until a device changes: from VERSION, or from what it is now."""
-
-    async def work(cloud: DeviceCloud) -> None:
-        if transform is not None:
-            device = await cloud.wait_for_transform(device_id, transform, deadline_s=deadline)
-        else:
-            before = after or (await cloud.device(device_id)).version
-            device = await cloud.wait_until(
-                device_id, lambda found: found.version != before, deadline_s=deadline
-            )
-        if options().json:
-            emit(device.raw)
-        else:
-            say(f"{device_id} changed: version {device.version}")
-
-    _run(work)
+    if transform is not None:
+        device = await cloud.wait_for_transform(device_id, transform, deadline_s=deadline)
+    else:
+        before = after or (await cloud.device(device_id)).version
+        device = await cloud.wait_until(
+            device_id, lambda found: found.version != before, deadline_s=deadline
+        )
+    if options().json:
+        emit(device.raw)
+    else:
+        say(f"{device_id} changed: version {device.version}")
 
 
 @command.command(epilog="Example: cellagent device messages ID --app TEMP")
@@ -197,61 +186,52 @@ def wait(device_id: str, after: str | None, transform: str | None, deadline: flo
     "--app", "app_id", default="", metavar="APP", help="Only this kind (TEMP, GNSS, ...)."
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
-def messages(device_id: str, app_id: str, limit: int) -> None:
+@on_cloud
+async def messages(cloud: DeviceCloud, device_id: str, app_id: str, limit: int) -> None:
     """List the messages that were kept, the newest first."""
+    import json
 
-    async def work(cloud: DeviceCloud) -> None:
-        import json
+    from agent.cli.table import TableWriter
 
-        from agent.cli.table import TableWriter
-
-        table = TableWriter("received", "device", "message")
-        left = limit
-        async for message in cloud.messages(device_id, app_id=app_id):
-            if options().json:
-                emit(message.raw)
-            else:
-                received = message.received_at
-                shown = received.isoformat(" ", "seconds") if received else None
-                table.add(shown, message.device_id, json.dumps(message.message))
-            left -= 1
-            if not left:
-                break
-        if not options().json:
-            table.flush()
-
-    _run(work)
+    table = TableWriter("received", "device", "message")
+    left = limit
+    async for message in cloud.messages(device_id, app_id=app_id):
+        if options().json:
+            emit(message.raw)
+        else:
+            received = message.received_at
+            shown = received.isoformat(" ", "seconds") if received else None
+            table.add(shown, message.device_id, json.dumps(message.message))
+        left -= 1
+        if not left:
+            break
+    if not options().json:
+        table.flush()
 
 
 @command.command(epilog="Example: cellagent device scheme GET /v1/devices")
 @click.argument("method")
 @click.argument("path")
-def scheme(method: str, path: str) -> None:
+@on_cloud
+async def scheme(cloud: DeviceCloud, method: str, path: str) -> None:
     """Tell which kinds of credential an operation declares in the cloud's own description."""
-
-    async def work(cloud: DeviceCloud) -> None:
-        declared = sorted((await cloud.openapi()).schemes(method, path))
-        if options().json:
-            emit({"method": method.upper(), "path": path, "schemes": declared})
-        else:
-            say(" or ".join(declared) or "none is needed")
-
-    _run(work)
+    declared = sorted((await cloud.openapi()).schemes(method, path))
+    if options().json:
+        emit({"method": method.upper(), "path": path, "schemes": declared})
+    else:
+        say(" or ".join(declared) or "none is needed")
 
 
 @command.command(epilog="Example: cellagent device account")
-def account() -> None:
+@on_cloud
+async def account(cloud: DeviceCloud) -> None:
     """Show the team and the role that the API key opens."""
-
-    async def work(cloud: DeviceCloud) -> None:
-        found = await cloud.account()
-        if options().json:
-            emit(found.raw)
-        else:
-            say(f"team {found.team_name or '-'} ({found.team_id}), role {found.role or '-'}")
-            say(f"plan {found.plan or '-'}")
-
-    _run(work)
+    found = await cloud.account()
+    if options().json:
+        emit(found.raw)
+    else:
+        say(f"team {found.team_name or '-'} ({found.team_id}), role {found.role or '-'}")
+        say(f"plan {found.plan or '-'}")
 
 
 def parse_bytes(text: str) -> bytes:
@@ -267,39 +247,3 @@ def parse_bytes(text: str) -> bytes:
         raise UsageError(
             f"{text!r} are no bytes", hint="write them as hex ('0a 00') or as numbers ('10,0')"
         ) from None
-
-
-def _run(work: Callable[[DeviceCloud], Awaitable[Any]]) -> None:
-    async def with_cloud() -> None:
-        from agent.cli.session import services
-        from agent.cloud import DeviceCloud
-
-        async with services() as (_, client):
-            await work(DeviceCloud(client))
-
-    run(with_cloud())
-
-
-def _describe(device: Device) -> None:
-    say(f"{device.id}  {device.name if device.name != device.id else ''}".rstrip())
-    kind = f"{device.type} ({device.sub_type})" if device.sub_type else device.type
-    for label, value in (
-        ("type", kind),
-        ("gateway", device.gateway_id),
-        ("connected", " ".join(device.connected_ids)),
-        ("tags", " ".join(device.tags)),
-        ("updates", " ".join(device.supports)),
-        ("version", device.version),
-        ("updated", _when(device)),
-    ):
-        if value:
-            say(f"  {label:10} {value}")
-    for service in device.services.values():
-        say(f"  service {service.uuid}")
-        for each in service.characteristics.values():
-            properties = " ".join(sorted(each.properties))
-            say(f"    {each.uuid}  [{each.value.hex(' ')}]  {properties}")
-
-
-def _when(device: Device) -> str | None:
-    return device.updated_at.isoformat(" ", "seconds") if device.updated_at else None

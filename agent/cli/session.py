@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
+
+from agent.cli.frame import run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from agent.auth.modem_jwt import AskModem
+    from agent.cloud import DeviceCloud
     from agent.config import Configuration
     from agent.http import HttpClient
+
+P = ParamSpec("P")
 
 
 @asynccontextmanager
@@ -27,3 +33,19 @@ async def services(
     configuration = configured()
     async with connect(configuration, ask_modem=ask_modem) as client:
         yield configuration, client
+
+
+def on_cloud(work: Callable[Concatenate[DeviceCloud, P], Awaitable[None]]) -> Callable[P, None]:
+    """Make a command of `work`, which is given the device cloud before its own arguments."""
+
+    @functools.wraps(work)
+    def command(*arguments: P.args, **options: P.kwargs) -> None:
+        async def connected() -> None:
+            from agent.cloud import DeviceCloud
+
+            async with services() as (_, client):
+                await work(DeviceCloud(client), *arguments, **options)
+
+        run(connected())
+
+    return command
