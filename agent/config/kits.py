@@ -17,16 +17,28 @@ def kits_of(profile: Profile) -> dict[str, Kit]:
     common = profile.kit
     kits = profile.kits or {common.slot or "kit": common}
     complete = {name: _over(common, kit) for name, kit in kits.items()}
-    seen: dict[str, str] = {}
     for name, kit in complete.items():
         if not kit.port:
             raise UsageError(
                 f"kit {name} has no port", hint=f"set kits.{name}.port, or --port PORT"
             )
-        if kit.port in seen:
-            raise UsageError(f"the kits {seen[kit.port]} and {name} have the same port")
-        seen[kit.port] = name
+    _check_different(complete, "port")
+    # The chunks of one device are put together again by their order: two kits would break it.
+    _check_different(complete, "device_id")
     return complete
+
+
+def _check_different(kits: dict[str, Kit], key: str) -> None:
+    seen: dict[str, str] = {}
+    for name, kit in kits.items():
+        value = getattr(kit, key)
+        if value in seen:
+            raise UsageError(
+                f"the kits {seen[value]} and {name} have the same {key} ({value})",
+                hint=f"set kits.{name}.{key}",
+            )
+        if value:
+            seen[value] = name
 
 
 def _over(common: Kit, kit: Kit) -> Kit:
