@@ -225,14 +225,14 @@ _QUEUED_LIMIT = 16 * 1024 * 1024  # bytes of a core dump that goes through the o
 
 
 def _complete(identity: dict[str, str | None], *, needed: bool) -> DeviceIdentity | None:
-    """Return the identity if all of it is given. Raises UsageError where it is needed."""
+    """Return the identity if all of it is given. Raises UsageError where it is needed, or wrong."""
     from agent.errors import UsageError
-    from agent.observability.device_identity import DeviceIdentity
+    from agent.observability.device_names import Names
 
-    given = {name: value for name, value in identity.items() if value is not None}
-    missing = [name for name, value in identity.items() if value is None]
+    given = Names(**{name: value or "" for name, value in identity.items()}).identity()
+    missing = [name for name, value in identity.items() if not value]
     if not missing:
-        return DeviceIdentity(**given)
+        return given
     if needed:
         options_ = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
         raise UsageError(f"a file of this kind does not name its device: add {options_}")

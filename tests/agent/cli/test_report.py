@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -132,6 +133,15 @@ async def test_what_is_no_core_dump_is_refused(offline, tmp_path):
     code, (told,), _ = await cellagent("report", "coredump", str(path), *IDENTITY)
     assert code == 2
     assert "no core dump" in told["error"]["message"]
+
+
+async def test_a_name_that_breaks_its_rule_is_refused_also_where_it_is_not_needed(
+    offline, tmp_path
+):
+    path = tmp_path / "core.bin"
+    path.write_bytes(struct.pack("<7I", 0x45524F43, 2, 28, 0x504D5544, 0, 0, 0))
+    code, (told,), _ = await cellagent("report", "coredump", str(path), "--device-serial", "a b")
+    assert (code, "device_serial 'a b'" in told["error"]["message"]) == (2, True)
 
 
 async def test_a_zephyr_dump_needs_the_identity_that_it_does_not_hold(offline, tmp_path):
