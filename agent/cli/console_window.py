@@ -30,7 +30,8 @@ class ConsoleWindow:
         self._symbols = symbols
         self._json = options().json
         self._chunks = 0
-        self._colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        self._colours = sys.stdout.isatty() and not plain
         self._output = PacedOutput(self._not_shown)
         self._damage = ""
         self._more_damage = 0

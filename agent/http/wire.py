@@ -48,7 +48,12 @@ class Deadlines:
     read_s: float = 30.0
     """The longest silence between two pieces of the answer."""
     whole_s: float = 60.0
-    """From the first byte out to the last byte in; a slow drip ends here."""
+    """From the first byte out to the last byte in; a slow drip ends here. What is sent has
+    SLOWEST_BYTES_PER_S beside it."""
+
+
+SLOWEST_BYTES_PER_S = 4096
+"""A request that goes out more slowly than this is given up."""
 
 
 class Stream:
@@ -102,16 +107,15 @@ class Wire:
 
         Raises Unreachable, DeadlineExceeded, BadAnswer (more than `max_bytes`), ConfigError.
         """
+        deadline_s = self.deadlines.whole_s + len(content or b"") / SLOWEST_BYTES_PER_S
         try:
             async with (
-                asyncio.timeout(self.deadlines.whole_s),
+                asyncio.timeout(deadline_s),
                 self.open(method, url, headers=headers, content=content) as stream,
             ):
                 body = await _read(stream, max_bytes)
         except TimeoutError as error:
-            raise DeadlineExceeded(
-                f"no whole answer within {self.deadlines.whole_s:g} s"
-            ) from error
+            raise DeadlineExceeded(f"no whole answer within {deadline_s:.3g} s") from error
         return Response(stream.status, stream.headers, body)
 
     @asynccontextmanager

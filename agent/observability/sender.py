@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from hashlib import md5
+from hashlib import md5, sha256
 from typing import TYPE_CHECKING
 
 from agent.observability.chunks import PushChunks
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from agent.observability.outbox.items import Item
 
 
+def request_id(items: Sequence[Item]) -> str:
+    """Return what tells a request from every other: the same for the same items, after a crash too.
+
+    Not the key of the first alone: another request may begin with it, and hold more or fewer.
+    """
+    keys = [item.idempotency_key for item in items]
+    return keys[0] if len(keys) == 1 else sha256("\n".join(keys).encode()).hexdigest()[:32]
+
+
 class ServiceSender:
     """Sends each request once: the outbox keeps what failed, and comes back later."""
 
@@ -32,10 +41,10 @@ class ServiceSender:
         first = items[0]
         bodies = [item.body for item in items]
         if first.kind is Kind.CHUNK:
-            chunks = PushChunks(first.device, bodies, first.idempotency_key)
+            chunks = PushChunks(first.device, bodies, request_id(items))
             await self._client.send(chunks, patience=ONCE)
         elif first.kind is Kind.EVENT:
-            events = PushEvents(bodies, first.idempotency_key)
+            events = PushEvents(bodies, request_id(items))
             await self._client.send(events, patience=ONCE)
         else:
             await self._coredump(first)
@@ -60,4 +69,5 @@ class ServiceSender:
             len(item.body),
             md5(item.body, usedforsecurity=False).hexdigest(),
         )
-        await transfer(self._client, Upload(kind, device, details), source, tries=1)
+        upload = Upload(kind, device, details, request_id=item.idempotency_key)
+        await transfer(self._client, upload, source, tries=1)

@@ -6,15 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent.errors import BadAnswer, InvalidRequest, Unavailable
+from agent.http.wire import SLOWEST_BYTES_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from typing import IO
 
     from agent.http import Wire
-
-SLOWEST_BYTES_PER_S = 4096
-"""A transfer slower than this is given up."""
 
 _PIECE = 256 * 1024
 _EXPIRED = frozenset({401, 403, 404, 410})  # what a storage says of a place that is no more

@@ -90,6 +90,8 @@ class Upload:
     details: Mapping[str, Any] | None = None
     project: Project | None = None
     """Given, a user's or organization's credential is used, else the project key."""
+    request_id: str = ""
+    """The same at every try; the service ignores what it does not know."""
 
     @property
     def host(self) -> Host:
@@ -191,5 +193,6 @@ async def _commit(client: HttpClient, upload: Upload, source: Source, place: Pla
             md5=source.md5,
             details=upload.details or {},
             project=upload.project,
+            request_id=upload.request_id,
         )
     )

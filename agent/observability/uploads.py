@@ -160,6 +160,8 @@ class CommitUpload(Call[None]):
     md5: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     project: Project | None = None
+    request_id: str = ""
+    """The same at every try; the service ignores what it does not know."""
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
@@ -177,7 +179,8 @@ class CommitUpload(Call[None]):
             path = f"/api/v0/upload/{self.kind.value[1]}"
         else:
             path = f"{self.project.path}/{_WITH_USER[self.kind]}"
-        return Request("POST", path, json={"file": file, **self.details})
+        headers = {"x-request-id": self.request_id} if self.request_id else {}
+        return Request("POST", path, headers=headers, json={"file": file, **self.details})
 
     def parse(self, response: Response) -> None:
         """Return nothing: 202 says that it is queued. Raises BadAnswer."""

@@ -27,6 +27,7 @@ from agent.errors import (
 )
 from agent.http import Deadlines, Wire, tls_context
 from agent.http import wire as wire_module
+from agent.http.wire import SLOWEST_BYTES_PER_S
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 LIMIT = 64 * 1024
@@ -144,6 +145,10 @@ async def test_a_slow_drip_ends_at_the_whole_deadline_and_silence_at_the_read_de
     async with serving(drip) as url:
         with pytest.raises(DeadlineExceeded, match=r"no whole answer within 0\.2 s"):
             await get(slow, url)
+        # What is sent has its own time, however slow the way is.
+        body = bytes(SLOWEST_BYTES_PER_S // 5)
+        with pytest.raises(DeadlineExceeded, match=r"no whole answer within 0\.4 s"):
+            await slow.exchange("POST", url, headers={}, content=body, max_bytes=LIMIT)
         never.set()
     await slow.close()
     never.clear()
