@@ -37,11 +37,13 @@ def ensure(lock: Path) -> Path:
     if not python().is_file():
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     pip = [str(python()), "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    # setuptools comes first: one dependency has no wheel, and is built with it.
+    # setuptools comes first: one dependency has no wheel, and is built with it. By PEP 517: an
+    # older pip would warn of the way that it takes else.
     build = [line for line in _requirements(lock) if line.startswith("setuptools==")]
+    built = ["--no-build-isolation", "--use-pep517"]
     _install([*pip, "install", "--require-hashes", "-r", "-"], "\n".join(build))
-    _install([*pip, "install", "--no-build-isolation", "--require-hashes", "-r", str(lock)])
-    _install([*pip, "install", "--no-build-isolation", "--no-deps", "--editable", str(ROOT)])
+    _install([*pip, "install", *built, "--require-hashes", "-r", str(lock)])
+    _install([*pip, "install", *built, "--no-deps", "--editable", str(ROOT)])
     stamp.write_text(_digest(lock) + "\n")
     return python()
 

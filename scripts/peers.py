@@ -30,7 +30,8 @@ def main() -> int:
     lines = LOCK.read_text().replace("\\\n", " ").splitlines()
     build = PEERS / "build-requirements.txt"
     build.write_text("".join(f"{line}\n" for line in lines if line.startswith("setuptools==")))
-    for step in (["-r", str(build)], ["--no-build-isolation", "-r", str(LOCK)]):
+    built = ["--no-build-isolation", "--use-pep517"]  # an older pip warns of its other way
+    for step in (["-r", str(build)], [*built, "-r", str(LOCK)]):
         if subprocess.run([*pip, "--require-hashes", *step], check=False).returncode:
             print("could not install the tools: check the connection to the package index")
             return 1
