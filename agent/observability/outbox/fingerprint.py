@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import NamedTuple
 
 from agent.observability.chunk_codec import decode_varint
 
 WINDOW_S = 600.0
-"""Seconds within which an export of the same message is the same message, and the same core dump
-that a kit prints the same crash: unless the kit is known to have crashed or started in between."""
+"""Seconds within which an export of the same message is the same message."""
 
-_HEAD = 32
+_SIZE = 16  # bytes of a digest: the chunks' own CRC of 16 bits is the same for many messages
 _CONTINUATION = 0x80
 _MORE = 0x40
+_CRC_SIZE = 2
 
 
 class Place(NamedTuple):
@@ -27,10 +28,13 @@ _ALONE = Place(begins=True, ends=True)
 
 
 class MessageTracker:
-    """Follows the chunks of one device. Chunks that break the format are each their own message."""
+    """Follows the chunks of one device. Chunks that break the format are each their own message.
+
+    A message has the same fingerprint however it was cut.
+    """
 
     def __init__(self) -> None:
-        self._head = bytearray()
+        self._digest = blake2b(digest_size=_SIZE)
         self._total = 0
         self._next = -1  # the offset that goes on; -1 when no message is open
 
@@ -42,30 +46,25 @@ class MessageTracker:
         more = header & _MORE != 0
         if not header & _CONTINUATION and not more:
             self._next = -1
-            length = len(chunk) - 3
-            if length < 0:
+            if len(chunk) < 1 + _CRC_SIZE:
                 return _ALONE
-            return Place(True, True, _fingerprint(chunk[-2:], length, chunk[1 : 1 + _HEAD]))
+            data = memoryview(chunk)[1:]
+            return Place(True, True, blake2b(data, digest_size=_SIZE).digest())
         try:
             number, start = decode_varint(chunk, 1)
         except ValueError:
             self._next = -1
             return _ALONE
+        data = memoryview(chunk)[start:]
         if not header & _CONTINUATION:
-            self._head[:] = chunk[start : start + _HEAD]
-            self._total, self._next = number, len(chunk) - start
+            self._digest = blake2b(data, digest_size=_SIZE)
+            self._total, self._next = number, len(data)
             return Place(begins=True, ends=False)
         known = number == self._next
-        if known and len(self._head) < _HEAD:
-            self._head += chunk[start : start + min(_HEAD - len(self._head), self._total - number)]
-        self._next = number + len(chunk) - start if more and known else -1
-        crc_at = start + self._total - number
-        if more or not known or crc_at + 2 > len(chunk):
+        self._next = number + len(data) if more and known else -1
+        rest = self._total - number + (0 if more else _CRC_SIZE)  # padding may stand behind it
+        if known:
+            self._digest.update(data[: max(rest, 0)])
+        if more or not known or len(data) < rest:
             return Place(begins=False, ends=not more)
-        fingerprint = _fingerprint(chunk[crc_at : crc_at + 2], self._total, bytes(self._head))
-        return Place(begins=False, ends=True, fingerprint=fingerprint)
-
-
-def _fingerprint(crc: bytes, length: int, head: bytes) -> bytes:
-    # A short message is known by less: what lies behind it in the chunk is its CRC.
-    return crc + length.to_bytes(5, "little") + head[: min(length, _HEAD)]
+        return Place(begins=False, ends=True, fingerprint=self._digest.digest())

@@ -19,6 +19,7 @@ from outboxes import LIMITS, Clock, chunk, chunks, event, outbox
 
 from agent.config.profile import Outbox as Limits
 from agent.errors import AgentError
+from agent.observability.chunk_codec import crc16
 from agent.observability.outbox import Kind, NewItem, Outbox, OutboxFull, OutboxHeld
 from agent.observability.outbox.inbox import collect, leave
 from agent.observability.outbox.items import Item, Totals
@@ -173,6 +174,21 @@ def test_what_was_heard_is_recognised_after_a_restart(tmp_path: Path):
         box.put(message[3:])
         box.put(message)
         assert bodies(box) == [item.body for item in message]
+
+
+def test_messages_that_begin_alike_and_have_one_crc_are_two(tmp_path: Path):
+    beginning = b"\x02" + bytes(40)
+    wanted = crc16(beginning + bytes(4))
+    alike = next(
+        message
+        for number in range(1, 1 << 20)
+        if crc16(message := beginning + number.to_bytes(4, "big")) == wanted
+    )
+    for mtu in (100, 20):
+        with outbox(tmp_path / str(mtu)) as box:
+            assert box.put(chunks(beginning + bytes(4), mtu)).duplicates == 0
+            assert box.put(chunks(alike, mtu)).duplicates == 0
+            assert box.put(chunks(alike, 30)).duplicates > 0
 
 
 def test_the_same_from_another_device_is_another_message(tmp_path: Path):
