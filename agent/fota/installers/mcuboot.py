@@ -9,6 +9,7 @@ confirmed after its trial is swapped back by MCUboot at the next restart; that i
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 _ANSWER_S = 5.0
 _ERASE_S = 60.0
 """The first packet erases the slot: seconds per 100 kB on some flash."""
-_BUSY = (
-    "close that program; an agent that runs lets the port go for its own updates, and for yours "
-    "in `cellagent hold -- cellagent fota pull`"
-)
 
 
 class _Silent(Exception):
@@ -159,9 +156,7 @@ class McubootInstaller:
             await client.connect()
         except TimeoutError:
             refused = await asyncio.to_thread(_refused_opening, self.port)
-            if isinstance(refused, PortBusy):
-                raise PortBusy(str(refused), hint=_BUSY, holder=refused.holder) from refused
-            if isinstance(refused, PortForbidden):
+            if isinstance(refused, PortBusy | PortForbidden):
                 raise refused from None
             raise
 
@@ -178,6 +173,8 @@ class McubootInstaller:
                 "installing by MCUboot needs smpclient, which is not here",
                 hint="pip install 'cellagent[mcuboot]'",
             ) from missing
+        # What it would warn of comes to us as an error, and is told in our words.
+        logging.getLogger("smpclient").setLevel(logging.CRITICAL)
         transport = SMPSerialTransport(baudrate=self.baud, exclusive=True)
         client = SMPClient(transport, self.port, timeout_s=_ANSWER_S)
         try:

@@ -188,7 +188,6 @@ async def test_a_port_that_is_taken_names_who_has_it(tmp_path: Path) -> None:
         with Serial(served.port, exclusive=True), pytest.raises(PortBusy) as raised:
             await installer.running(FirmwareType.APP)
         assert f"PID {os.getpid()}" in str(raised.value)
-        assert "cellagent hold" in raised.value.hint
         assert await installer.running(FirmwareType.APP) is not None
 
 
