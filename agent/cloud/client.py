@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from agent.cloud.account import (
     Account,
@@ -43,7 +43,8 @@ from agent.cloud.keys import (
 from agent.cloud.messages import ListMessages, Message, SendMessage
 from agent.cloud.openapi import FetchOpenApi, OpenApi
 from agent.cloud.paging import walk
-from agent.errors import AgentError, DeadlineExceeded, PreconditionFailed, ServiceRefusal
+from agent.cloud.waiting import Poll, row_errors
+from agent.errors import PreconditionFailed, ServiceRefusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 
     from agent.cloud.device import Device
     from agent.http import HttpClient
-
-T = TypeVar("T")
 
 CHANGE_TRIES = 5
 DISCOVERY_DEADLINE_S = 90.0
@@ -74,8 +73,7 @@ class DeviceCloud:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.client = client
-        self._sleep = sleep
-        self._monotonic = monotonic
+        self._poll = Poll(sleep, monotonic)
 
     async def device(self, device_id: str) -> Device:
         """Return one device with its state."""
@@ -220,7 +218,7 @@ class DeviceCloud:
             device = await self.device(device_id)
             return holds(device), device
 
-        return await self._poll(look, f"{device_id} did not change", deadline_s)
+        return await self._poll.until(look, f"{device_id} did not change", deadline_s)
 
     async def wait_for_transform(
         self, device_id: str, transform: str, *, deadline_s: float
@@ -233,7 +231,7 @@ class DeviceCloud:
         async def look() -> tuple[bool, None]:
             return bool((await self.transformed(device_id, transform)).value), None
 
-        await self._poll(look, f"{device_id} did not become so", deadline_s)
+        await self._poll.until(look, f"{device_id} did not become so", deadline_s)
         return await self.device(device_id)
 
     async def register_public_keys(self, keys: Iterable[PublicKey]) -> str:
@@ -261,11 +259,11 @@ class DeviceCloud:
             return operation.done, operation
 
         what = f"the bulk request {request_id} did not end"
-        operation = await self._poll(look, what, deadline_s)
+        operation = await self._poll.until(look, what, deadline_s)
         if operation.status != "SUCCEEDED":
             raise ServiceRefusal(
                 f"the bulk request {request_id} ended as {operation.status}",
-                hint=await self._row_errors(operation.error_summary_url),
+                hint=await row_errors(self.client.wire, operation.error_summary_url),
             )
         return operation
 
@@ -303,30 +301,3 @@ class DeviceCloud:
     async def openapi(self) -> OpenApi:
         """Return the cloud's own description of itself."""
         return await self.client.send(FetchOpenApi())
-
-    async def _row_errors(self, url: str | None) -> str:
-        """Return what was wrong with which row, from the file that the service names."""
-        if url is None:
-            return ""
-        try:
-            # A signed address somewhere else: no credential goes there.
-            answer = await self.client.wire.exchange("GET", url, headers={}, max_bytes=1024 * 1024)
-            errors = answer.json()["errors"] if answer.status == 200 else []
-            return "; ".join(map(str, errors[:20])) or f"see {url}"
-        except (AgentError, KeyError, TypeError):
-            return f"see {url}"
-
-    async def _poll(
-        self, look: Callable[[], Awaitable[tuple[bool, T]]], what: str, deadline_s: float
-    ) -> T:
-        started = self._monotonic()
-        pause = 0.5
-        while True:
-            done, found = await look()
-            if done:
-                return found
-            left = started + deadline_s - self._monotonic()
-            if left <= 0:
-                raise DeadlineExceeded(f"{what} within {deadline_s:g} s")
-            await self._sleep(min(pause, left))
-            pause = min(pause * 1.5, 5.0)
