@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, note, options, say
-from agent.cli.observe_resource import resource_group, run_observability, where
+from agent.cli.frame import AgentGroup, emit, note, options, run, say
+from agent.cli.observe_options import observability, on_service
+from agent.cli.observe_resource import resource_group
 from agent.errors import UsageError
 from agent.observability.kinds import KINDS
 
 if TYPE_CHECKING:
-    from agent.config import Configuration
     from agent.observability import Observability
 
 
@@ -25,36 +25,33 @@ def command() -> None:
 def whoami() -> None:
     """Check the credential: the user, or the organizations that a token opens."""
 
-    async def work(_: Configuration, service: Observability) -> None:
-        found = await service.whoami()
-        several = found if isinstance(found, list) else [found]
-        for resource in several:
-            if options().json:
-                emit(resource.raw)
-            elif isinstance(found, list):
-                say(f"organization {resource.raw.get('slug')}  {resource.raw.get('name', '')}")
-            else:
-                say(f"{resource.raw.get('email')}  {resource.raw.get('name', '')}")
-                for organization in resource.raw.get("organizations", []):
-                    say(f"  organization {organization.get('slug')}")
+    async def work() -> None:
+        async with observability() as (_, service):
+            found = await service.whoami()
+            several = found if isinstance(found, list) else [found]
+            for resource in several:
+                if options().json:
+                    emit(resource.raw)
+                elif isinstance(found, list):
+                    say(f"organization {resource.raw.get('slug')}  {resource.raw.get('name', '')}")
+                else:
+                    say(f"{resource.raw.get('email')}  {resource.raw.get('name', '')}")
+                    for organization in resource.raw.get("organizations", []):
+                        say(f"  organization {organization.get('slug')}")
 
-    run_observability(work)
+    run(work())
 
 
 @command.command(name="project-key", epilog="Example: cellagent observe project-key")
 @click.option("--cycle", is_flag=True, help="Replace it: the old key stops at once, everywhere.")
-@where
-def project_key(cycle: bool, organization: str | None, project: str | None) -> None:
+@on_service
+async def project_key(service: Observability, cycle: bool) -> None:
     """Show the key with which devices push data; every member may see it."""
-
-    async def work(_: Configuration, service: Observability) -> None:
-        key = await (service.cycle_project_key() if cycle else service.project_key())
-        if options().json:
-            emit({"project_key": key})
-        else:
-            say(key)
-
-    run_observability(work, organization, project)
+    key = await (service.cycle_project_key() if cycle else service.project_key())
+    if options().json:
+        emit({"project_key": key})
+    else:
+        say(key)
 
 
 @command.command(name="user-key", epilog="Example: cellagent observe user-key --cycle")
@@ -65,28 +62,29 @@ def user_key(cycle: bool, delete: bool) -> None:
     if cycle and delete:
         raise UsageError("--cycle and --delete exclude each other")
 
-    async def work(configuration: Configuration, service: Observability) -> None:
-        from agent.config.write import set_secret
+    async def work() -> None:
+        async with observability() as (configuration, service):
+            from agent.config.write import set_secret
 
-        kept = None
-        if delete:
-            await service.delete_user_key()
-        elif cycle:
-            key = await service.cycle_user_key()
-            kept = set_secret(
-                "user_api_key",
-                key.reveal(),
-                profile=configuration.name,
-                file=configuration.file,
-            )
-            note(f"the new key is kept in {kept}; the old one has stopped")
-        there = False if delete else cycle or await service.user_key() is not None
-        if options().json:
-            emit({"user_key": there, "file": str(kept) if kept else None})
-        else:
-            say("you have a user API key" if there else "you have no user API key")
+            kept = None
+            if delete:
+                await service.delete_user_key()
+            elif cycle:
+                key = await service.cycle_user_key()
+                kept = set_secret(
+                    "user_api_key",
+                    key.reveal(),
+                    profile=configuration.name,
+                    file=configuration.file,
+                )
+                note(f"the new key is kept in {kept}; the old one has stopped")
+            there = False if delete else cycle or await service.user_key() is not None
+            if options().json:
+                emit({"user_key": there, "file": str(kept) if kept else None})
+            else:
+                say("you have a user API key" if there else "you have no user API key")
 
-    run_observability(work)
+    run(work())
 
 
 @command.command(name="latest-release", epilog="Example: cellagent observe latest-release S hw app")
@@ -97,14 +95,15 @@ def user_key(cycle: bool, delete: bool) -> None:
 def latest_release(serial: str, hardware_version: str, software_type: str, current: str) -> None:
     """Show the newest release for a device, as the device itself would ask, by project key."""
 
-    async def work(_: Configuration, service: Observability) -> None:
-        found = await service.latest_release(serial, hardware_version, software_type, current)
-        if options().json:
-            emit({"release": found.raw if found else None})
-        else:
-            say(f"release {found.raw.get('version')}" if found else "there is nothing newer")
+    async def work() -> None:
+        async with observability() as (_, service):
+            found = await service.latest_release(serial, hardware_version, software_type, current)
+            if options().json:
+                emit({"release": found.raw if found else None})
+            else:
+                say(f"release {found.raw.get('version')}" if found else "there is nothing newer")
 
-    run_observability(work)
+    run(work())
 
 
 for _kind in KINDS.values():

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, note, options, run, say
-from agent.errors import UsageError
+from agent.cli.frame import AgentGroup, emit, note, options, say
+from agent.cli.observe_options import on_service, pair, takes_fields
 from agent.observability.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
-    from agent.config import Configuration
     from agent.observability import Kind, Observability, Resource
 
 # What people see of each kind, in this order; --json shows everything.
@@ -30,32 +29,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "issue": ("id", "status", "title", "device_count", "trace_count", "last_seen"),
     "install": ("id", "status", "device.device_serial", "began_at"),
 }
-
-_where = (
-    click.option("--organization", metavar="SLUG", help="Instead of account.organization."),
-    click.option("--project", metavar="SLUG", help="Instead of account.project."),
-)
-
-
-def where(function: Any) -> Any:
-    """Add the options that say which organization and project."""
-    for option in reversed(_where):
-        function = option(function)
-    return function
-
-
-fields_given = (
-    click.option(
-        "--field",
-        "pairs",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="A field; VALUE is JSON where it can be read as such, else text.",
-    ),
-    click.option(
-        "--from", "body", type=click.File("rb"), metavar="FILE|-", help="A JSON object of fields."
-    ),
-)
 
 
 def resource_group(kind: Kind) -> click.Group:
@@ -76,72 +49,38 @@ def _add_reading(group: click.Group, kind: Kind, example: str) -> None:
     @click.option("--filter", "pairs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
     @click.option("--sort", default="", metavar="[-]FIELD", help="Ascending, or descending with -.")
     @click.option("--limit", type=click.IntRange(1), metavar="N", help="No more than N.")
-    @where
-    def list_(
-        pairs: tuple[str, ...],
-        sort: str,
-        limit: int | None,
-        organization: str | None,
-        project: str | None,
+    @on_service
+    async def list_(
+        service: Observability, pairs: tuple[str, ...], sort: str, limit: int | None
     ) -> None:
         filters: dict[str, list[str]] = {}
-        for name, value in map(_pair, pairs):
+        for name, value in map(pair, pairs):
             filters.setdefault(name, []).append(value)
-
-        async def work(_: Configuration, service: Observability) -> None:
-            await _list(service, kind, filters, sort, limit)
-
-        run_observability(work, organization, project)
+        await _list(service, kind, filters, sort, limit)
 
     @group.command(epilog=f"{example} show KEY", help=f"Show one {kind.name}.")
     @click.argument("key")
-    @where
-    def show(key: str, organization: str | None, project: str | None) -> None:
-        async def work(_: Configuration, service: Observability) -> None:
-            _print(await service.get(kind, key))
-
-        run_observability(work, organization, project)
+    @on_service
+    async def show(service: Observability, key: str) -> None:
+        _print(await service.get(kind, key))
 
 
 def _add_changing(group: click.Group, kind: Kind, example: str) -> None:
     @group.command(epilog=f"{example} create --field name=value", help=f"Create a {kind.name}.")
-    @fields_given[0]
-    @fields_given[1]
-    @where
-    def create(
-        pairs: tuple[str, ...],
-        body: IO[bytes] | None,
-        organization: str | None,
-        project: str | None,
-    ) -> None:
-        fields = _fields(pairs, body)
-
-        async def work(_: Configuration, service: Observability) -> None:
-            _print(await service.create(kind, fields))
-
-        run_observability(work, organization, project)
+    @takes_fields(needed=True)
+    @on_service
+    async def create(service: Observability, fields: dict[str, Any]) -> None:
+        _print(await service.create(kind, fields))
 
     @group.command(
         epilog=f"{example} update KEY --field name=value",
         help=f"Change some fields of a {kind.name}; the others stay.",
     )
     @click.argument("key")
-    @fields_given[0]
-    @fields_given[1]
-    @where
-    def update(
-        key: str,
-        pairs: tuple[str, ...],
-        body: IO[bytes] | None,
-        organization: str | None,
-        project: str | None,
-    ) -> None:
-        fields = _fields(pairs, body)
-
-        async def work(_: Configuration, service: Observability) -> None:
-            _print(await service.update(kind, key, fields))
-
-        run_observability(work, organization, project)
+    @takes_fields(needed=True)
+    @on_service
+    async def update(service: Observability, key: str, fields: dict[str, Any]) -> None:
+        _print(await service.update(kind, key, fields))
 
     @group.command(
         epilog=f"{example} relate KEY device SERIAL",
@@ -150,36 +89,23 @@ def _add_changing(group: click.Group, kind: Kind, example: str) -> None:
     @click.argument("key")
     @click.argument("other", type=click.Choice(list(KINDS)))
     @click.argument("other_key")
-    @fields_given[0]
-    @where
-    def relate(
-        key: str,
-        other: str,
-        other_key: str,
-        pairs: tuple[str, ...],
-        organization: str | None,
-        project: str | None,
+    @takes_fields(needed=False)
+    @on_service
+    async def relate(
+        service: Observability, key: str, other: str, other_key: str, fields: dict[str, Any]
     ) -> None:
-        fields = _fields(pairs, None) if pairs else {}
-
-        async def work(_: Configuration, service: Observability) -> None:
-            _print(await service.relate(kind, key, KINDS[other], other_key, fields))
-
-        run_observability(work, organization, project)
+        _print(await service.relate(kind, key, KINDS[other], other_key, fields))
 
     @group.command(
         epilog=f"{example} delete KEY", help=f"Delete a {kind.name}, or several at once by id."
     )
     @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
-    @where
-    def delete(keys: tuple[str, ...], organization: str | None, project: str | None) -> None:
-        async def work(_: Configuration, service: Observability) -> None:
-            if len(keys) == 1:
-                await service.delete(kind, keys[0])
-            else:
-                await service.delete_many(kind, keys)
-
-        run_observability(work, organization, project)
+    @on_service
+    async def delete(service: Observability, keys: tuple[str, ...]) -> None:
+        if len(keys) == 1:
+            await service.delete(kind, keys[0])
+        else:
+            await service.delete_many(kind, keys)
 
 
 async def _list(
@@ -226,51 +152,3 @@ def _at(raw: Mapping[str, Any], dotted: str) -> Any:
     for name in dotted.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise UsageError(f"{text!r} is not NAME=VALUE")
-    return name, value
-
-
-def _fields(pairs: tuple[str, ...], body: IO[bytes] | None) -> dict[str, Any]:
-    """Return the fields of --from, with those of --field over them. Raises UsageError."""
-    fields: dict[str, Any] = {}
-    if body is not None:
-        try:
-            fields = json.loads(body.read())
-        except (ValueError, RecursionError) as error:
-            raise UsageError(f"--from: this is no JSON ({error})") from error
-        if not isinstance(fields, dict):
-            raise UsageError("--from: this is no JSON object")
-    for name, text in map(_pair, pairs):
-        try:
-            fields[name] = json.loads(text)
-        except (ValueError, RecursionError):
-            fields[name] = text
-    if not fields:
-        raise UsageError("no fields are given", hint="--field NAME=VALUE, or --from FILE")
-    return fields
-
-
-def run_observability(
-    work: Callable[[Configuration, Observability], Awaitable[None]],
-    organization: str | None = None,
-    project: str | None = None,
-) -> None:
-    """Run `work` with the service, for the slugs given or those of the profile."""
-
-    async def connected() -> None:
-        from agent.cli.session import services
-        from agent.observability import Observability
-
-        async with services() as (configuration, client):
-            account = configuration.profile.account
-            service = Observability(
-                client, organization or account.organization, project or account.project
-            )
-            await work(configuration, service)
-
-    run(connected())
