@@ -49,11 +49,6 @@ class Clock:
         self._frozen_at = now if still else None
         self._offset_s = now - time.time()
 
-    @property
-    def offset_s(self) -> float:
-        """How far this clock is ahead of the machine's, in seconds."""
-        return self.time() - time.time()
-
 
 def iso(unix_s: float) -> str:
     """Return Unix seconds as ISO 8601 UTC with milliseconds and `Z` (clause D2.3)."""

@@ -53,13 +53,13 @@ def _wrap(semicircles: float) -> float:
     return (semicircles + 1) % 2 - 1
 
 
-def ephemeris(sv_id: int, at_s: float, *, healthy: bool = True) -> bytes:
+def ephemeris(sv_id: int, at_s: float) -> bytes:
     """Return the 62 bytes of a satellite's ephemeris for a GPS time (types 2 and 12)."""
     toe, reference_s = _reference(at_s, 16)
     node, anomaly = _angles(sv_id % SATELLITES, reference_s)
     return _EPHEMERIS.pack(
         sv_id,
-        0 if healthy else 0x3F,
+        0,
         (toe >> 4) & 0x3FF,
         toe,
         0,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.errors import JSON
-from agent.standin.observability.refusals import ERROR_SCHEMA, ObservabilityRefused
+from agent.standin.observability.refusals import ObservabilityRefused
 from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ PAGE_PARAMETERS = (
         description="Most items of a response.",
     ),
 )
-ERROR_ANSWER = {"application/json": ERROR_SCHEMA}
 
 
 @dataclass(frozen=True, slots=True)
