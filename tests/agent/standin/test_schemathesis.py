@@ -25,6 +25,7 @@ EXAMPLES = os.environ.get("CELLAGENT_SCHEMATHESIS_EXAMPLES", "3")
 ONE_BY_ONE = ("--phases", "examples,coverage,fuzzing", "--max-examples", EXAMPLES)
 CHAINS = ("--phases", "stateful", "--max-examples", "20")
 DEVICE_CLOUD = "/v1/openapi.json"
+LEGACY_LOCATION = "^/v1/location/(?!history|anchors)"
 OBSERVABILITY = "/api/v0/openapi.json"
 
 
@@ -71,7 +72,8 @@ async def run(standin: StandIn, document: str, credential: str, folder: Path, *m
     [
         ("api_key", ("--exclude-path-regex", "/location/(?!history|anchors)|/long-range/")),
         ("organization_auth_token", ("--include-path-regex", "/organizations/")),
-        ("service_token", ("--include-path-regex", "^/v1/location/(?!history|anchors)")),
+        ("service_token", ("--include-path-regex", LEGACY_LOCATION)),
+        ("evaluation_token", ("--include-path-regex", LEGACY_LOCATION)),
     ],
 )
 async def test_the_device_cloud_does_as_its_document_says(
