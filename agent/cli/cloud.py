@@ -195,9 +195,13 @@ async def _entered(
 
 @contextlib.contextmanager
 def _signals(stop: asyncio.Event) -> Iterator[None]:
-    """Turn SIGINT and SIGTERM into `stop`, for as long as the block lasts."""
+    """Turn SIGINT, SIGTERM and a closed terminal into `stop`, for as long as the block lasts."""
     loop = asyncio.get_running_loop()
-    taken = (signal.SIGINT, signal.SIGTERM)
+    taken = {signal.SIGINT, signal.SIGTERM}
+    hang_up = getattr(signal, "SIGHUP", signal.SIGTERM)
+    # Ignored, where it was started to outlive its terminal: nohup.
+    if signal.getsignal(hang_up) is not signal.SIG_IGN:
+        taken.add(hang_up)
     try:
         for number in taken:
             loop.add_signal_handler(number, stop.set)

@@ -42,7 +42,7 @@ _Seconds = Annotated[float, Meta(ge=0, le=86400)]
 class Settings:
     """What a test or the control endpoint switches."""
 
-    devices: Annotated[int, Meta(ge=0, le=10_000_000)] = 0
+    devices: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     """Made-up Generic devices beside the seeded ones."""
     bulk_s: _Seconds = 0.3
     """How long a bulk operation takes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import stat
 import subprocess
@@ -42,6 +43,20 @@ def test_the_ready_line_has_the_fixed_shape_and_the_program_s_exit_code_is_ours(
     assert set(ready) == {"ready", "urls", "organization", "project", "team_id", "credentials"}
     assert set(ready["urls"]) == URLS
     assert set(ready["credentials"]) == CREDENTIALS
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_told_to_stop_it_ends_well_and_takes_its_private_keys_along(name: str) -> None:
+    command = [sys.executable, "-m", "agent", "cloud", "serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        key = Path(ready["credentials"]["service_key_file"])
+        assert key.exists()
+        process.send_signal(getattr(signal, name))
+        assert process.wait(30) == 0
+    assert not key.parent.exists()
 
 
 def test_an_address_that_is_taken_is_an_error_and_no_traceback() -> None:
