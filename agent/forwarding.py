@@ -15,6 +15,7 @@ from agent.console.dump_lines import CapturedDump
 from agent.console.zephyr_coredump import reason_name
 from agent.console.zephyr_registers import frame, registers
 from agent.errors import AgentError
+from agent.observability.chunk_codec import goes_on
 from agent.observability.events import trace
 from agent.observability.outbox import Kind, NewItem
 from agent.observability.outbox.items import TooLarge
@@ -67,6 +68,7 @@ class Forwarder:
         self._wake = wake
         self._told = told
         self._wait = wait
+        self._sender = ""
         self._pending: list[NewItem] = []
         self._keeping = asyncio.Lock()
         self._stuck = asyncio.Event()
@@ -90,7 +92,10 @@ class Forwarder:
         for item in items:
             if isinstance(item, ChunkLine):
                 self._names.hear(item.chunk)
-                kept.append(_chunk(item, self._names.sender, now))
+                if not self._sender or not goes_on(item.chunk):
+                    # A message has one sender, also if a better name is learned in its middle.
+                    self._sender = self._names.sender
+                kept.append(_chunk(item, self._sender, now))
             elif isinstance(item, CapturedDump) and item.dump.usable:
                 kept += dump_items(item, self._names.identity(), now)
         if kept:

@@ -54,6 +54,11 @@ class _BadChunk(Exception):
     """The chunk breaks the format; nothing of it is used."""
 
 
+def goes_on(chunk: bytes) -> bool:
+    """Tell whether a chunk goes on with a message that another one began."""
+    return chunk[:1] >= bytes([_CONTINUATION])
+
+
 def crc16(data: bytes, start: int = 0) -> int:
     """CRC-16/XMODEM: polynomial 0x1021, start 0, not reflected. "123456789" gives 0x31C3."""
     return binascii.crc_hqx(data, start)

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import UsageError
-from agent.observability.chunk_codec import Message, Reassembler, decode_varint
+from agent.observability.chunk_codec import Message, Reassembler, decode_varint, goes_on
 from agent.observability.device_identity import (
     DeviceIdentity,
     check_slug,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 UNKNOWN = "unknown"
 """What stands for a name that nothing tells: the service takes no event without it."""
 _LARGEST_EVENT = 64 * 1024  # bytes; a larger one is forwarded, but not looked into
-_CONTINUATION, _MORE, _CRC_AT_END = 0x80, 0x40, 0x08
+_MORE, _CRC_AT_END = 0x40, 0x08
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class DeviceNames:
 
     def hear(self, chunk: bytes) -> None:
         """Learn from the next chunk of the device; one that is damaged teaches nothing."""
-        if chunk and not chunk[0] & _CONTINUATION:
+        if chunk and not goes_on(chunk):
             self._is_event = _begins_event(chunk)
         if not self._is_event:
             return

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from agent.observability.chunk_codec import decode_varint
 
 WINDOW_S = 600.0
-"""Seconds within which an export of the same message is the same message."""
+"""Seconds within which an export of the same message is the same message, and the same core dump
+that a kit prints the same crash: unless the kit is known to have crashed or started in between."""
 
 _SIZE = 16  # bytes of a digest: the chunks' own CRC of 16 bits is the same for many messages
 _CONTINUATION = 0x80

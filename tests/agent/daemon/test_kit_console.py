@@ -83,6 +83,20 @@ async def test_a_start_is_counted_once_on_the_at_port_as_on_a_port_of_its_own(ou
     assert concern.facts["reboots"] == 1
 
 
+@pytest.mark.contract("O5.1")
+async def test_a_message_has_one_sender_also_if_another_name_is_learned_in_its_middle(
+    outbox: SmallDisk,
+):
+    known = ["kit"]
+    forwarder = Forwarder(outbox, DeviceNames(lambda: Names(known[-1])))
+    for line in [*export_lines(MESSAGE), *export_lines(MESSAGE[::-1])]:
+        await forwarder.take(LineClassifier().take(line.encode()), utc_now())
+        known.append("its-uuid")
+    found = [item.device for item in outbox.do(lambda store: store.listed())]
+    count = len(export_lines(MESSAGE))
+    assert found == ["kit"] * count + ["its-uuid"] * count
+
+
 async def test_a_full_disk_is_told_once_and_nothing_is_lost(
     outbox: SmallDisk, caplog: pytest.LogCaptureFixture
 ):
