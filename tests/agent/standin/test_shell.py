@@ -49,12 +49,16 @@ def test_the_ready_line_has_the_fixed_shape_and_the_program_s_exit_code_is_ours(
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_told_to_stop_it_ends_well_and_takes_its_private_keys_along(name: str) -> None:
     command = [sys.executable, "-m", "agent", "cloud", "serve"]
+    number = getattr(signal, name)
+    # Whoever runs the tests may ignore it (nohup): the stand-in is not to inherit that.
+    before = signal.signal(number, signal.default_int_handler)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        signal.signal(number, before)
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
         key = Path(ready["credentials"]["service_key_file"])
         assert key.exists()
-        process.send_signal(getattr(signal, name))
+        process.send_signal(number)
         assert process.wait(30) == 0
     assert not key.parent.exists()
 
