@@ -75,7 +75,8 @@ def _trouble(kit: KitAgent) -> tuple[str, str]:
     if holder := (console if own_port else link).facts.get("let_go_for"):
         return f"the agent let go of it for {holder}", ""
     concern = console if own_port or console.state is State.TROUBLE else link
-    if concern.is_gone or (own_port and console.state is State.WAITING):
+    # One that was let go waits, too, until it is open again: but nothing failed.
+    if concern.is_gone or (own_port and console.state is State.WAITING and console.failures):
         return "it went away; waiting for it to come back", ""
     if concern.state in {State.TROUBLE, State.OFF}:
         return concern.trouble, concern.hint

@@ -118,6 +118,7 @@ async def test_the_console_lets_its_port_go_for_an_update_and_takes_it_up_again(
             assert await desk.state() == "SUCCEEDED", agent.log
             await agent.until_status(listens)
             await heard(desk, shown, 7)
+            assert not [line for line in shown.lines if "went away" in line]
         console = concern_of(status, "kit", "console")
         assert console["let_go"] >= 4, "two looks, the installation, the confirmation"
         said = (await agent.run("status")).out
