@@ -148,8 +148,7 @@ def forget_expired(cloud: Cloud) -> None:
 
 async def _put(exchange: Exchange) -> Response:
     secret = exchange.path["secret"]
-    upload = find_upload(exchange.cloud, secret)
-    data = await _content(exchange, upload)
+    upload, data = await _content(exchange, secret)
     if len(data) != upload["size"]:
         raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
     data = decoded(data, upload["content_encoding"], MAX_FILE)
@@ -159,18 +158,17 @@ async def _put(exchange: Exchange) -> Response:
 
 async def _put_part(exchange: Exchange) -> Response:
     secret, number = exchange.path["secret"], int(exchange.path["part"])
-    upload = find_upload(exchange.cloud, secret)
+    upload, data = await _content(exchange, secret)
     if number > upload["parts"]:
         raise not_found(f"part {number}")
-    data = await _content(exchange, upload)
     exchange.cloud.table("observability/parts").put(f"{secret}/{number}", data)
     return Response(headers={"ETag": _etag(data)})
 
 
 async def _complete(exchange: Exchange) -> Response:
     secret = exchange.path["secret"]
-    upload = find_upload(exchange.cloud, secret)
     text = (await exchange.request.body()).decode("utf-8", "replace")
+    upload = find_upload(exchange.cloud, secret)
     # No XML parser: two numbers are read, and nothing else that XML can hold.
     named = _PART.findall(text)
     if not named or [int(number) for number, _ in named] != list(range(1, len(named) + 1)):
@@ -210,11 +208,15 @@ async def _get(exchange: Exchange) -> Response:
         raise ObservabilityRefused(error.status, error.message, headers=error.headers) from error
 
 
-async def _content(exchange: Exchange, upload: dict[str, Any]) -> bytes:
+async def _content(exchange: Exchange, secret: str) -> tuple[dict[str, Any], bytes]:
+    """Return an upload and the bytes that came for it; more than announced are not waited for."""
+    announced = find_upload(exchange.cloud, secret)["size"]
     declared = exchange.request.headers.get("content-length")
-    if declared is not None and int(declared) > upload["size"]:
-        raise invalid(f"{declared} bytes come, {upload['size']} were announced")
-    return await exchange.request.body()
+    if declared is not None and int(declared) > announced:
+        raise invalid(f"{declared} bytes come, {announced} were announced")
+    data = await exchange.request.body()
+    # Looked at once more: it may have been committed while these bytes came.
+    return find_upload(exchange.cloud, secret), data
 
 
 def _stored(cloud: Cloud, secret: str, upload: dict[str, Any], data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A change whose body dribbles in while another is made: If-Match counts when it is stored."""
+"""A body that dribbles in while another change is made: what counts is what is there at its end."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ BLE = f"/v1/devices/{seed.BLE}"
 CHARACTERISTIC = f"{BLE}/characteristics/{seed.LED_CHARACTERISTIC}"
 ANCHOR = "/v1/location/anchors/40:01:7a:00:00:01"
 
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-async def begin(standin: StandIn, method: str, path: str, body: bytes, version: str):
+
+async def begin(standin: StandIn, method: str, path: str, body: bytes, *headers: str) -> Stream:
     """Send all of a request but its body; return once the server waits for that."""
     target = urlsplit(standin.urls["device_cloud"])
     reader, writer = await asyncio.open_connection(target.hostname, target.port)
     head = [
         f"{method} {path} HTTP/1.1",
         f"Host: {target.netloc}",
-        f"Authorization: Bearer {standin.credentials['api_key']}",
-        "Content-Type: application/json",
         f"Content-Length: {len(body)}",
-        f"If-Match: {version}",
+        *headers,
         "Expect: 100-continue",
     ]
     writer.write(("\r\n".join(head) + "\r\n\r\n").encode())
@@ -37,7 +37,7 @@ async def begin(standin: StandIn, method: str, path: str, body: bytes, version: 
     return reader, writer
 
 
-async def finish(stream: Any, body: bytes) -> int:
+async def finish(stream: Stream, body: bytes) -> int:
     """Send the body; return the status of the answer."""
     reader, writer = stream
     writer.write(body)
@@ -67,7 +67,13 @@ async def test_of_two_changes_of_one_version_the_second_to_end_is_refused(
     await standin.client.post("/v1/location/anchors", json=anchor, headers=key)
     before = await standin.client.get(shown, headers=key)
     version, late = before.headers["etag"], json.dumps(body).encode()
-    stream = await begin(standin, method, path, late, version)
+    stream = await begin(
+        standin,
+        *(method, path, late),
+        f"Authorization: {key['Authorization']}",
+        f"If-Match: {version}",
+        "Content-Type: application/json",
+    )
     meanwhile = {"name": "first"} if path == ANCHOR else "first"
     other = path if path == ANCHOR else f"{shown}/name"
     answer = await standin.client.request(
@@ -97,3 +103,21 @@ async def test_a_service_key_is_made_for_the_version_of_the_account_that_was_see
     assert await make(seen) == 200
     assert await version() != seen
     assert await make(seen) == 412
+
+
+@pytest.mark.contract("O5.3")
+async def test_an_upload_that_was_committed_takes_no_bytes_that_come_later(
+    standin: StandIn,
+) -> None:
+    key = {"Service-Project-Key": standin.credentials["project_key"]}
+    told = {"kind": "ANDROID_BUG_REPORT", "size": 5}
+    prepared = (await standin.client.post("/api/v0/upload", json=told, headers=key)).json()["data"]
+    path = urlsplit(prepared["upload_url"]).path
+    late = await begin(standin, "PUT", path, b"later")
+    assert (await standin.client.put(path, content=b"first")).status_code == 200
+    commit = {"file": {"token": prepared["token"]}}
+    answer = await standin.client.post("/api/v0/upload/bugreport", json=commit, headers=key)
+    assert answer.status_code == 202
+    assert await finish(late, b"later") == 404
+    assert len(standin.cloud.table("observability/uploads")) == 0
+    assert len(standin.cloud.table("observability/blobs")) == 1
