@@ -6,7 +6,8 @@ import struct
 
 _NOTE_SECTION = 7
 _BUILD_ID = 3
-_MAX_SECTIONS = 100_000
+_SECTION_BYTES = {1: 40, 2: 64}
+"""By the class of the file: 32 or 64 bits."""
 
 
 def gnu_build_id(data: bytes) -> str | None:
@@ -15,25 +16,21 @@ def gnu_build_id(data: bytes) -> str | None:
         return None
     order = "<" if data[5] == 1 else ">"
     wide = data[4] == 2
-    try:
-        if wide:
-            (table,) = struct.unpack_from(order + "Q", data, 40)
-            size, count = struct.unpack_from(order + "HH", data, 58)
-        else:
-            (table,) = struct.unpack_from(order + "I", data, 32)
-            size, count = struct.unpack_from(order + "HH", data, 46)
-        for index in range(min(count, _MAX_SECTIONS)):
-            at = table + index * size
-            (kind,) = struct.unpack_from(order + "I", data, at + 4)
-            if kind != _NOTE_SECTION:
-                continue
-            place = order + ("QQ" if wide else "II")
-            offset, length = struct.unpack_from(place, data, at + (24 if wide else 16))
-            found = _note(data[offset : offset + length], order)
-            if found is not None:
-                return found
-    except struct.error:
+    (table,) = struct.unpack_from(order + ("Q" if wide else "I"), data, 40 if wide else 32)
+    size, count = struct.unpack_from(order + "HH", data, 58 if wide else 46)
+    if size < _SECTION_BYTES[data[4]] or table + count * size > len(data):
         return None
+    left = len(data)  # notes that overlap are no reason to read the file again and again
+    for at in range(table, table + count * size, size):
+        (kind,) = struct.unpack_from(order + "I", data, at + 4)
+        place = order + ("QQ" if wide else "II")
+        offset, length = struct.unpack_from(place, data, at + (24 if wide else 16))
+        if kind != _NOTE_SECTION or length > left:
+            continue
+        left -= length
+        found = _note(data[offset : offset + length], order)
+        if found is not None:
+            return found
     return None
 
 
