@@ -153,7 +153,7 @@ class Delivery:
 
     async def _deliver(self, lane: Lane) -> None:
         count, size = self.schedule.limits(lane)
-        items = await self._outbox.ado(lambda store: store.hand_out(*lane, count, size))
+        items = await self._outbox.ado(lambda store: store.next_batch(*lane, count, size))
         if not items:
             return
         ids = [item.id for item in items]

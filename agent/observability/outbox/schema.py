@@ -55,6 +55,9 @@ INSERT = (
 )
 LAST_ID = "last id"
 """The name in `about` of the highest number that was ever given: none is given twice."""
+IN_DOUBT = "in doubt "
+"""What a name in `about` begins with, before kind and device: the last item of a request of which
+nobody knows whether it arrived."""
 COLUMNS = "id, kind, device, message, captured, added, meta, body, crc"
 _NUMBER = re.compile(r"[0-9]{1,18}")
 # One connection by construction (SQLite before 3.51.3 has a race between two); the WAL is

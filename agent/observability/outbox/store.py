@@ -149,10 +149,27 @@ class Store:
         tables.taken.update(item.id for item in found)
         return found
 
+    def next_batch(self, device: str, kind: Kind, max_items: int, max_bytes: int) -> list[Item]:
+        """Hand out what goes into the next request of a lane.
+
+        Where nobody knows whether the last one arrived, the same items again and no more, after a
+        crash too: so that the service can tell by its id that it has them.
+        """
+        items = self.hand_out(device, kind, max_items, max_bytes)
+        last = self.tables.in_doubt.get((device, kind.value))
+        again = [item for item in items if last is not None and item.id <= last]
+        if again:
+            self.put_back([item.id for item in items[len(again) :]])
+            items = again
+        if items:
+            self.tables.doubt((device, kind.value), items[-1].id)
+        return items
+
     def delivered(self, ids: Sequence[int]) -> None:
         """Delete what the service has taken."""
         self.tables.taken.difference_update(ids)
         self.tables.counts["delivered"] += self.tables.delete(ids)
+        self.tables.trust(ids)
 
     def put_back(self, ids: Iterable[int]) -> None:
         """Let items wait again that were handed out."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from agent.observability.outbox.schema import INSERT, LAST_ID, PARKED, WAITING
+from agent.observability.outbox.schema import IN_DOUBT, INSERT, LAST_ID, PARKED, WAITING
 
 if TYPE_CHECKING:
     import sqlite3
@@ -70,6 +70,14 @@ class Tables:
         row = self.db.execute("SELECT value FROM about WHERE name = ?", (LAST_ID,)).fetchone()
         self.last_id: int = max(newest, int(row[0]) if row else 0)
         self._ids_went = False
+        self.in_doubt: dict[tuple[str, str], int] = {}
+        """Lanes of which it is not known whether the last request arrived -> its last item."""
+        for name, value in self.db.execute(
+            "SELECT name, value FROM about WHERE name GLOB ?", (f"{IN_DOUBT}*",)
+        ).fetchall():
+            if isinstance(name, str) and str(value).isdecimal():  # else it is damaged
+                kind, _, device = name.removeprefix(IN_DOUBT).partition(" ")
+                self.in_doubt[device, kind] = int(value)
         self.counts: Counter[str] = Counter()
         """What the counters in the table grow by."""
 
@@ -104,6 +112,20 @@ class Tables:
             else:
                 self.waiting[device, kind] -= 1
         return gone
+
+    def doubt(self, lane: tuple[str, str], last: int) -> None:
+        """Remember that a request whose items end with `last` may or may not arrive."""
+        if self.in_doubt.get(lane) != last:
+            self.in_doubt[lane] = last
+            name = f"{IN_DOUBT}{lane[1]} {lane[0]}"
+            self.db.execute("INSERT OR REPLACE INTO about VALUES(?, ?)", (name, str(last)))
+
+    def trust(self, ids: Sequence[int]) -> None:
+        """Remember that the requests which end with one of `ids` have arrived."""
+        for lane in [lane for lane, last in self.in_doubt.items() if last in ids]:
+            del self.in_doubt[lane]
+            name = f"{IN_DOUBT}{lane[1]} {lane[0]}"
+            self.db.execute("DELETE FROM about WHERE name = ?", (name,))
 
     def park(self, ids: Sequence[int], reason: str) -> None:
         """Set items that wait aside."""

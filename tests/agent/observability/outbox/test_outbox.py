@@ -393,6 +393,31 @@ def test_a_request_is_bounded_by_items_and_bytes_and_holds_at_least_one(tmp_path
         assert len(out) == 1
 
 
+def test_what_may_have_arrived_goes_again_as_it_went_after_a_crash_too(tmp_path: Path):
+    def batch(box: Outbox, count: int = 100) -> list[int]:
+        found = box.do(lambda store: store.next_batch("kit", Kind.EVENT, count, 1 << 20))
+        return [item.id for item in found]
+
+    with outbox(tmp_path) as box:
+        box.put([event(number) for number in range(5)])
+        first = batch(box, 3)
+        box.do(lambda store: store.put_back_all())
+        box.put([event(5), event(6, "other")])
+        assert batch(box) == first
+    with outbox(tmp_path) as box:
+        assert batch(box) == first
+        assert batch(box, 2) == first[:2]  # it was too much at once
+        box.do(lambda store: store.delivered(first[:2]))
+        rest = batch(box)
+        assert rest[0] == first[2]
+        assert len(rest) == 4
+        box.do(lambda store: store.drop([]))
+    with outbox(tmp_path) as box:
+        box.do(lambda store: store.drop(rest))  # by a person: nothing of it is there any more
+        box.put([event(7), event(8)])
+        assert len(batch(box)) == 2
+
+
 # Damage
 
 
