@@ -191,6 +191,8 @@ def tls_context(ca_file: str = "") -> ssl.SSLContext:
 @lru_cache(maxsize=4)
 def _made_context(ca_file: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # Debian's Python leaves this to the system's settings, which may allow what is broken.
+    context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     if ca_file:
         try:
             context.load_verify_locations(cafile=ca_file)
