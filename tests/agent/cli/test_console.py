@@ -50,7 +50,7 @@ def console(kit: tuple[int, str], *arguments: str, until: str, text: bytes = TEX
     """Run the command, print `text` once it listens, stop it once it has shown `until`."""
     master, path = kit
     window = subprocess.Popen(
-        [sys.executable, "-m", "agent", "console", "--port", path, "--seconds", "30", *arguments],
+        [sys.executable, "-m", "agent", "console", "--port", path, "--seconds", "90", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
@@ -67,6 +67,8 @@ def console(kit: tuple[int, str], *arguments: str, until: str, text: bytes = TEX
         shown.append(line.rstrip("\n"))
         if until in line:
             break
+    else:
+        pytest.fail(f"it ended without {until!r}: {shown}\n{window.stderr.read()}")
     window.terminate()
     window.wait(timeout=60)
     shown += window.stdout.read().splitlines()
