@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from openssl import openssl
 from served_kit import PEERS, ServedKit
 
 pytestmark = [
@@ -45,13 +45,8 @@ def test_nrfcredstore_finds_out_by_itself_how_to_speak(serve: Serve) -> None:
 def test_nrfcredstore_makes_a_key_whose_request_openssl_accepts(serve: Serve) -> None:
     kit = serve()
     kit.run("nrfcredstore", "--cmd-type", "at", str(kit.port), "generate", "42", "key.csr")
-    judged = subprocess.run(
-        ["openssl", "req", "-inform", "DER", "-in", "key.csr", "-verify", "-noout", "-text"],
-        cwd=kit.folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    asked = ("-inform", "DER", "-in", "key.csr", "-verify", "-noout", "-text")
+    judged = openssl(kit.folder, "req", *asked)
     assert "verify OK" in judged.stdout + judged.stderr
     assert str(kit.saved()["uuid"]) in judged.stdout
 

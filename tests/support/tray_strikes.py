@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cable import Cable, cables
+from cryptography.hazmat.primitives.asymmetric import rsa
+from operator_ca import make_ca
 from tray import TAG
 from tray_trial import Run, Trial
 
@@ -135,8 +137,11 @@ def _let_go(struck: Struck) -> None:
 
 
 def _write_rsa(struck: Struck) -> None:
+    folder = struck.trial.folder / "rsa"
+    folder.mkdir()
+    certificate, _ = make_ca(folder, key=rsa.generate_private_key(65537, 2048))
     struck.send(
-        WriteCredential(TAG, 1, rsa_certificate()),
+        WriteCredential(TAG, 1, certificate.read_text()),
         WriteCredential(TAG, 2, "TEST ONLY, stands for an RSA key"),
     )
 
@@ -151,20 +156,6 @@ def _provision_before(struck: Struck) -> None:
 
 def _leave_it(_struck: Struck) -> None:
     """Mend nothing: nothing was wrong."""
-
-
-def rsa_certificate() -> str:
-    """Return an RSA certificate that OpenSSL made, for a test."""
-    made = subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "/dev/null"),
-            *("-subj", "/CN=test only", "-days", "1"),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return made.stdout
 
 
 def _allowed(*kinds: int) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import subprocess
 from pathlib import Path
 
 import cbor2
 import pytest
+from openssl import openssl
 
 from at.virtual.modem import VirtualModem
 from at.virtual.options import Options
@@ -49,13 +49,8 @@ def openssl_verifies(folder: Path, public_pem: str, message: bytes, raw: bytes) 
     (folder / "key.pem").write_text(public_pem)
     (folder / "message").write_bytes(message)
     (folder / "signature").write_bytes(der_signature(raw))
-    judged = subprocess.run(
-        ["openssl", "dgst", "-sha256", "-verify", "key.pem", "-signature", "signature", "message"],
-        cwd=folder,
-        capture_output=True,
-        check=False,
-    )
-    return judged.returncode == 0
+    asked = ("-verify", "key.pem", "-signature", "signature", "message")
+    return openssl(folder, "dgst", "-sha256", *asked).returncode == 0
 
 
 def identity_pem(modem: VirtualModem) -> str:
@@ -68,13 +63,8 @@ def test_openssl_accepts_the_request_with_its_null(attributes: str, tmp_path: Pa
     body = unpadded(quoted(ask(modem, f"AT%KEYGEN=7,2,0{attributes}")).split(".")[0])
     assert NULL_IN_ALGORITHM in body
     (tmp_path / "request").write_bytes(body)
-    judged = subprocess.run(
-        ["openssl", "req", "-inform", "DER", "-in", "request", "-verify", "-noout", "-text"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    asked = ("-inform", "DER", "-in", "request", "-verify", "-noout", "-text")
+    judged = openssl(tmp_path, "req", *asked)
     assert "verify OK" in judged.stdout + judged.stderr
     assert ("a-kit" if attributes else modem.kit.saved.uuid) in judged.stdout
     assert "Digital Signature, Non Repudiation, Key Encipherment, Key Agreement" in judged.stdout
