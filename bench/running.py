@@ -149,7 +149,7 @@ def latencies_ms(count: int) -> list[float]:
 
     async def work(agent: Any, ready: asyncio.Event) -> None:
         await ready.wait()
-        outbox = agent._outbox
+        outbox = agent.outgoing.outbox
         put: Callable[..., Any] = outbox.aput
 
         async def timed(items: Any) -> Any:
@@ -167,10 +167,9 @@ def latencies_ms(count: int) -> list[float]:
     async def main(port: str) -> None:
         agent = Agent(lambda: load("standin", port=port))
         ready = asyncio.Event()
-        watching = asyncio.ensure_future(work(agent, ready))
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(120), asyncio.TaskGroup() as group:
+            group.create_task(work(agent, ready))
             await agent.run(ready.set)
-        await watching
 
     with tempfile.TemporaryDirectory() as folder, serving(printing, modem_cpu=1) as port:
         os.environ.update(CELLAGENT_STATE_DIR=folder, CELLAGENT_CONFIG=f"{folder}/none.toml")
