@@ -36,7 +36,7 @@ def ensure(lock: Path) -> Path:
     print(f"making .venv from {lock.name} (the first time takes a minute)", file=sys.stderr)
     if not python().is_file():
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-    pip = [str(python()), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    pip = [str(python()), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir"]
     # setuptools comes first: one dependency has no wheel, and is built with it. By PEP 517: an
     # older pip would warn of the way that it takes else.
     build = [line for line in _requirements(lock) if line.startswith("setuptools==")]

@@ -24,7 +24,7 @@ def main() -> int:
         return 0
     if not python.is_file():
         subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir"]
     # One of the tools has no wheel: it is built with the setuptools of the lock, which so comes
     # first, and on its own.
     lines = LOCK.read_text().replace("\\\n", " ").splitlines()
@@ -32,7 +32,7 @@ def main() -> int:
     build.write_text("".join(f"{line}\n" for line in lines if line.startswith("setuptools==")))
     built = ["--no-build-isolation", "--use-pep517"]  # an older pip warns of its other way
     for step in (["-r", str(build)], [*built, "-r", str(LOCK)]):
-        if subprocess.run([*pip, "--require-hashes", *step], check=False).returncode:
+        if subprocess.run([*pip, "install", "--require-hashes", *step], check=False).returncode:
             print("could not install the tools: check the connection to the package index")
             return 1
     stamp.write_text(wanted + "\n")
