@@ -51,12 +51,7 @@ class SqliteDatabase:
             raise DatabaseFailed(f"{path} cannot be written: {error.strerror}") from error
         try:
             with _failures():
-                # One thread after the other uses it, never two at once: see LedgerLine.
-                self._connection = sqlite3.connect(
-                    path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
-                )
-                for pragma in _PRAGMAS:
-                    self._connection.execute(f"PRAGMA {pragma}")
+                self._connection = _connected(path)
         except BaseException:
             self._let_go()
             raise
@@ -137,6 +132,20 @@ def _failures() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise DatabaseFailed(str(error)) from error
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    # One thread after the other uses it, never two at once: see LedgerLine.
+    connection = sqlite3.connect(
+        path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _locked(path: Path) -> ProcessLock:

@@ -94,8 +94,8 @@ async def test_a_full_disk_is_an_error_of_the_request_and_of_no_other(tmp_path: 
         assert one.status_code == 202
         kept = len(standin.cloud.table("observability/acme/kits/events"))
     # What could not be written then was written with the next change.
-    events = open_cloud(tmp_path / "cloud.sqlite").table("observability/acme/kits/events")
-    assert len(events) == kept
+    with contextlib.closing(open_cloud(tmp_path / "cloud.sqlite").store) as store:
+        assert len(store.table("observability/acme/kits/events")) == kept
 
 
 @contextlib.contextmanager
