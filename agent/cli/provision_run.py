@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from contextlib import AsyncExitStack, aclosing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +25,7 @@ from agent.cli.frame import AgentCommand, note, run
 from agent.errors import AgentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from agent.config.load import Configuration
     from agent.provisioning.device_ca import DeviceCa
@@ -63,27 +62,7 @@ def command(*, watch: bool, labels: Path | None, **told: Any) -> None:
     # Last, and before the loop runs: it may ask for a PIN, which is not to be asked for in vain.
     authority = device_ca(goal, settings)
     look = find if watch else None
-    run(_until_told_to_end(_provision(settings, goal, registrar, authority, places, look, labels)))
-
-
-async def _until_told_to_end(work: Coroutine[Any, Any, int]) -> int:
-    """Do the work; SIGTERM and a terminal that closes stop it as Ctrl-C does, modes put back."""
-    doing = asyncio.ensure_future(work)
-    told: list[int] = []
-
-    def tell(number: int) -> None:
-        told.append(number)
-        doing.cancel()
-
-    for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:
-        with suppress(NotImplementedError):  # Windows has neither
-            asyncio.get_running_loop().add_signal_handler(number, tell, number)
-    try:
-        return await doing
-    except asyncio.CancelledError:
-        if not told:
-            raise
-        return 128 + told[0]
+    run(_provision(settings, goal, registrar, authority, places, look, labels))
 
 
 async def _provision(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -70,7 +72,7 @@ def console(kit: tuple[int, str], *arguments: str, until: str, text: bytes = TEX
     else:
         pytest.fail(f"it ended without {until!r}: {shown}\n{window.stderr.read()}")
     window.terminate()
-    window.wait(timeout=60)
+    assert window.wait(timeout=60) == 128 + signal.SIGTERM
     shown += window.stdout.read().splitlines()
     window.stdout.close()
     window.stderr.close()
@@ -115,6 +117,18 @@ def test_chunks_and_dumps_are_saved_private(kit, tmp_path: Path):
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     console(kit, "--save", str(folder), until="core dump: complete")
     assert (folder / "coredump.bin.1").read_bytes() == DUMP
+
+
+def test_a_window_that_is_told_to_end_keeps_the_dump_that_is_coming_and_lets_the_port_go(
+    kit: tuple[int, str], tmp_path: Path
+) -> None:
+    cut = TEXT[: TEXT.rindex(b"#CD:")]
+    shown = console(kit, "--save", str(tmp_path), until="a core dump is coming", text=cut)
+    assert any("core dump: incomplete" in line for line in shown), shown
+    assert (tmp_path / "coredump.bin.incomplete").stat().st_size > 0
+    terminal = os.open(kit[1], os.O_RDWR | os.O_NOCTTY)
+    assert fcntl.ioctl(terminal, 0x80045440, bytes(4)) == bytes(4)  # TIOCGEXCL: nobody's alone
+    os.close(terminal)
 
 
 NAMED = {2: 1, 3: 1, 7: "kit-7", 10: "main", 9: "1.2.3", 6: "nrf9161dk", 4: {1: {}}}
