@@ -7,6 +7,7 @@ from pathlib import Path
 from agent.config.profile import Outbox as Limits
 from agent.observability.chunk_codec import encode
 from agent.observability.outbox import Kind, NewItem, Outbox
+from agent.observability.outbox.items import Item, Totals
 
 LIMITS = Limits(min_free_bytes=0)
 
@@ -44,3 +45,20 @@ def chunks(message: bytes, mtu: int = 20, device: str = "kit") -> list[NewItem]:
 
 def event(number: int, device: str = "kit") -> NewItem:
     return NewItem(Kind.EVENT, device, b'{"n":%d}' % number)
+
+
+def waiting(box: Outbox, kind: Kind = Kind.CHUNK, device: str = "kit") -> list[Item]:
+    """Return what waits of a device and kind, the oldest first; it goes on waiting."""
+    items = box.do(lambda store: store.hand_out(device, kind, 10**6, 1 << 40))
+    box.do(lambda store: store.put_back([item.id for item in items]))
+    return items
+
+
+def bodies(box: Outbox, kind: Kind = Kind.CHUNK, device: str = "kit") -> list[bytes]:
+    """Return the bodies of what waits, the oldest first."""
+    return [item.body for item in waiting(box, kind, device)]
+
+
+def totals(box: Outbox) -> Totals:
+    """Return what the outbox holds, counted."""
+    return box.do(lambda store: store.totals())
