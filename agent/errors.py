@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from at import errors as at
+from at.protocol import errors as at
 
 
 class AgentError(Exception):

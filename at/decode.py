@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from at import notices
-from at.command import Form, read_command
 from at.commands.catalog import command_of, readers_of
 from at.commands.identity import Revision, ShortVersion
-from at.errors import AtError
-from at.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Unknown
-from at.firmware import read_firmware
-from at.framing import Data, Log, Overlong, Prompt
-from at.ownership import REGISTRATIONS, owner_of
-from at.records import as_json
-from at.values import after_name, line_name
+from at.protocol import notices
+from at.protocol.command import Form, read_command
+from at.protocol.errors import AtError
+from at.protocol.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Unknown
+from at.protocol.firmware import read_firmware
+from at.protocol.framing import Data, Log, Overlong, Prompt
+from at.protocol.ownership import REGISTRATIONS, owner_of
+from at.protocol.values import after_name, as_json, line_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from at.command import Command
-    from at.exchange import Item
+    from at.protocol.command import Command
+    from at.protocol.exchange import Item
 
 # A notice of theirs has another shape than the reply.
 _REPLY_SHAPED = REGISTRATIONS | {"+CSCON"}

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from at.modem import Modem
-    from at.transcript import Transcript
+    from at.driver.modem import Modem
+    from at.transcripts.transcript import Transcript
 
     ModemFromTranscript = Callable[..., AbstractAsyncContextManager[Modem]]
 
@@ -38,10 +38,10 @@ def modem_from_transcript(request: pytest.FixtureRequest) -> ModemFromTranscript
     async def opened(
         source: str | Path | Transcript, *, strict: bool = True
     ) -> AsyncIterator[Modem]:
-        from at.errors import TranscriptError
-        from at.modem import Modem
-        from at.transcript import escape
-        from at.transport.replay import ReplayTransport
+        from at.driver.modem import Modem
+        from at.protocol.errors import TranscriptError
+        from at.transcripts.replay import ReplayTransport
+        from at.transcripts.transcript import escape
 
         if isinstance(source, str | Path):
             beside = request.path.parent / source

@@ -17,13 +17,13 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from measure import Row, median_us
 
-from agent.auth.api_key import ApiKey
+from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.auth.jwt import LIFE_S, check_claims, read_claims, sign
 from agent.call import Host
 from agent.cloud import DeviceCloud
 from agent.cloud.devices import FetchDevice
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.http import HttpClient, Wire, tls_context
 
 NAME = "clients"

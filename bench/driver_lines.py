@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from measure import Row
 from pty_modem import ANSWERS, serving
 
-from at.exchange import Exchange
-from at.modem import open_modem
+from at.driver.modem import open_modem
+from at.protocol.exchange import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

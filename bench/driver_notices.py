@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from measure import Row
 from pty_modem import ANSWERS, serving
 
-from at import notices
-from at.modem import Modem, open_modem
+from at.driver.modem import Modem, open_modem
+from at.protocol import notices
 from at.transport.memory import MemoryTransport
 
 if TYPE_CHECKING:

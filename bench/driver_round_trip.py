@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 from measure import Row, median_us
 from pty_modem import serving
 
-from at.command import Command
-from at.modem import open_modem
+from at.driver.modem import open_modem
+from at.protocol.command import Command
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -22,8 +22,8 @@ from measure import Row
 from signed_images import signed_image, signing_key
 
 from agent.fota.addresses import Sources, checked_target
-from agent.fota.connection import Network
-from agent.fota.download import Downloader, Wanted
+from agent.fota.download.connection import Network
+from agent.fota.download.downloader import Downloader, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from measure import Row
 
 from agent.config.profile import Outbox as Limits
-from agent.observability.outbox import Kind, NewItem, Outbox
+from agent.outbox import Kind, NewItem, Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

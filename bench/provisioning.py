@@ -24,7 +24,7 @@ from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import ModemBoard
 from agent.provisioning.outcome import Place
 from agent.provisioning.workbench import Bench, LedgerLine
-from at.modem import Modem
+from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ _STAMP = b"STAMP"
 CONTROL = """
 import asyncio, agent.daemon.agent
 from agent.config import load
-from agent.connect import connect
+from agent.wiring.service_client import connect
 async def main():
     client = connect(load("standin"), unattended=True)
     print('{"ready": true}', flush=True)
@@ -44,8 +44,8 @@ MODEMS = """
 import asyncio, json, sys
 from at.virtual.modem import Port
 from at.virtual.options import Options
-from at.virtual.serving import Runner, make_modem
-from at.virtual.tcp_server import TcpServer
+from at.virtual.server.serving import Runner, make_modem
+from at.virtual.server.tcp import TcpServer
 async def main():
     ports, kept = [], []
     for number in range(int(sys.argv[1])):

@@ -19,7 +19,7 @@ from operator_ca import make_ca
 from agent.provisioning.bench import run_board
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.outcome import Place
-from at.errors import LinkLost
+from at.protocol.errors import LinkLost
 
 if TYPE_CHECKING:
     from agent.provisioning.outcome import Outcome

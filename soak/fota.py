@@ -21,12 +21,11 @@ from paper_kit import PaperCloud, PaperKit, make_runner
 from signed_images import public_pem, signed_image, signing_key
 
 from agent.fota.addresses import Sources, checked_target, job_target
-from agent.fota.connection import Network
-from agent.fota.download import Downloader, Wanted
+from agent.fota.download.connection import Network
+from agent.fota.download.downloader import Downloader, Wanted
 from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
-from agent.fota.signature import load_public_key
-from agent.fota.verification import NotProven, Trust, check_level, prove
+from agent.fota.verification import NotProven, Trust, check_level, load_public_key, prove
 from agent.http.addresses import SourceRefused, Target, checked_address
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import virtual_time
 from line_modem import LineModem
 from measure import Row
 
-from at.errors import CommandTimeout, NoAnswer
-from at.modem import Modem
+from at.driver.modem import Modem
+from at.protocol.errors import CommandTimeout, NoAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

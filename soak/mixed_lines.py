@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from measure import Row
 
-from at.exchange import Answer, Exchange, NoticeLine
-from at.framing import Log
+from at.protocol.exchange import Answer, Exchange, NoticeLine
+from at.protocol.framing import Log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,13 +18,13 @@ from outboxes import LIMITS, Clock, chunk, event
 from power_cut import lost_in_power_cuts
 
 from agent.errors import RateLimited, ServerTrouble, Unreachable
-from agent.observability.outbox import Kind, Outbox
-from agent.observability.outbox.delivery import Delivery
+from agent.outbox import Kind, Outbox
+from agent.outbox.delivery import Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from agent.observability.outbox.items import Item
+    from agent.outbox.items import Item
 
 NAME = "outbox"
 SEED = 20260207
@@ -35,7 +35,7 @@ import sys
 sys.path[:0] = ["tests/support"]
 from pathlib import Path
 from outboxes import LIMITS, chunk
-from agent.observability.outbox import Outbox
+from agent.outbox import Outbox
 box = Outbox(Path(sys.argv[1]), LIMITS)
 sys.stdout.write("ready\\n")
 sys.stdout.flush()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from measure import Row
 from pty_far_end import PtyFarEnd
 
-from at.errors import AtError
-from at.modem import Modem
+from at.driver.modem import Modem
+from at.protocol.errors import AtError
 from at.transport.serial import SerialTransport
 from at.transport.threaded import ThreadedSerialTransport
 

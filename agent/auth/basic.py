@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.call import Call
-    from agent.config.secret import Secret
+    from agent.config.secrets import Secret
 
 
 class Basic:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from agent.call import Scheme
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.call import Call, Scheme
-    from agent.config.secret import Secret
+    from agent.call import Call
+    from agent.config.secrets import Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +37,64 @@ class BearerToken:
     def advice(self, status: int) -> str:
         """Return what to check after a refusal."""
         return self.refused.get(status, "")
+
+
+class ApiKey(BearerToken):
+    """A key that authorises by its user's role; another one in each team."""
+
+    scheme = Scheme.API_KEY
+    refused: ClassVar[dict[int, str]] = {
+        401: (
+            "look at the user account page: a regenerated key replaces this one, which then "
+            "lives for up to 60 minutes; and each team has a key of its own"
+        ),
+        403: "the key is good, its user's role in this team may not do this: ask a team owner",
+    }
+
+
+class EvaluationToken(BearerToken):
+    """Accepted by location calls until 30 days after it was generated; none are made any more."""
+
+    scheme = Scheme.EVALUATION_TOKEN
+    warning = (
+        "evaluation tokens are deprecated and end 30 days after they were generated: use an "
+        "organization auth token, or a service key"
+    )
+    refused: ClassVar[dict[int, str]] = {
+        401: (
+            "its 30-day trial may be over, and no new one can be made: sign with a service key "
+            "(credentials.service_key_files), or use an organization auth token"
+        ),
+        403: warning,
+    }
+
+
+class OrganizationToken(BearerToken):
+    """A token of one organization, for all its projects; the advised one for agents and CI."""
+
+    scheme = Scheme.ORGANIZATION_TOKEN
+    refused: ClassVar[dict[int, str]] = {
+        401: (
+            "check that the token is whole (it is shown once, when an organization admin makes "
+            "it), not deleted, and of the organization named in account.organization; and that "
+            "account.project is spelt as in the web address of the project"
+        ),
+        403: (
+            "the token is good: what it asks for is not enabled in this project, or is beyond a "
+            "project manager"
+        ),
+    }
+
+
+class ServiceToken(BearerToken):
+    """Accepted by the legacy location paths for as long as they last."""
+
+    scheme = Scheme.SERVICE_TOKEN
+    warning = (
+        "service tokens are deprecated: use an organization auth token (CELLAGENT_ORG_TOKEN) with "
+        "account.organization and account.project"
+    )
+    refused: ClassVar[dict[int, str]] = {
+        401: f"the service token has expired or was replaced; {warning}",
+        403: warning,
+    }

@@ -15,7 +15,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from agent.config.private import read_private
+from agent.config.private_files import read_private
 from agent.errors import CredentialError
 
 if TYPE_CHECKING:

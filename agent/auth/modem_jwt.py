@@ -9,11 +9,14 @@ from uuid import UUID
 from agent.auth.jwt import LIFE_S, KeptToken, TokenClaims, check_claims, read_claims
 from agent.call import Scheme
 from agent.errors import CredentialError
+from at.commands.jwt import MakeJwt
+from at.protocol.errors import CommandRejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from agent.call import Call
+    from at.driver.modem import Modem
 
 
 class AskModem(Protocol):
@@ -118,3 +121,24 @@ def _uuid(text: str) -> UUID | None:
 def _same_uuid(claims: TokenClaims, device_id: str) -> bool:
     found = _uuid(claims.uuid)
     return found is not None and found == _uuid(device_id)
+
+
+_KEY_NOT_FOUND = 513
+
+
+def ask_modem(modem: Modem, security_tag: int) -> AskModem:
+    """Return what makes a kit's tokens, with the private key in `security_tag`.
+
+    A kit that holds none there signs with its device identity key, which may be registered as
+    well: provisioning is one way among others to make a key known.
+    """
+
+    async def ask(subject: str, life_s: int) -> str:
+        try:
+            return (await modem.send(MakeJwt(subject, "", life_s, security_tag))).token
+        except CommandRejected as refusal:
+            if refusal.code != _KEY_NOT_FOUND:
+                raise
+        return (await modem.send(MakeJwt(subject, "", life_s))).token
+
+    return ask

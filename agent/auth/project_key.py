@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.call import Call
-    from agent.config.secret import Secret
+    from agent.config.secrets import Secret
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # The short paths, without organization and project: what a device with little memory uses.

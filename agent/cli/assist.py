@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, note, options, run
+from agent.cli.shell.command import AgentGroup, emit, note, options, run
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,11 +45,11 @@ def pgps(count: int | None, interval: int | None, start: str | None, out: Path |
 
 
 async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path | None) -> None:
-    from agent.cli.configured import configured
-    from agent.connect import connect
+    from agent.cli.shell.session import configured
     from agent.location.agnss import DEFAULT_TYPES, TYPES_THAT_NEED_A_CELL, Wanted
     from agent.location.assistance import fetch_agnss
     from agent.location.settings import project_of
+    from agent.wiring.service_client import connect
 
     numbers = _numbers(types) if types else DEFAULT_TYPES
     needs_cell = filtered or bool(TYPES_THAT_NEED_A_CELL & set(numbers))
@@ -67,11 +67,11 @@ async def _pgps(
 ) -> None:
     from datetime import UTC, datetime
 
-    from agent.cli.configured import configured
-    from agent.connect import connect
+    from agent.cli.shell.session import configured
     from agent.location.assistance import fetch_pgps
     from agent.location.pgps import PredictionRequest
     from agent.location.settings import project_of
+    from agent.wiring.service_client import connect
 
     configuration = configured()
     wanted = PredictionRequest(count, interval, _moment(start) if start else None)
@@ -83,9 +83,8 @@ async def _pgps(
 
 
 async def _serving_cell() -> ServingCell | None:
-    from agent.cli.kit import kit_modem
-    from agent.location.cell_scan import require_firmware, scan_cells
-    from agent.location.cells import serving_cell
+    from agent.cli.shell.session import kit_modem
+    from agent.location.cell_scan import require_firmware, scan_cells, serving_cell
 
     async with kit_modem() as modem:
         await require_firmware(modem)
@@ -135,7 +134,7 @@ def _keep(out: Path | None, content: bytes) -> None:
 
 
 def _show_blocks(blocks: tuple[Block, ...], size: int) -> None:
-    from agent.cli.table import TableWriter
+    from agent.cli.shell.table import TableWriter
 
     rows = [
         {"type": one.element.number, "name": one.element.name, "elements": len(one.values)}
@@ -151,7 +150,7 @@ def _show_blocks(blocks: tuple[Block, ...], size: int) -> None:
 
 
 def _show_predictions(file: PredictionFile, size: int) -> None:
-    from agent.cli.table import TableWriter
+    from agent.cli.shell.table import TableWriter
 
     rows = [
         {"valid_from": one.valid_from.isoformat(), "satellites": one.satellites}

@@ -14,11 +14,49 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, note, run, say
+from agent.cli.shell.command import AgentGroup, emit, note, run, say
+from agent.config.write import write_profile
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+
+def write_standin_profile(name: str, ready: dict[str, Any], *, file: Path | None = None) -> Path:
+    """Write the profile for the stand-in of a ready line; return the configuration's path."""
+    secrets = ready["credentials"]
+    key_file = Path(secrets["service_key_file"])
+    values = {
+        "hosts": {host: url for host, url in ready["urls"].items() if host != "downloads"},
+        "account": {
+            "organization": ready["organization"],
+            "project": ready["project"],
+            "team_id": ready["team_id"],
+            "email": secrets["user_email"],
+        },
+        "credentials": {
+            "service_key_files": {
+                service: str(key_file.with_name(f"service-key-{service}.pem"))
+                for service in ("location", "fota")
+            }
+        },
+    }
+    return write_profile(
+        name,
+        values,
+        {
+            "api_key": secrets["api_key"],
+            "organization_token": secrets["organization_auth_token"],
+            "project_key": secrets["project_key"],
+            "user_api_key": secrets["user_api_key"],
+            "user_password": secrets["user_password"],
+            "service_token": secrets["service_token"],
+            "evaluation_token": secrets["evaluation_token"],
+            "control_token": secrets["control_token"],
+        },
+        file=file,
+    )
+
 
 _T = TypeVar("_T")
 
@@ -116,9 +154,9 @@ class _Wish:
 
 
 async def _serve(wish: _Wish) -> int:
-    from agent.standin.credentials import credentials
+    from agent.standin.core.serve import serving
     from agent.standin.faults import install
-    from agent.standin.serve import serving
+    from agent.standin.keys import credentials
     from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
 
     stop = asyncio.Event()
@@ -163,7 +201,6 @@ def _profile(wish: _Wish, ready: dict[str, Any], folder: Path) -> dict[str, str]
     """Write the profile that was asked for; return what CMD's environment says of it."""
     if wish.profile is None and not wish.program:
         return {}
-    from agent.cli.cloud_profile import write_standin_profile
 
     if wish.profile is not None:
         path = write_standin_profile(wish.profile, ready)

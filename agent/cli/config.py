@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, note, options, say
+from agent.cli.shell.command import AgentGroup, emit, note, options, say
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def show(key: str | None, everything: bool) -> None:
 
     With KEY, or the start of one ("hosts", "kit.port"), only what it names.
     """
-    from agent.cli.table import TableWriter
-    from agent.config.schema import key_type, leaves
+    from agent.cli.shell.table import TableWriter
     from agent.config.secrets import SECRETS
+    from agent.config.validate import key_type, leaves
 
     configuration = _loaded()
     found = [
@@ -122,7 +122,7 @@ def set_(key: str, value: str | None) -> None:
 @command.command(epilog="Example: cellagent config path")
 def path() -> None:
     """Print where the configuration, the secrets and the state are."""
-    from agent.config.places import config_file, secrets_file, state_dir
+    from agent.config.paths import config_file, secrets_file, state_dir
 
     file = config_file()
     places = {"config": file, "secrets": secrets_file(file), "state": state_dir()}

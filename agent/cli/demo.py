@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.frame import AgentCommand, emit, options, run, say
+from agent.cli.shell.command import AgentCommand, emit, options, run, say
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -73,7 +73,7 @@ async def _demo() -> int:
 async def _shown(name: str, step: Callable[[], Awaitable[dict[str, Any]]]) -> bool:
     """Do one step and show it; what stops it is shown, too."""
     from agent.errors import AgentError
-    from at.errors import AtError
+    from at.protocol.errors import AtError
 
     began = time.monotonic()
     try:

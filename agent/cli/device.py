@@ -8,13 +8,46 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.device_view import show_device, updated
-from agent.cli.frame import AgentGroup, emit, note, options, say
-from agent.cli.session import on_cloud
+from agent.cli.shell.command import AgentGroup, emit, note, options, say
+from agent.cli.shell.session import on_cloud
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent.cloud import DeviceCloud
+    from agent.cloud import Device, DeviceCloud
+
+
+def show_device(device: Device) -> None:
+    """Show a device and its state; with --json as the service tells it."""
+    if options().json:
+        emit(device.raw)
+    else:
+        _describe(device)
+
+
+def _describe(device: Device) -> None:
+    say(f"{device.id}  {device.name if device.name != device.id else ''}".rstrip())
+    kind = f"{device.type} ({device.sub_type})" if device.sub_type else device.type
+    for label, value in (
+        ("type", kind),
+        ("gateway", device.gateway_id),
+        ("connected", " ".join(device.connected_ids)),
+        ("tags", " ".join(device.tags)),
+        ("updates", " ".join(device.supports)),
+        ("version", device.version),
+        ("updated", updated(device)),
+    ):
+        if value:
+            say(f"  {label:10} {value}")
+    for service in device.services.values():
+        say(f"  service {service.uuid}")
+        for each in service.characteristics.values():
+            properties = " ".join(sorted(each.properties))
+            say(f"    {each.uuid}  [{each.value.hex(' ')}]  {properties}")
+
+
+def updated(device: Device) -> str | None:
+    """Return when a device was changed last, for a person."""
+    return device.updated_at.isoformat(" ", "seconds") if device.updated_at else None
 
 
 @click.group(cls=AgentGroup, name="device")
@@ -43,7 +76,7 @@ async def list_(
     transform: str | None,
 ) -> None:
     """List the devices of the team. What a transform gives is printed as JSON."""
-    from agent.cli.table import TableWriter
+    from agent.cli.shell.table import TableWriter
     from agent.cloud import Filter
 
     chosen = Filter(device_types=types, tags=tags, device_ids=ids)
@@ -191,7 +224,7 @@ async def messages(cloud: DeviceCloud, device_id: str, app_id: str, limit: int) 
     """List the messages that were kept, the newest first."""
     import json
 
-    from agent.cli.table import TableWriter
+    from agent.cli.shell.table import TableWriter
 
     table = TableWriter("received", "device", "message")
     left = limit

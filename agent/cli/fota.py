@@ -3,21 +3,95 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, note, options, run, say
+from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
+from agent.cli.shell.terminal import printable
+from agent.fota.tools import Observer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from agent.fota.journal import Result
     from agent.fota.planning import Plan
     from agent.fota.runner import Runner
-    from agent.fota.tools import Observer
-    from at.modem import Modem
+    from at.driver.modem import Modem
+
+
+_BAR = 24
+_PAUSE_S = 0.1
+
+
+class ProgressOnStderr(Observer):
+    """Shows stages as lines and progress as one line that is written over."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._terminal = sys.stderr.isatty()
+        self._what = ""
+        self._start = self._start_bytes = 0.0
+        self._shown = 0.0
+        self._tenth = 0
+        self._open = False
+
+    def stage(self, text: str) -> None:
+        """Write a line."""
+        self._close()
+        note(text)
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Show it; a total of 0 means that only the words are known."""
+        now = self._monotonic()
+        if total <= 0:
+            if what:
+                self.stage(what)
+            return
+        if what != self._what or done < self._start_bytes:
+            self._close()
+            self._what, self._start, self._start_bytes, self._tenth = what, now, done, 0
+        if self._terminal:
+            if done < total and now - self._shown < _PAUSE_S:
+                return
+            self._shown = now
+            sys.stderr.write("\r" + self.line(done, total, now).ljust(79))
+            sys.stderr.flush()
+            self._open = True
+            if done >= total:
+                self._close()
+        elif done * 10 // total > self._tenth:
+            self._tenth = done * 10 // total
+            note(self.line(done, total, now))
+
+    def line(self, done: int, total: int, now: float) -> str:
+        """Return "download [####    ]  42 %  1.2 MB/s  0:03 left", at most 79 characters."""
+        filled = done * _BAR // total
+        bar = "#" * filled + " " * (_BAR - filled)
+        text = f"{printable(self._what)[:24]} [{bar}] {done * 100 // total:3d} %"
+        elapsed = now - self._start
+        if elapsed > 0 and done > self._start_bytes:
+            rate = (done - self._start_bytes) / elapsed
+            left = round((total - done) / rate)
+            text += f"  {_rate(rate)}  {left // 60}:{left % 60:02d} left"
+        return text[:79]
+
+    def _close(self) -> None:
+        if self._open:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+            self._open = False
+
+
+def _rate(bytes_per_s: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if bytes_per_s < 1000:
+            return f"{bytes_per_s:.1f} {unit}/s"
+        bytes_per_s /= 1000
+    return f"{bytes_per_s:.1f} GB/s"
 
 
 @click.group(cls=AgentGroup, name="fota")
@@ -47,7 +121,7 @@ def status(device_id: str | None) -> None:
     """Show the job in work and the last results, from the journal on this host."""
     from urllib.parse import unquote
 
-    from agent.cli.configured import configured
+    from agent.cli.shell.session import configured
     from agent.fota.assemble import journal_folder
 
     state_dir = configured().state_dir
@@ -82,7 +156,6 @@ async def _check() -> int:
 
 
 async def _pull() -> int:
-    from agent.cli.fota_progress import ProgressOnStderr
 
     async with _runner(ProgressOnStderr()) as runner:
         result = await runner.pull()
@@ -119,15 +192,15 @@ async def _abandon(reason: str, *, yes: bool) -> int:
 @contextlib.asynccontextmanager
 async def _runner(observer: Observer | None = None) -> AsyncIterator[Runner]:
     """Put the runner of the chosen kit together, and take it apart again."""
-    from agent.cli.configured import configured
+    from agent.cli.shell.session import configured
     from agent.fota.assemble import needs_modem
-    from agent.updates import update_runner
+    from agent.wiring.update_runner import update_runner
 
     configuration = configured()
     async with contextlib.AsyncExitStack() as stack:
         modem: Modem | None = None
         if needs_modem(configuration.profile):
-            from agent.cli.kit import kit_modem
+            from agent.cli.shell.session import kit_modem
 
             modem = await stack.enter_async_context(kit_modem())
         yield await update_runner(stack, configuration, modem, observer)

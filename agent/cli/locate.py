@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.frame import AgentCommand, emit, note, options, run, say
+from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
 
 if TYPE_CHECKING:
     from agent.location.locator import Fix
@@ -32,13 +32,12 @@ def command(way: str | None, *, high_confidence: bool, no_fallback: bool, no_rep
 async def _locate(
     way: str | None, high_confidence: bool, no_fallback: bool, no_reply: bool
 ) -> None:
-    from agent.auth.modem_key import ask_modem
-    from agent.cli.configured import configured
-    from agent.cli.kit import chosen_kit, kit_modem
-    from agent.connect import connect
+    from agent.auth.modem_jwt import ask_modem
+    from agent.cli.shell.session import chosen_kit, configured, kit_modem
     from agent.location.calls import LEGACY_WARNING
     from agent.location.locator import Switches, Way
     from agent.location.settings import locator_for
+    from agent.wiring.service_client import connect
 
     configuration = configured()
     profile = configuration.profile

@@ -2,18 +2,262 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import json
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, note, options, run, say
-from agent.cli.observe_options import observability, on_service
-from agent.cli.observe_resource import resource_group
+from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
 from agent.errors import UsageError
-from agent.observability.kinds import KINDS
+from agent.observability.api.kinds import KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Mapping
+
+    from agent.config import Configuration
+    from agent.observability import Kind, Observability, Resource
+
+
+Command: TypeAlias = Callable[..., None]
+
+_PLACE = (
+    click.option("--organization", metavar="SLUG", help="Instead of account.organization."),
+    click.option("--project", metavar="SLUG", help="Instead of account.project."),
+)
+_FIELDS = (
+    click.option(
+        "--field",
+        "pairs",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A field; VALUE is JSON where it can be read as such, else text.",
+    ),
+    click.option(
+        "--from", "body", type=click.File("rb"), metavar="FILE|-", help="A JSON object of fields."
+    ),
+)
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Return the two sides of NAME=VALUE. Raises UsageError."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def takes_fields(*, needed: bool) -> Callable[[Command], Command]:
+    """Give a command --field and --from, and hand them to it as `fields`."""
+
+    def add(command: Command) -> Command:
+        # Read before the command's own work begins: standard input may take its time.
+        @functools.wraps(command)
+        def read(*, pairs: tuple[str, ...], body: IO[bytes] | None, **given: Any) -> None:
+            command(fields=_fields(pairs, body, needed=needed), **given)
+
+        return _with(read, _FIELDS)
+
+    return add
+
+
+def on_service(work: Callable[..., Awaitable[None]]) -> Command:
+    """Make a command of `work`, which is given the service first.
+
+    It is that of the profile's project, or of the one that --organization and --project name.
+    """
+
+    @functools.wraps(work)
+    def command(*, organization: str | None, project: str | None, **given: Any) -> None:
+        async def connected() -> None:
+            async with observability(organization, project) as (_, service):
+                await work(service, **given)
+
+        run(connected())
+
+    return _with(command, _PLACE)
+
+
+@asynccontextmanager
+async def observability(
+    organization: str | None = None, project: str | None = None
+) -> AsyncIterator[tuple[Configuration, Observability]]:
+    """Give the configuration and its service, for the slugs given or those of the profile."""
+    from agent.cli.shell.session import services
     from agent.observability import Observability
+
+    async with services() as (configuration, client):
+        account = configuration.profile.account
+        yield (
+            configuration,
+            Observability(client, organization or account.organization, project or account.project),
+        )
+
+
+def _with(command: Command, added: tuple[Callable[[Command], Command], ...]) -> Command:
+    for option in reversed(added):
+        command = option(command)
+    return command
+
+
+def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> dict[str, Any]:
+    """Return the fields of --from, with those of --field over them. Raises UsageError."""
+    fields: dict[str, Any] = {}
+    if body is not None:
+        try:
+            fields = json.loads(body.read())
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"--from: this is no JSON ({error})") from error
+        if not isinstance(fields, dict):
+            raise UsageError("--from: this is no JSON object")
+    for name, text in map(pair, pairs):
+        try:
+            fields[name] = json.loads(text)
+        except (ValueError, RecursionError):
+            fields[name] = text
+    if needed and not fields:
+        raise UsageError("no fields are given", hint="--field NAME=VALUE, or --from FILE")
+    return fields
+
+
+# What people see of each kind, in this order; --json shows everything.
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "organization": ("slug", "name", "id"),
+    "project": ("slug", "name", "platform", "id"),
+    "release": ("version", "created_date", "count_devices", "id"),
+    "cohort": ("slug", "name", "count_devices", "id"),
+    "device": ("device_serial", "hardware_version", "cohort.slug", "last_seen"),
+    "deployment": ("id", "status", "release.version", "cohort.slug", "rollout_percent"),
+    "event": ("id", "type", "device.device_serial", "captured_date", "received_date"),
+    "trace": ("id", "reason", "device.device_serial", "captured_date"),
+    "issue": ("id", "status", "title", "device_count", "trace_count", "last_seen"),
+    "install": ("id", "status", "device.device_serial", "began_at"),
+}
+
+
+def resource_group(kind: Kind) -> click.Group:
+    """Return the commands of one kind of resource."""
+
+    @click.group(cls=AgentGroup, name=kind.name, help=f"{kind.plural.capitalize()}.")
+    def group() -> None:
+        pass
+
+    example = f"Example: cellagent observe {kind.name}"
+    _add_reading(group, kind, example)
+    _add_changing(group, kind, example)
+    return group
+
+
+def _add_reading(group: click.Group, kind: Kind, example: str) -> None:
+    @group.command(name="list", epilog=f"{example} list --json", help=f"List the {kind.plural}.")
+    @click.option("--filter", "pairs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+    @click.option("--sort", default="", metavar="[-]FIELD", help="Ascending, or descending with -.")
+    @click.option("--limit", type=click.IntRange(1), metavar="N", help="No more than N.")
+    @on_service
+    async def list_(
+        service: Observability, pairs: tuple[str, ...], sort: str, limit: int | None
+    ) -> None:
+        filters: dict[str, list[str]] = {}
+        for name, value in map(pair, pairs):
+            filters.setdefault(name, []).append(value)
+        await _list(service, kind, filters, sort, limit)
+
+    @group.command(epilog=f"{example} show KEY", help=f"Show one {kind.name}.")
+    @click.argument("key")
+    @on_service
+    async def show(service: Observability, key: str) -> None:
+        _print(await service.get(kind, key))
+
+
+def _add_changing(group: click.Group, kind: Kind, example: str) -> None:
+    @group.command(epilog=f"{example} create --field name=value", help=f"Create a {kind.name}.")
+    @takes_fields(needed=True)
+    @on_service
+    async def create(service: Observability, fields: dict[str, Any]) -> None:
+        _print(await service.create(kind, fields))
+
+    @group.command(
+        epilog=f"{example} update KEY --field name=value",
+        help=f"Change some fields of a {kind.name}; the others stay.",
+    )
+    @click.argument("key")
+    @takes_fields(needed=True)
+    @on_service
+    async def update(service: Observability, key: str, fields: dict[str, Any]) -> None:
+        _print(await service.update(kind, key, fields))
+
+    @group.command(
+        epilog=f"{example} relate KEY device SERIAL",
+        help=f"Create or change the relation of a {kind.name} to another resource.",
+    )
+    @click.argument("key")
+    @click.argument("other", type=click.Choice(list(KINDS)))
+    @click.argument("other_key")
+    @takes_fields(needed=False)
+    @on_service
+    async def relate(
+        service: Observability, key: str, other: str, other_key: str, fields: dict[str, Any]
+    ) -> None:
+        _print(await service.relate(kind, key, KINDS[other], other_key, fields))
+
+    @group.command(
+        epilog=f"{example} delete KEY", help=f"Delete a {kind.name}, or several at once by id."
+    )
+    @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+    @on_service
+    async def delete(service: Observability, keys: tuple[str, ...]) -> None:
+        if len(keys) == 1:
+            await service.delete(kind, keys[0])
+        else:
+            await service.delete_many(kind, keys)
+
+
+async def _list(
+    service: Observability,
+    kind: Kind,
+    filters: Mapping[str, Any],
+    sort: str,
+    limit: int | None,
+) -> None:
+    from agent.cli.shell.table import TableWriter, progress
+
+    columns = COLUMNS[kind.name]
+    table = TableWriter(*(column.replace(".", " ") for column in columns))
+    left = limit
+    per_page = min(limit or 100, 100)
+    async for resource in service.list(
+        kind, filters, sort=sort, per_page=per_page, progress=progress
+    ):
+        if options().json:
+            emit(resource.raw)
+        else:
+            table.add(*(_at(resource.raw, column) for column in columns))
+        if left is not None:
+            left -= 1
+            if not left:
+                break
+    if not options().json:
+        table.flush()
+
+
+def _print(resource: Resource | None) -> None:
+    if options().json:
+        emit(resource.raw if resource else {})
+    elif resource is None:
+        note("done; the service shows nothing of it")
+    else:
+        for name, value in resource.raw.items():
+            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            say(f"{name:20} {shown}")
+
+
+def _at(raw: Mapping[str, Any], dotted: str) -> Any:
+    value: Any = raw
+    for name in dotted.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 @click.group(cls=AgentGroup, name="observe")

@@ -6,10 +6,56 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.frame import AgentCommand, emit, options, run, say
+from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.config.paths import state_dir
+from agent.daemon.control.borrowed import held_kits
+from at.discovery import Report
+from at.ports.usb import UsbPort, device_of, system_ports
 
 if TYPE_CHECKING:
-    from at.ports import Report
+    from agent.daemon.control.borrowed import HeldKit
+
+
+async def ports_of_agents() -> list[Report]:
+    """Return a report for each port that an agent holds; none for one that it let go of."""
+    listed = {port.device: port for port in system_ports()}
+
+    def usb(port: str, model: object) -> UsbPort:
+        return listed.get(device_of(port)) or UsbPort(port, description=str(model or ""))
+
+    reports: list[Report] = []
+    for kit in await held_kits(state_dir()):
+        if kit.is_let_go:
+            continue
+        model = kit.link.get("model")
+        reports.append(_at_port(kit, usb(kit.port, model)))
+        console = str(kit.console.get("port", "the AT port"))
+        if console != "the AT port":
+            held, hint = f"held by {_agent(kit)}", "`cellagent console` shows what it prints"
+            reports.append(Report(usb(console, model), role="console", reason=held, hint=hint))
+    return reports
+
+
+def _at_port(kit: HeldKit, usb: UsbPort) -> Report:
+    link = kit.link
+    well = link["state"] == "well"
+    trouble = "" if well else f": {link['trouble'] or 'it has no link to the kit yet'}"
+    return Report(
+        usb,
+        role="at",
+        answers=well,
+        dialect=link.get("dialect"),
+        terminator=link.get("terminator"),
+        baud=link.get("baud"),
+        firmware=link.get("firmware"),
+        imei=link.get("imei"),
+        reason=f"held by {_agent(kit)} as {kit.name}{trouble}",
+        hint=link["try"] or "" if trouble else "",
+    )
+
+
+def _agent(kit: HeldKit) -> str:
+    return f"the running agent (PID {kit.agent['pid']}, profile {kit.agent['profile']})"
 
 
 @click.command(cls=AgentCommand, name="ports", epilog="Example: cellagent ports --json")
@@ -28,9 +74,8 @@ def command(probe_all: bool) -> None:
 
 
 async def _ports(probe_all: bool) -> int:
-    from agent.cli.ports_of_agents import ports_of_agents
-    from at.ports import survey
-    from at.usb import device_of, system_ports
+    from at.discovery import survey
+    from at.ports.usb import device_of, system_ports
 
     chosen = options()
     held = await ports_of_agents()
@@ -58,8 +103,8 @@ async def _named_by_the_profile(reports: list[Report], taken: set[str]) -> list[
 
     It may be no USB port at all (a virtual kit), or one that is only probed when it is named.
     """
-    from at.ports import survey
-    from at.usb import device_of
+    from at.discovery import survey
+    from at.ports.usb import device_of
 
     named = _configured()
     known = [report for report in reports if report.usb.device == named]
@@ -72,7 +117,7 @@ async def _named_by_the_profile(reports: list[Report], taken: set[str]) -> list[
 
 def _configured() -> str:
     """Return the port that environment or profile name, unless it stands for a listed kit."""
-    from agent.cli.configured import configured
+    from agent.cli.shell.session import configured
 
     port = configured().profile.kit.port
     return "" if port.startswith("serial:") else port

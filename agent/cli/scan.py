@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from agent.cli.frame import AgentGroup, emit, note, options, run, say
+from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agent.location.cell_scan import CellScan
     from agent.location.plots import Level
-    from agent.location.wifi.source import WifiScan
+    from agent.location.wifi.scanner import WifiScan
 
 Scan = TypeVar("Scan")
 
@@ -65,7 +65,7 @@ def _check_plot(target: str | None) -> None:
 async def _cells(
     search: str, count: int | None, deadline_s: float, repeat: int, target: str | None
 ) -> None:
-    from agent.cli.kit import kit_modem
+    from agent.cli.shell.session import kit_modem
     from agent.location.cell_scan import scan_cells
 
     async with kit_modem() as modem:
@@ -77,10 +77,10 @@ async def _cells(
 
 
 async def _wifi(repeat: int, target: str | None) -> None:
-    from agent.cli.configured import configured
+    from agent.cli.shell.session import configured
     from agent.location.settings import WIFI_DEADLINE_S
     from agent.location.wifi.choice import wifi_source
-    from agent.location.wifi.source import WifiUnavailable
+    from agent.location.wifi.scanner import WifiUnavailable
 
     profile = configured().profile
     source = wifi_source(profile.location.wifi, profile.kit.companion_port)
@@ -119,8 +119,7 @@ async def _repeated(
 
 
 def _show_cells(scan: CellScan, at_s: float) -> list[Level]:
-    from agent.cli.bars import bar
-    from agent.cli.table import TableWriter
+    from agent.cli.shell.table import TableWriter, bar
     from agent.location.plots import Level
 
     # A dash would stand for "not known"; these are known not to be the serving cell.
@@ -168,8 +167,7 @@ def _cell_name(cell: dict[str, object]) -> str:
 
 
 def _show_wifi(scan: WifiScan, at_s: float) -> list[Level]:
-    from agent.cli.bars import bar
-    from agent.cli.table import TableWriter
+    from agent.cli.shell.table import TableWriter, bar
     from agent.location.access_points import MINIMUM, select, to_json
     from agent.location.plots import Level
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agent.call import Call, Request, Scheme
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import BadAnswer
 
 if TYPE_CHECKING:

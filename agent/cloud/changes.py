@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent.call import Call, Request, Scheme
 from agent.cloud.ble import octets
+from agent.cloud.device import if_match, segment
 from agent.cloud.devices import USER_OR_DEVICE
-from agent.cloud.ids import if_match, segment
 from agent.errors import UsageError
 
 if TYPE_CHECKING:

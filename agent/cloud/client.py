@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent.cloud.account import (
     Account,
@@ -42,16 +43,86 @@ from agent.cloud.keys import (
 )
 from agent.cloud.messages import ListMessages, Message, SendMessage
 from agent.cloud.openapi import FetchOpenApi, OpenApi
-from agent.cloud.paging import walk
-from agent.cloud.waiting import Poll, row_errors
-from agent.errors import PreconditionFailed, ServiceRefusal
+from agent.errors import AgentError, BadAnswer, DeadlineExceeded, PreconditionFailed, ServiceRefusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
     from datetime import datetime
 
     from agent.cloud.device import Device
-    from agent.http import HttpClient
+    from agent.cloud.devices import Page
+    from agent.http import HttpClient, Wire
+
+
+T = TypeVar("T")
+
+MOST_EMPTY_PAGES = 20
+"""Pages without items, one after another, after which the service is not believed any more."""
+
+
+async def walk(fetch: Callable[[str | None], Awaitable[Page[T]]]) -> AsyncIterator[T]:
+    """Yield every item; `fetch` gets the page that a token names, None for the first.
+
+    Raises BadAnswer where the pages lead nowhere: the same token again, or only empty ones.
+    """
+    token: str | None = None
+    empty = 0
+    while True:
+        page = await fetch(token)
+        for item in page.items:
+            yield item
+        if page.next_token is None:
+            return
+        empty = 0 if page.items else empty + 1
+        if page.next_token == token or empty >= MOST_EMPTY_PAGES:
+            raise BadAnswer("the list does not end: its pages lead nowhere")
+        token = page.next_token
+
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 5.0
+_LARGEST = 1024 * 1024  # bytes of the errors of a bulk request
+_MOST_ERRORS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Looks again and again, each time after a longer pause."""
+
+    sleep: Callable[[float], Awaitable[None]]
+    monotonic: Callable[[], float]
+
+    async def until(
+        self, look: Callable[[], Awaitable[tuple[bool, T]]], what: str, deadline_s: float
+    ) -> T:
+        """Return what was found once `look` says that it is so; the first look is at once.
+
+        Raises DeadlineExceeded, which says `what` did not come about.
+        """
+        started = self.monotonic()
+        pause = _FIRST_PAUSE_S
+        while True:
+            done, found = await look()
+            if done:
+                return found
+            left = started + deadline_s - self.monotonic()
+            if left <= 0:
+                raise DeadlineExceeded(f"{what} within {deadline_s:g} s")
+            await self.sleep(min(pause, left))
+            pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+
+
+async def row_errors(wire: Wire, url: str | None) -> str:
+    """Return what was wrong with which row of a bulk request, from the file that it names."""
+    if url is None:
+        return ""
+    try:
+        # A signed address somewhere else: no credential goes there.
+        answer = await wire.exchange("GET", url, headers={}, max_bytes=_LARGEST)
+        errors = answer.json()["errors"] if answer.status == 200 else []
+        return "; ".join(map(str, errors[:_MOST_ERRORS])) or f"see {url}"
+    except (AgentError, KeyError, TypeError):
+        return f"see {url}"
+
 
 CHANGE_TRIES = 5
 DISCOVERY_DEADLINE_S = 90.0

@@ -5,14 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 
 from agent.cloud.ble import Characteristic, Service, find, services
-from agent.errors import BadAnswer
+from agent.errors import BadAnswer, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+def segment(value: str, what: str) -> str:
+    """Return an id as one segment of a path, whatever characters it has (clause D2.2).
+
+    Raises UsageError for what cannot be a segment: nothing, dots alone, control characters.
+    """
+    if not value or value in {".", ".."} or not value.isprintable():
+        raise UsageError(f"{value!r} cannot be {what}")
+    return quote(value, safe=":")
+
+
+def if_match(version: str | None) -> dict[str, str]:
+    """Return the header that makes a change depend on `version`, exactly as it was received."""
+    if version is None:
+        return {}
+    if not version.isascii() or not version.isprintable() or not version.strip():
+        raise UsageError(f"{version!r} cannot be a version")
+    return {"if-match": version}
 
 
 class _Meta(msgspec.Struct, rename="camel"):

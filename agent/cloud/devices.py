@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agent.call import Call, Request, Scheme
 from agent.cloud.ble import value_of
-from agent.cloud.device import Device
-from agent.cloud.ids import segment
+from agent.cloud.device import Device, segment
 from agent.errors import BadAnswer
 
 if TYPE_CHECKING:

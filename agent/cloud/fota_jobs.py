@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from agent.call import Call, Request, Scheme
-from agent.cloud.ids import segment
+from agent.cloud.device import segment
 from agent.errors import BadAnswer, NotFound
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.call import Call, Request, Scheme
-from agent.cloud.ids import segment
+from agent.cloud.device import segment
 from agent.errors import BadAnswer, UsageError
 
 if TYPE_CHECKING:

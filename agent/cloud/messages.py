@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.call import Call, Request, Scheme
-from agent.cloud.device import moment
+from agent.cloud.device import moment, segment
 from agent.cloud.devices import USER_OR_DEVICE, Page
-from agent.cloud.ids import segment
 from agent.errors import BadAnswer, UsageError
 
 if TYPE_CHECKING:

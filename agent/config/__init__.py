@@ -1,9 +1,7 @@
 """Configuration: profiles in TOML, the environment, flags; and where each value came from."""
 
 from agent.config.load import Configuration, load
-from agent.config.origin import Origin
 from agent.config.profile import Profile
-from agent.config.secret import Secret
-from agent.config.secrets import Secrets
+from agent.config.secrets import Origin, Secret, Secrets
 
 __all__ = ["Configuration", "Origin", "Profile", "Secret", "Secrets", "load"]

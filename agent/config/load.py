@@ -8,18 +8,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.config.builtin import BUILT_IN, NEUTRAL
-from agent.config.origin import Origin
-from agent.config.places import config_file, secrets_file, state_dir
-from agent.config.private import LARGEST
-from agent.config.schema import leaves, nearest, profile_from, set_keys
-from agent.config.secrets import Secrets
+from agent.config.paths import config_file, secrets_file, state_dir
+from agent.config.private_files import LARGEST
+from agent.config.secrets import Origin, Secrets
+from agent.config.validate import leaves, nearest, profile_from, set_keys
 from agent.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.config.profile import Profile
+
+
+NEUTRAL = "custom"
+
+BUILT_IN: Mapping[str, Mapping[str, Any]] = {
+    # The names of the contract, no host: what a profile of one's own starts from.
+    NEUTRAL: {},
+    # `cellagent cloud serve --write-profile NAME` fills in the URLs of the one that runs.
+    "standin": {
+        "account": {"project_key_header": "Service-Project-Key"},
+        "fota": {"hosts": ["127.0.0.1"]},
+    },
+    # The real services: complete but for the user's slugs, email and secrets.
+    "public": {
+        "hosts": {
+            "device_cloud": "https://api.nrfcloud.com",
+            "provisioning": "https://api.provisioning.nrfcloud.com",
+            "api": "https://api.memfault.com",
+            "chunks": "https://chunks.memfault.com",
+            "ingress": "https://ingress.memfault.com",
+            "files": "https://files.memfault.com",
+        },
+        "account": {"project_key_header": "Memfault-Project-Key"},
+        "fota": {"hosts": ["firmware.nrfcloud.com", "bundles.nrfcloud.com"]},
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)

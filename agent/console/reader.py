@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
 
 from agent.console.chunk_lines import MARK as CHUNK_MARK
 from agent.console.chunk_lines import ChunkLine, DamagedChunk, lift_chunks, lost_mark
 from agent.console.dump_lines import MARK as DUMP_MARK
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine, DumpCollector
-from agent.console.faults import CrashCounter, FaultText, Reboot, read_fault
+from agent.console.fault_lines import CrashCounter, FaultText, Reboot, read_fault
 from agent.console.log_line import LogLine, dropped_messages, parse_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
 
 _DUMP_LINES = re.compile(b"(?=" + DUMP_MARK + b")")
 
@@ -212,3 +215,20 @@ class ConsoleReader:
 
 
 _HEAD = 256  # bytes of an overlong line that are shown
+
+
+_CLASSES = {kind.__name__: kind for kind in get_args(ConsoleItem)}
+
+
+def encode(item: ConsoleItem) -> bytes:
+    """Return `item` as a line, with its end."""
+    return msgspec.json.encode({"is": type(item).__name__, "item": item}) + b"\n"
+
+
+def decode(value: dict[str, Any]) -> ConsoleItem:
+    """Return the item of a line that was read as JSON. Raises ValueError where it is none."""
+    kind = _CLASSES.get(str(value.get("is")))
+    if kind is None:
+        raise ValueError(f"no console item is called {value.get('is')!r}")
+    found: ConsoleItem = msgspec.convert(value.get("item"), kind)
+    return found

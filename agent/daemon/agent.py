@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import agent
-from agent.clock_steps import ClockSteps
-from agent.config.kits import kits_of
-from agent.connect import connect
-from agent.daemon import systemd
-from agent.daemon.board import Board
-from agent.daemon.control import ControlServer
-from agent.daemon.control_place import place_of
-from agent.daemon.kit import KitAgent
+from agent.config.profile import kits_of
+from agent.daemon import stall_watch
+from agent.daemon.control.server import ControlServer
+from agent.daemon.control.socket_path import place_of
+from agent.daemon.kit.kit import KitAgent
 from agent.daemon.metrics import Metrics
 from agent.daemon.outgoing import Outgoing
+from agent.daemon.own_events import Happened, Happening
 from agent.daemon.stall_watch import StallWatch
+from agent.daemon.status import Board
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
-from agent.forwarding import outbox_folder, utc_now
-from agent.own_events import Happened, Happening
-from at.usb import same_port
+from agent.outbox.clock_steps import ClockSteps
+from agent.wiring.forwarding import outbox_folder, utc_now
+from agent.wiring.service_client import connect
+from at.ports.usb import same_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,10 +97,10 @@ class Agent:
             )
             self._metrics.serve(configuration.profile.metrics.listen)
             stack.callback(self._metrics.serve, "")
-            systemd.notify("READY=1")
+            stall_watch.notify("READY=1")
             ready()
             await self._stopping.wait()
-            systemd.notify("STOPPING=1")
+            stall_watch.notify("STOPPING=1")
 
     # --- what the control socket asks
 
@@ -152,7 +152,7 @@ class Agent:
         comes first.
         """
         async with self._reloading:
-            systemd.notify(systemd.reloading())
+            stall_watch.notify(stall_watch.reloading())
             try:
                 fresh = self._configure()
                 wanted = kits_of(fresh.profile)
@@ -172,7 +172,7 @@ class Agent:
                 await self._exchange(fresh, wanted, client)
                 self._housekeeping.tell(logging.INFO, "the profile was read again")
             finally:
-                systemd.notify("READY=1")
+                stall_watch.notify("READY=1")
 
     async def _exchange(
         self, fresh: Configuration, wanted: Mapping[str, Kit], client: HttpClient
@@ -230,12 +230,12 @@ class Agent:
     async def _keep_house(self) -> None:
         """Show systemd a sign of life; notice when this host's clock was set."""
         self._housekeeping.well()
-        watchdog = systemd.watchdog_s()
+        watchdog = stall_watch.watchdog_s()
         beat = _BEAT_S if watchdog is None else min(_BEAT_S, watchdog / 2)
         clocks = ClockSteps(time.time(), time.monotonic())
         while True:
             await asyncio.sleep(beat)
-            systemd.notify("WATCHDOG=1")
+            stall_watch.notify("WATCHDOG=1")
             if stepped := clocks.stepped(time.time(), time.monotonic()):
                 self._housekeeping.tell(
                     logging.WARNING,

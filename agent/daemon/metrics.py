@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from agent.daemon.board import Board
+    from agent.daemon.status import Board
 
 
 class Metrics:

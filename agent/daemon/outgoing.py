@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
-from agent.observability.outbox import Outbox, desk
-from agent.observability.outbox.delivery import Delivery
-from agent.observability.sender import ServiceSender
+from agent.outbox import Outbox, queries
+from agent.outbox.delivery import Delivery
+from agent.outbox.sender import ServiceSender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from agent.config.profile import Outbox as Limits
-    from agent.daemon.board import Concern
+    from agent.daemon.status import Concern
     from agent.http import HttpClient
-    from agent.observability.outbox.delivery import Sender
-    from agent.observability.outbox.items import Item
+    from agent.outbox.delivery import Sender
+    from agent.outbox.items import Item
 
 
 class Outgoing:
@@ -79,13 +79,13 @@ class Outgoing:
         match request.get("what"):
             case "list":
                 limit = request.get("limit")
-                return await desk.listed(self.outbox, limit if isinstance(limit, int) else 1000)
+                return await queries.listed(self.outbox, limit if isinstance(limit, int) else 1000)
             case "drop":
                 ids = [number for number in request.get("ids", []) if isinstance(number, int)]
                 everything = request.get("everything") is True
-                return await desk.dropped(self.outbox, ids, parked=parked, everything=everything)
+                return await queries.dropped(self.outbox, ids, parked=parked, everything=everything)
             case "flush":
-                told = await desk.retried(self.outbox, parked=parked)
+                told = await queries.retried(self.outbox, parked=parked)
                 self.try_now()
                 return told
         raise UsageError("of its outbox the agent can be asked to list, drop or flush")

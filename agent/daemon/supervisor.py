@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
-from agent.daemon.context import about
+from agent.daemon.own_events import Happening
 from agent.errors import AgentError
-from agent.own_events import Happening
-from at.errors import AtError, LinkLost, PortError
+from at.protocol.errors import AtError, LinkLost, PortError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
-    from agent.daemon.board import Concern
+    from agent.daemon.status import Concern
+
+
+_kit: ContextVar[str] = ContextVar("kit", default="")
+_concern: ContextVar[str] = ContextVar("concern", default="")
+
+
+@contextlib.contextmanager
+def about(kit: str, concern: str) -> Iterator[None]:
+    """Mark what is logged within, by whomever, as being about this kit and concern."""
+    kit_before, concern_before = _kit.set(kit), _concern.set(concern)
+    try:
+        yield
+    finally:
+        _concern.reset(concern_before)
+        _kit.reset(kit_before)
+
+
+def mark(record: logging.LogRecord) -> bool:
+    """Put kit and concern into a record that does not name them itself; a logging filter."""
+    record.kit = getattr(record, "kit", None) or _kit.get()
+    record.concern = getattr(record, "concern", None) or _concern.get()
+    return True
+
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0

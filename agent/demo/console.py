@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.reader import ConsoleReader
-from agent.forwarding import Forwarder
-from agent.observability.device_names import DeviceNames
-from at.opening import transport_of
+from agent.observability.ingest.device_identity import DeviceNames
+from agent.wiring.forwarding import Forwarder
+from at.driver.opening import transport_of
 
 if TYPE_CHECKING:
     from agent.console.reader import ConsoleItem
     from agent.demo.stage import Stage
-    from agent.observability.device_identity import DeviceIdentity
-    from agent.observability.outbox import Outbox
+    from agent.observability.ingest.device_identity import DeviceIdentity
+    from agent.outbox import Outbox
 
 _WITHIN_S = 10.0
 

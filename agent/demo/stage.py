@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from agent.config import load
 from agent.config.write import write_profile
-from agent.standin.credentials import credentials
-from agent.standin.serve import serving
+from agent.standin.core.serve import serving
+from agent.standin.keys import credentials
 from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
 from at.virtual.modem import Port
 from at.virtual.options import Options
-from at.virtual.pty_server import PtyServer
-from at.virtual.serving import Runner, make_modem
-from at.virtual.tcp_server import TcpServer
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.serving import Runner, make_modem
+from at.virtual.server.tcp import TcpServer
 
 if TYPE_CHECKING:
     from agent.config import Configuration

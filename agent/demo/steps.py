@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import io
+import json
+import struct
 import time
+import zipfile
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from agent.auth.modem_key import ask_modem
+from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
 from agent.cloud.devices import FetchDevice
-from agent.connect import connect
-from agent.demo import image
 from agent.demo.portal import CreateJob, UploadFirmware
 from agent.errors import AgentError
 from agent.fota.tools import Observer
@@ -22,11 +25,11 @@ from agent.location.access_points import select
 from agent.location.cell_scan import scan_cells
 from agent.location.settings import WIFI_DEADLINE_S, locator_for
 from agent.location.wifi.choice import wifi_source
-from agent.observability.device_identity import DeviceIdentity
-from agent.observability.events import heartbeat
-from agent.observability.outbox import Kind, NewItem, Outbox
-from agent.observability.outbox.delivery import Delivery
-from agent.observability.sender import ServiceSender
+from agent.observability.ingest.device_identity import DeviceIdentity
+from agent.observability.ingest.events import heartbeat
+from agent.outbox import Kind, NewItem, Outbox
+from agent.outbox.delivery import Delivery
+from agent.outbox.sender import ServiceSender
 from agent.provisioning.bench import run_boards
 from agent.provisioning.goal import Goal, Registration
 from agent.provisioning.ledger import open_ledger
@@ -35,19 +38,53 @@ from agent.provisioning.outcome import Place
 from agent.provisioning.registrar import Registrar
 from agent.provisioning.workbench import Bench, LedgerLine
 from agent.standin.faults import install
-from agent.updates import update_runner
+from agent.wiring.service_client import connect
+from agent.wiring.update_runner import update_runner
 from at.commands.power import SetFunctionalMode
-from at.firmware import gate
-from at.modem import open_modem
-from at.ports import probe
-from at.usb import UsbPort
+from at.discovery import probe
+from at.driver.modem import open_modem
+from at.ports.usb import UsbPort
+from at.protocol.firmware import gate
 
 if TYPE_CHECKING:
     from agent.demo.stage import Stage
     from agent.http import HttpClient
     from agent.provisioning.outcome import Outcome
-    from at.modem import Modem
-    from at.ports import Report
+    from at.discovery import Report
+    from at.driver.modem import Modem
+
+
+_MAGIC = 0x96F3B83D
+_HEADER_BYTES = 32
+_TLV_MAGIC, _TLV_SHA256 = 0x6907, 0x10
+
+
+def mcuboot_image(version: tuple[int, int, int], size: int) -> bytes:
+    """Return an image of `size` bytes of code with a header, and its SHA-256 as a TLV."""
+    major, minor, revision = version
+    header = struct.pack(
+        "<IIHHIIBBHII", _MAGIC, 0, _HEADER_BYTES, 0, size, 0, major, minor, revision, 0, 0
+    )
+    code = (b"cellagent demo " * (size // 15 + 1))[:size]
+    digest = hashlib.sha256(header + code).digest()
+    tlv = struct.pack("<HH", _TLV_SHA256, len(digest)) + digest
+    return header + code + struct.pack("<HH", _TLV_MAGIC, 4 + len(tlv)) + tlv
+
+
+def bundle(image: bytes, version: str) -> bytes:
+    """Return the image as the zip file that the service takes, with its manifest."""
+    manifest = {
+        "name": "demo application",
+        "fwversion": version,
+        "format-version": 1,
+        "files": [{"file": "app_update.bin", "type": "application", "size": len(image)}],
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+        archive.writestr("app_update.bin", image)
+    return packed.getvalue()
+
 
 IMAGE_BYTES = 200_000
 NEW_VERSION = (2, 0, 1)
@@ -166,7 +203,7 @@ class Show:
         """Carry out the update that the cloud has for the kit; a success is read back."""
         assert self.client is not None
         version = ".".join(map(str, NEW_VERSION))
-        packed = image.bundle(image.mcuboot_image(NEW_VERSION, IMAGE_BYTES), version)
+        packed = bundle(mcuboot_image(NEW_VERSION, IMAGE_BYTES), version)
         bundle_id = await self.client.send(UploadFirmware(packed), scheme=Scheme.API_KEY)
         await self.client.send(CreateJob(bundle_id, self.device_id))
         async with AsyncExitStack() as stack:

@@ -7,35 +7,89 @@ from __future__ import annotations
 
 import contextlib
 import os
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from agent.call import Scheme
-from agent.cloud.fota_jobs import FetchCurrentJob
-from agent.config.private import make_private_folder
+from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
+from agent.config.private_files import make_private_folder
 from agent.errors import AgentError, ConfigError, CredentialMissing, RefusedByRule
 from agent.fota.addresses import Sources
-from agent.fota.connection import Network
-from agent.fota.download import Downloader, LoopClock
+from agent.fota.download.connection import Network
+from agent.fota.download.downloader import Downloader, LoopClock
+from agent.fota.jobs import read_execution
 from agent.fota.journal import Journal
-from agent.fota.kit import device_id_of, gate_of
 from agent.fota.runner import Runner
-from agent.fota.signature import load_public_key
-from agent.fota.source import DeviceJobs
 from agent.fota.tools import Observer
-from agent.fota.verification import Trust, parse_level
+from agent.fota.verification import Trust, load_public_key, parse_level
 from agent.http.addresses import is_loopback_url
-from at.process_lock import HeldByAnother, ProcessLock
+from at.commands.identity import ReadDeviceUuid, ReadRevision
+from at.commands.jwt import MakeJwt
+from at.commands.serial_modem import ReadSerialModemUuid
+from at.ports.process_lock import HeldByAnother, ProcessLock
+from at.protocol.errors import CommandRejected, ParseError
+from at.protocol.firmware import gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent.config import Profile
     from agent.fota.installers.base import Installer
+    from agent.fota.jobs import Execution, Status
     from agent.fota.tools import JobSource
     from agent.http import HttpClient
-    from at.modem import Modem
+    from at.driver.modem import Modem
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceJobs:
+    """The jobs of one device, over one client. `scheme` names one kind of credential."""
+
+    client: HttpClient
+    device_id: str
+    scheme: Scheme | None = None
+
+    async def current(self) -> Execution | None:
+        """Return the pending job, None where there is none. Raises as HttpClient.send."""
+        body = await self.client.send(FetchCurrentJob(self.device_id), scheme=self.scheme)
+        return None if body is None else read_execution(body)
+
+    async def report(self, job_id: str, status: Status, detail: str) -> None:
+        """Report a state. Raises as HttpClient.send."""
+        call = UpdateJob(self.device_id, job_id, status.value, detail)
+        await self.client.send(call, scheme=self.scheme)
+
+
+async def gate_of(modem: Modem) -> str:
+    """Return why the modem's firmware may make no device calls, "" where it may (clause D1.3)."""
+    try:
+        text = (await modem.send(ReadRevision())).revision
+    except (CommandRejected, ParseError):
+        text = ""
+    verdict = gate(text)
+    return "" if verdict.allowed else verdict.reason
+
+
+async def device_id_of(modem: Modem | None) -> str:
+    """Return the modem's UUID, the device's id where the profile names none. Raises ConfigError.
+
+    Asked in three ways, since none is understood by every firmware.
+    """
+    if modem is None:
+        raise ConfigError("kit.device_id is not set, and no port is there to ask the modem")
+    for question in (ReadDeviceUuid(), ReadSerialModemUuid()):
+        with suppress(CommandRejected, ParseError):
+            return (await modem.send(question)).uuid
+    with suppress(CommandRejected, ParseError):
+        uuid = (await modem.send(MakeJwt())).device_uuid
+        if uuid:
+            return uuid
+    raise ConfigError(
+        "the modem does not tell its UUID", hint="name the device's id in kit.device_id"
+    )
 
 
 class JobInOtherHands(AgentError):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from agent.fota import verification
 from agent.fota.addresses import job_target
-from agent.fota.download import TooSlow, Wanted
+from agent.fota.download.downloader import TooSlow, Wanted
+from agent.fota.download.ranges import DownloadError, WrongLength
 from agent.fota.installers.base import Package
 from agent.fota.jobs import Status
 from agent.fota.journal import Step
-from agent.fota.ranges import DownloadError, WrongLength
 from agent.fota.reporting import still_ours
 from agent.fota.tools import Decided
 from agent.http.addresses import SourceRefused

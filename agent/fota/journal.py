@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.config.private import make_private_folder
+from agent.config.private_files import make_private_folder
 from agent.errors import AgentError
 from agent.fota.jobs import Remembered, Status
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from agent.errors import ServiceRefusal
 from agent.fota import jobs
+from agent.fota.download.ranges import TryAgain
 from agent.fota.fetching import fetch
+from agent.fota.image import same_version
 from agent.fota.installing import finish, install
 from agent.fota.jobs import Move, Remembered, Status
 from agent.fota.journal import MAX_DOWNLOAD_TRIES, OpenJob, Result, Step
 from agent.fota.planning import plan_for
-from agent.fota.ranges import TryAgain
 from agent.fota.reporting import deliver, drop, end, report, report_again, still_ours
 from agent.fota.tools import Decided, JobGone, Tools, shown
-from agent.fota.versions import same_version
 
 if TYPE_CHECKING:
     from agent.fota.jobs import Execution

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agent.fota.addresses import Sources
-    from agent.fota.download import Clock, Downloader
+    from agent.fota.download.downloader import Clock, Downloader
     from agent.fota.installers.base import Installer
     from agent.fota.jobs import Execution, Job, Status
     from agent.fota.journal import Journal

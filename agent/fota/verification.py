@@ -8,22 +8,149 @@ the same in the log, the status detail and `fota status`.
 from __future__ import annotations
 
 import hmac
+import mmap
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent.errors import RefusedByRule, UsageError
-from agent.fota import signature
-from agent.fota.image import BadImage, hash_of, is_mcuboot, read_image
+from agent.fota.image import (
+    SIGNATURE_TLVS,
+    TLV_SIG_PURE,
+    BadImage,
+    hash_of,
+    is_mcuboot,
+    is_older,
+    read_image,
+    same_version,
+)
 from agent.fota.jobs import MCUBOOT_TYPES, MODEM_TYPES, FirmwareType, Job
-from agent.fota.versions import is_older, same_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from agent.fota.image import McubootImage
-    from agent.fota.signature import PublicKey
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    from agent.fota.image import McubootImage
+
+    PublicKey: TypeAlias = EllipticCurvePublicKey | Ed25519PublicKey | RSAPublicKey
+
+
+def load_public_key(path: Path) -> PublicKey:
+    """Read the key that images are signed with. Raises UsageError, which names the file."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+    try:
+        data = path.read_bytes()
+        load = (
+            serialization.load_pem_public_key
+            if b"-----BEGIN" in data
+            else serialization.load_der_public_key
+        )
+        key = load(data)
+    except OSError as error:
+        raise UsageError(f"fota.public_key_file {path}: {error.strerror}") from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise UsageError(
+            f"fota.public_key_file {path} holds no public key",
+            hint="`imgtool getpub -k KEY -e pem` writes one; a private key does not belong here",
+        ) from error
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name == "secp256r1":
+        return key
+    if isinstance(key, ed25519.Ed25519PublicKey | rsa.RSAPublicKey):
+        return key
+    raise UsageError(f"fota.public_key_file {path}: no ECDSA P-256, Ed25519 or RSA key")
+
+
+def signs_image(key: PublicKey, path: Path, image: McubootImage) -> bool:
+    """Tell whether a signature TLV of the image is by this key over what the image's hash covers.
+
+    MCUboot signs the hash of header, body and protected TLVs; a "pure" Ed25519 signature is
+    over these bytes themselves.
+    """
+    digest = hash_of(path, image.hashed_bytes, image.algorithm)
+    pure = bool(image.values(TLV_SIG_PURE))
+    for tlv in image.tlvs:
+        if tlv.type not in SIGNATURE_TLVS or tlv.protected:
+            continue
+        if pure and _is_ed25519(key):
+            with _mapped(path, image.hashed_bytes) as message:
+                if _verify(key, tlv.value, message=message, digest=digest):
+                    return True
+        elif not pure and _verify(key, tlv.value, message=digest, digest=digest):
+            return True
+    return False
+
+
+def signs_file(key: PublicKey, path: Path, signature: bytes) -> bool:
+    """Tell whether `signature` is by this key over the whole file (Ed25519: pure; else SHA-256)."""
+    size = path.stat().st_size
+    digest = hash_of(path, size)
+    with _mapped(path, size) as message:
+        return _verify(key, signature, message=message, digest=digest)
+
+
+@contextmanager
+def _mapped(path: Path, size_bytes: int) -> Iterator[memoryview]:
+    """Give the file's first bytes, at least one, without reading them into memory at once."""
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), size_bytes, access=mmap.ACCESS_READ) as content,
+        memoryview(content) as view,
+    ):
+        yield view
+
+
+def _is_ed25519(key: PublicKey) -> bool:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    return isinstance(key, Ed25519PublicKey)
+
+
+def _verify(
+    key: PublicKey, signature: bytes, *, message: bytes | memoryview, digest: bytes
+) -> bool:
+    """Verify over `digest` (ECDSA, RSA-PSS with a salt of 32) or `message` (Ed25519)."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
+
+    by_size = {32: hashes.SHA256(), 48: hashes.SHA384(), 64: hashes.SHA512()}
+    algorithm = by_size[len(digest)]
+    prehashed = utils.Prehashed(algorithm)
+    try:
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(_trimmed(signature), digest, ec.ECDSA(prehashed))
+        elif isinstance(key, rsa.RSAPublicKey):
+            pss = padding.PSS(mgf=padding.MGF1(algorithm), salt_length=32)
+            key.verify(signature, digest, pss, prehashed)
+        else:
+            key.verify(signature, message)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _trimmed(signature: bytes) -> bytes:
+    """Return the DER sequence without the zero bytes that older imgtool padded it with."""
+    if len(signature) > 2 and signature[0] == 0x30 and signature[1] < 0x80:
+        end = 2 + signature[1]
+        if not signature[end:].strip(b"\0"):
+            return signature[:end]
+    return signature
 
 
 class Level(IntEnum):
@@ -213,14 +340,10 @@ def _outside(path: Path, job: Job, sha256: str, image: McubootImage | None, trus
     found: Sequence[str] = ()
     if sha256 in trust.digests:
         found = ("digest in the profile",)
-    elif (
-        trust.key is not None
-        and image is not None
-        and signature.signs_image(trust.key, path, image)
-    ):
+    elif trust.key is not None and image is not None and signs_image(trust.key, path, image):
         found = ("signature in the image by the profile's key",)
     if job.signature and trust.key is not None:
-        if not signature.signs_file(trust.key, path, job.signature):
+        if not signs_file(trust.key, path, job.signature):
             raise NotProven("the job's signature is not by the profile's key over this file")
         found = found or ("signature in the job by the profile's key",)
     if not found and trust.named:

@@ -7,17 +7,20 @@ who then connects to the address checked here.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import re
+import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from agent.config.urls import is_loopback
-from agent.errors import RefusedByRule
+from agent.errors import RefusedByRule, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
 
 _NAME = re.compile(
     r"(?=.{1,253}\Z)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -196,3 +199,21 @@ def _steps_out(segment: str) -> bool:
         text in {".", ".."} or "/" in text or "\\" in text or "\0" in text
         for text in (segment, unquote(segment))
     )
+
+
+_RESOLVE_S = 10.0
+
+
+async def addresses_of(host: str, port: int) -> list[str]:
+    """Return the addresses of a host. Raises Unreachable where the name leads nowhere."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(_RESOLVE_S):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except TimeoutError as error:
+        raise Unreachable(
+            f"the name {host} was not resolved in {_RESOLVE_S:.0f} s", sent=False
+        ) from error
+    except (OSError, UnicodeError) as error:
+        raise Unreachable(f"the name {host} cannot be resolved: {error}", sent=False) from error
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from agent.auth.credential import Credential
     from agent.call import Call, Host, Response, Scheme
-    from agent.http.wire import Wire
+    from agent.http.transport import Wire
     from agent.retry import Patience
 
 T = TypeVar("T")

@@ -2,10 +2,82 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 from agent.errors import AgentError
-from agent.location.agnss_elements import ELEMENTS, Element
+
+_ORBIT = "toe w delta_n m0 omega_dot e idot sqrt_a i0 omega0 crs cis cus crc cic cuc"
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One type of element: its number, name, layout, fields, and how many may stand in a block."""
+
+    number: int
+    name: str
+    layout: struct.Struct
+    fields: tuple[str, ...]
+    max_count: int
+
+
+def _element(number: int, name: str, layout: str, fields: str, max_count: int = 1) -> Element:
+    return Element(number, name, struct.Struct("<" + layout), tuple(fields.split()), max_count)
+
+
+_EPHEMERIS = (
+    "BBHHbhibBBHihiiIhIiihhhhhh",
+    f"sv_id health iodc toc af2 af1 af0 tgd ura fit_int {_ORBIT}",
+)
+_ALMANAC = (
+    "BBBBHhhBIiiihh",
+    "sv_id wn toa ioda e delta_i omega_dot health sqrt_a omega0 w m0 af0 af1",
+)
+
+ELEMENTS = {
+    element.number: element
+    for element in (
+        _element(1, "GPS UTC", "iiBBbBbb", "a1 a0 tot wn_t delta_tls wn_lsf dn delta_tlsf"),
+        _element(2, "GPS ephemeris", *_EPHEMERIS, 32),
+        _element(3, "GPS almanac", *_ALMANAC, 32),
+        _element(
+            4,
+            "Klobuchar ionosphere",
+            "8b",
+            "alpha0 alpha1 alpha2 alpha3 beta0 beta1 beta2 beta3",
+        ),
+        _element(5, "NeQuick ionosphere", "hhhBB", "ai0 ai1 ai2 storm_cond storm_valid"),
+        _element(6, "GPS time of week", "BHB", "sv_id tlm flags", 32),
+        _element(7, "GPS system clock", "HIHI4x", "gps_day time_s time_ms sv_mask"),
+        _element(
+            8,
+            "location",
+            "iihBBBBB",
+            "lat lon alt unc_semimajor unc_semiminor orientation unc_alt confidence",
+        ),
+        _element(9, "GPS integrity", "I", "unhealthy_mask"),
+        _element(11, "QZSS almanac", *_ALMANAC, 32),
+        _element(12, "QZSS ephemeris", *_EPHEMERIS, 32),
+        _element(13, "QZSS integrity", "I", "unhealthy_mask"),
+        _element(
+            14,
+            "Galileo almanac",
+            "BBHBHhhB6h",
+            "sv_id wn toa ioda e delta_i omega_dot health sqrt_a omega0 w m0 af0 af1",
+            36,
+        ),
+        _element(
+            15,
+            "Galileo ephemeris",
+            "BHbiihBHihiiIhIiihhhhhh",
+            f"sv_id toc af2 af1 af0 bgd sisa {_ORBIT}",
+            36,
+        ),
+        _element(16, "Galileo-GPS time offset", "hhHH", "a0 a1 t0g wn"),
+        _element(17, "Galileo integrity", "Q", "unhealthy_mask"),
+    )
+}
+
 
 SCHEMA = 1
 

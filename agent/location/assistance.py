@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 
 from agent.call import Host
 from agent.errors import BadAnswer, DeadlineExceeded
-from agent.http.addresses import Target, checked_address, is_loopback_url, plain_target
-from agent.http.resolve import addresses_of
+from agent.http.addresses import (
+    Target,
+    addresses_of,
+    checked_address,
+    is_loopback_url,
+    plain_target,
+)
 from agent.location.agnss import FetchAgnss, MeasureAgnss, Wanted
 from agent.location.agnss_file import Block, DamagedAssistance, parse_agnss
 from agent.location.calls import Project

@@ -12,12 +12,12 @@ from agent.errors import AgentError, NotFound
 from agent.location.access_points import MINIMUM, Selection, select, to_json
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, LocationCall, Project
 from agent.location.position import Position
-from at.errors import AtError
+from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
     from agent.http import HttpClient
     from agent.location.cell_scan import CellScan
-    from agent.location.wifi.source import WifiScan
+    from agent.location.wifi.scanner import WifiScan
 
 S = TypeVar("S")
 

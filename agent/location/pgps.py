@@ -11,7 +11,7 @@ import msgspec
 from agent.call import Call, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
 from agent.location.calls import Project, location_advice, location_path, location_schemes
-from agent.location.gps_time import GPS_EPOCH, gps_day_and_second
+from agent.location.pgps_file import GPS_EPOCH, gps_day_and_second
 
 
 @dataclass(frozen=True, slots=True)

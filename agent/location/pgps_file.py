@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from agent.location.agnss_elements import ELEMENTS
-from agent.location.agnss_file import DamagedAssistance
-from agent.location.gps_time import utc_of
+from agent.location.agnss_file import ELEMENTS, DamagedAssistance
+
+GPS_EPOCH = datetime(1980, 1, 6, tzinfo=UTC)
+LEAP_SECONDS = 18
+"""Since 2017-01-01; no further one is announced."""
+
+
+def gps_day_and_second(moment: datetime) -> tuple[int, int]:
+    """Return GPS day and second of the day of an aware moment."""
+    since = moment - GPS_EPOCH + timedelta(seconds=LEAP_SECONDS)
+    return since.days, since.seconds
+
+
+def utc_of(gps_day: int, second: int) -> datetime:
+    """Return the moment, in UTC, of a GPS day and a second of it."""
+    return GPS_EPOCH + timedelta(days=gps_day, seconds=second - LEAP_SECONDS)
+
 
 _HEADER = struct.Struct("<BBHHHHhi")
 _SCHEMA, _ARRAY_TYPE, _ITEMS = 1, 10, 1

@@ -13,7 +13,7 @@ from agent.location.wifi.choice import wifi_source
 if TYPE_CHECKING:
     from agent.config.profile import Kit, Profile
     from agent.http import HttpClient
-    from at.modem import Modem
+    from at.driver.modem import Modem
 
 WIFI_DEADLINE_S = 20.0
 

@@ -12,10 +12,10 @@ from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.board_run import BoardRun, defect_of_ours, known_of, planned
 from agent.provisioning.outcome import Outcome, Place
 from agent.provisioning.plan import Plan
-from at.errors import AtError, PortBusy
+from at.protocol.errors import AtError, PortBusy
 
 if TYPE_CHECKING:
-    from agent.provisioning.board_port import BoardPort
+    from agent.provisioning.board import BoardPort
     from agent.provisioning.goal import Goal
     from agent.provisioning.plan import Step
     from agent.provisioning.workbench import Bench, LedgerLine

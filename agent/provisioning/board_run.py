@@ -17,11 +17,10 @@ from agent.provisioning.outcome import Outcome, Place
 from agent.provisioning.plan import OFFLINE_MODE, Known, Plan, Step, plan, stored_digest
 from agent.provisioning.service_steps import registration_of
 from agent.provisioning.step_notes import BoardSwapped, uncut
-from at.errors import AtError, CommandRejected, PortBusy
+from at.protocol.errors import AtError, CommandRejected, PortBusy
 
 if TYPE_CHECKING:
-    from agent.provisioning.board import Board
-    from agent.provisioning.board_port import BoardPort
+    from agent.provisioning.board import Board, BoardPort
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.workbench import Bench
 

@@ -13,9 +13,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent.provisioning.board_port import MadeKey, WrongAnswer
+from agent.provisioning.board import MadeKey, WrongAnswer
 from agent.provisioning.certificates import (
+    keep_host_key,
+    kept_host_key,
     key_fingerprint,
+    load_host_key,
     pem_of,
     private_pem,
     public_key_of,
@@ -30,11 +33,10 @@ from agent.provisioning.goal import (
     Certificate,
     KeyOrigin,
 )
-from agent.provisioning.host_keys import keep_host_key, kept_host_key, load_host_key
 from agent.provisioning.plan import OFFLINE_MODE, Step, stored_digest
 from agent.provisioning.service_steps import ServiceSteps
 from agent.provisioning.step_notes import BoardSwapped
-from at.errors import CommandRejected
+from at.protocol.errors import CommandRejected
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
-from agent.config.private import read_plain
+from agent.config.private_files import read_plain
 from agent.errors import CredentialError, UsageError
 from agent.provisioning.certificates import client_certificate
 

@@ -7,10 +7,10 @@ import io
 from importlib.util import find_spec
 from pathlib import Path
 
-from agent.config.private import make_private_folder
+from agent.config.private_files import make_private_folder
 from agent.errors import AgentError, UsageError
+from agent.provisioning.exports import neutral
 from agent.provisioning.ledger.store import BoardRecord
-from agent.provisioning.tables import neutral
 
 _PNG_SCALE = 6
 

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from agent.provisioning.board import Board, HeldCredential
-from agent.provisioning.board_port import MadeKey, WrongAnswer
+from agent.provisioning.board import Board, HeldCredential, MadeKey, WrongAnswer
 from agent.provisioning.goal import CLIENT_CERTIFICATE
 from at.commands.clock import ReadClock, SetClock, clock_text
 from at.commands.credentials import (
@@ -22,13 +21,13 @@ from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel, ReadRevisi
 from at.commands.jwt import MakeDefaultJwt, MakeJwt
 from at.commands.keys import GenerateKey
 from at.commands.power import ReadFunctionalMode, SetFunctionalMode
-from at.errors import CommandRejected, ParseError
-from at.firmware import gate
-from at.modem import open_modem
+from at.driver.modem import open_modem
+from at.protocol.errors import CommandRejected, ParseError
+from at.protocol.firmware import gate
 
 if TYPE_CHECKING:
     from agent.provisioning.outcome import Place
-    from at.modem import Modem
+    from at.driver.modem import Modem
 
 _NOT_FOUND = 513
 _ATTEST = "AT%ATTESTTOKEN"

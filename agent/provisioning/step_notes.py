@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from agent.errors import AgentError
-from agent.provisioning.board_port import BoardPort
+from agent.provisioning.board import BoardPort
 from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.plan import Plan, Step
 from agent.provisioning.workbench import Bench

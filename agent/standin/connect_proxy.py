@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from agent.standin.core.hosts import Host
+from agent.standin.core.tls import server_context
 from agent.standin.faults import wrong_certificate
-from agent.standin.hosts import Host
-from agent.standin.tls_context import server_context
 
 if TYPE_CHECKING:
     import ssl

@@ -24,9 +24,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 
+from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.errors import JSON
 from agent.standin.device_cloud.refusals import bad_request, unauthorized
-from agent.standin.dispatch import Endpoint
-from agent.standin.errors import JSON
 from agent.standin.observability.access import ROLES
 from agent.standin.state import EMAIL, Settings, issue_api_key
 

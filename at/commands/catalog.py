@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from at.command import Command, Form, read_command
 from at.commands import (
     cells,
     clock,
     contexts,
     credentials,
     device,
-    errors_format,
     firmware_update,
     gnss,
     identity,
@@ -28,8 +26,9 @@ from at.commands import (
     system_mode,
     wifi,
 )
-from at.errors import ParseError
-from at.values import split
+from at.protocol.command import Command, Form, read_command
+from at.protocol.errors import ParseError
+from at.protocol.values import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 _FAMILIES: tuple[ModuleType, ...] = (
     identity,
-    errors_format,
+    power,
     power,
     registration,
     network,

@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from at.command import Command, Form, Order, Parameters, read_command
 from at.commands.signal import plmn
-from at.errors import UnsafeArgument
-from at.levels import HasRsrp, HasRsrq
-from at.notices import Notice, register
-from at.records import Record, as_json
-from at.values import Fields
+from at.protocol.command import Command, Form, Order, Parameters, read_command
+from at.protocol.errors import UnsafeArgument
+from at.protocol.levels import HasRsrp, HasRsrq
+from at.protocol.notices import Notice, register
+from at.protocol.values import Fields, Record, as_json
 
 _NO_CELL = 0x0FFFFFFF
 _TIME_HIGH = 2**64 - 2

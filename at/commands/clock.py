@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order, Parameters
-from at.errors import ParseError
-from at.notices import Notice, register
-from at.records import Record
-from at.values import Fields, after_name, single_line
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.errors import ParseError
+from at.protocol.notices import Notice, register
+from at.protocol.values import Fields, Record, after_name, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,17 +6,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order, Parameters
-from at.errors import ParseError
-from at.notices import Notice, register
-from at.records import Record
-from at.values import Fields, after_name, line_name, only_row, rows
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.errors import ParseError
+from at.protocol.notices import Notice, register
+from at.protocol.values import Fields, Record, after_name, line_name, only_row, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from at.values import Value
+    from at.protocol.values import Value
 
 _CID_HIGH = 255
 _NO_CONTEXT = ("STATUS", "RESTR", "CLASS")  # events whose number is no context

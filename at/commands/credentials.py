@@ -11,17 +11,16 @@ from enum import IntEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order, Parameters
-from at.encoding import quoted_lines
-from at.errors import ParseError, UnsafeArgument
-from at.records import Record
-from at.values import Fields, rows
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.encoding import quoted_lines
+from at.protocol.errors import ParseError, UnsafeArgument
+from at.protocol.values import Fields, Record, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from at.values import Value
+    from at.protocol.values import Value
 
 HIGHEST_TAG = 2**31 - 1
 """Larger tags belong to the modem: listed, never written or deleted."""

@@ -8,17 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order, Parameters
 from at.commands.serial_modem import register_readers
-from at.notices import Notice, register
-from at.records import Record
-from at.values import Fields, only_row
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.notices import Notice, register
+from at.protocol.values import Fields, Record, only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from at.values import Value
+    from at.protocol.values import Value
 
 _INFO = 2**32
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form
 from at.commands.serial_modem import register_readers
-from at.records import Record
-from at.values import Fields, only_row
+from at.protocol.command import Command, Form
+from at.protocol.values import Fields, Record, only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

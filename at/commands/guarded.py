@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order, Parameters
-from at.encoding import quoted
-from at.errors import UnsafeArgument
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.encoding import quoted
+from at.protocol.errors import UnsafeArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

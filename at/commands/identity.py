@@ -6,16 +6,23 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form
-from at.errors import ParseError
-from at.records import Record
-from at.values import Fields, after_name, bare_line, line_name, only_row, single_line
+from at.protocol.command import Command, Form
+from at.protocol.errors import ParseError
+from at.protocol.values import (
+    Fields,
+    Record,
+    after_name,
+    bare_line,
+    line_name,
+    only_row,
+    single_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from at.values import Value
+    from at.protocol.values import Value
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 # <snt> of +CGSN -> what comes back and how many digits it has.
@@ -38,7 +45,7 @@ class Model(Record):
 
 @dataclass(frozen=True, slots=True)
 class Revision(Record):
-    """Answer of +CGMR: "mfw_nrf9160_1.3.7" (see at.firmware)."""
+    """Answer of +CGMR: "mfw_nrf9160_1.3.7" (see at.protocol.firmware)."""
 
     revision: str
 

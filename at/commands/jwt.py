@@ -8,16 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
-from at.errors import NoModemTime, UnsafeArgument
+from at.protocol.command import Command, Form, Parameters
+from at.protocol.errors import NoModemTime, UnsafeArgument
+from at.protocol.values import only_row
 from at.tokens.jwt import Jwt, read_jwt
-from at.values import only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from at.values import Value
+    from at.protocol.values import Value
 
 NO_TIME = (
     "let the modem attach to a network that tells the time (AT+CFUN=1, then AT+CCLK?), "

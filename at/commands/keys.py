@@ -6,16 +6,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
-from at.errors import UnsafeArgument
-from at.values import only_row
+from at.protocol.command import Command, Form, Parameters
+from at.protocol.errors import UnsafeArgument
+from at.protocol.values import only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
+    from at.protocol.values import Value
     from at.tokens.attestation import AttestationToken, GeneratedKey
-    from at.values import Value
 
 
 @dataclass(frozen=True, slots=True)

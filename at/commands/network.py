@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order, Parameters
-from at.errors import ParseError
-from at.notices import Notice, register
-from at.ownership import is_connection_reply
-from at.records import Record
-from at.values import Fields, Value, after_name, only_row, split
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.errors import ParseError
+from at.protocol.notices import Notice, register
+from at.protocol.ownership import is_connection_reply
+from at.protocol.values import Fields, Record, Value, after_name, only_row, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

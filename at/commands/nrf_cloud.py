@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order, Parameters
 from at.commands.serial_modem import register_readers
-from at.errors import UnsafeArgument
-from at.records import Record
-from at.values import Fields, only_row
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.errors import UnsafeArgument
+from at.protocol.values import Fields, Record, only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

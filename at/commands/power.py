@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order
-from at.records import Record
-from at.values import only_row
+from at.protocol.command import Command, Form, Order
+from at.protocol.values import Record, only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,3 +98,40 @@ class TestFunctionalMode(Command[FunctionalModes]):
         resets = None if fields.peek().absent else fields.integers("rst")
         fields.end()
         return FunctionalModes(modes, resets)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFormat(Record):
+    """0 plain ERROR, 1 numbers; 2, texts, is refused by an nRF91."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetErrorFormat(Order):
+    """AT+CMEE=<n>."""
+
+    n: int = 1
+
+    name: ClassVar[str] = "+CMEE"
+    form: ClassVar[Form] = Form.SET
+
+    def parameters(self) -> tuple[int | str | None, ...]:
+        """Return <n>."""
+        return (self.n,)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadErrorFormat(Command[ErrorFormat]):
+    """AT+CMEE?."""
+
+    name: ClassVar[str] = "+CMEE"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CMEE"
+
+    def parse(self, lines: Sequence[str]) -> ErrorFormat:
+        """Return <n>."""
+        fields = only_row(lines, self.name)
+        answer = ErrorFormat(fields.integer("n", 0, 2))
+        fields.end()
+        return answer

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order, Parameters
-from at.errors import UnsafeArgument
-from at.notices import Notice, register
-from at.records import Record
-from at.timers import active_time_seconds, periodic_tau_ext_seconds
-from at.values import Fields, only_row, rows
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.errors import UnsafeArgument
+from at.protocol.notices import Notice, register
+from at.protocol.timers import active_time_seconds, periodic_tau_ext_seconds
+from at.protocol.values import Fields, Record, only_row, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

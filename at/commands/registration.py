@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order
-from at.notices import Notice, register
-from at.ownership import REGISTRATION_STATES, is_registration_reply
-from at.records import Record
-from at.timers import HasGrantedTimers
-from at.values import Fields, Value, hex_digits, line_name, single_line
+from at.protocol.command import Command, Form, Order
+from at.protocol.notices import Notice, register
+from at.protocol.ownership import REGISTRATION_STATES, is_registration_reply
+from at.protocol.timers import HasGrantedTimers
+from at.protocol.values import Fields, Record, Value, hex_digits, line_name, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Order
 from at.commands.identity import Uuid, uuid_text
-from at.notices import Notice, register
-from at.records import Record
-from at.values import Fields, after_name, line_name, only_row, single_line
+from at.protocol.command import Command, Order
+from at.protocol.notices import Notice, register
+from at.protocol.values import Fields, Record, after_name, line_name, only_row, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order, Parameters
-from at.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
-from at.notices import Notice, register
-from at.ownership import REGISTRATION_STATES
-from at.records import Record
-from at.timers import HasGrantedTimers, periodic_tau_seconds
-from at.values import Fields, only_row
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
+from at.protocol.notices import Notice, register
+from at.protocol.ownership import REGISTRATION_STATES
+from at.protocol.timers import HasGrantedTimers, periodic_tau_seconds
+from at.protocol.values import Fields, Record, only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,17 +6,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Parameters
-from at.errors import ParseError
-from at.notices import Notice, register
-from at.records import Record
-from at.values import Fields, after_name, bare_line, only_row, single_line
+from at.protocol.command import Command, Form, Parameters
+from at.protocol.errors import ParseError
+from at.protocol.notices import Notice, register
+from at.protocol.values import Fields, Record, after_name, bare_line, only_row, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from at.values import Value
+    from at.protocol.values import Value
 
 
 @dataclass(frozen=True, slots=True)

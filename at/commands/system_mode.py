@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from at.command import Command, Form, Order, Parameters
-from at.records import Record
-from at.values import Fields, only_row, single_line, split
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.values import Fields, Record, only_row, single_line, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.command import Command, Form, Order, Parameters
-from at.errors import ParseError
-from at.records import Record
+from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.errors import ParseError
+from at.protocol.values import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from at.values import Value
+    from at.protocol.values import Value
 
 # From both ends: an SSID may hold commas, quotes, parentheses and any bytes.
 _HEAD = re.compile(r"\+CWLAP:\s?\((?:(?P<ecn>[0-9]{1,2})(?:,|(?=\))))?", re.ASCII)

@@ -7,12 +7,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
-from at.errors import ParseError
-from at.records import Record
-from at.tokens.base64url import decode
+from at.protocol.errors import ParseError
+from at.protocol.values import Record
 from at.tokens.cose import SIGNERS, Sign1, load, load_described, read_sign1
 from at.tokens.csr import read_key_body
-from at.tokens.keys import key_id
+from at.tokens.keys import decode, key_id
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from at.errors import ParseError
+from at.protocol.errors import ParseError
 from at.tokens.keys import verify_raw
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from at.errors import ParseError
+from at.protocol.errors import ParseError
 from at.tokens.keys import key_pem, load_public_key
 
 if TYPE_CHECKING:

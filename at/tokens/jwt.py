@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from at.errors import ParseError
-from at.records import Record
-from at.tokens.base64url import decode
+from at.protocol.errors import ParseError
+from at.protocol.values import Record
+from at.tokens.keys import decode
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey

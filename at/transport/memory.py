@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from at.errors import LinkLost
+from at.protocol.errors import LinkLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable

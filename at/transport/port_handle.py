@@ -7,8 +7,8 @@ import os
 
 import serial
 
-from at.port_holder import opening_error
-from at.usb import resolve
+from at.ports.holders import opening_error
+from at.ports.usb import resolve
 
 
 def termios_error() -> type[Exception]:

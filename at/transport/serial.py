@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import serial_asyncio
 
-from at.errors import LinkLost
+from at.protocol.errors import LinkLost
 from at.transport.port_handle import PortHandle, open_handle, release_handle, termios_error
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from at.errors import LinkLost, PortNotFound
+from at.protocol.errors import LinkLost, PortNotFound
 
 if TYPE_CHECKING:
     from at.transport.base import Receiver

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import serial
 
-from at.errors import LinkLost
+from at.protocol.errors import LinkLost
 from at.transport.port_handle import open_handle, release_handle, termios_error
 
 if TYPE_CHECKING:

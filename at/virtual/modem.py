@@ -8,17 +8,70 @@ modem.next_at                   # call advance(now) then; None: nothing is under
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from at.virtual.console import Console
+from at.virtual.device import Answer, DataMode, Kit, fail, ok
+from at.virtual.families import (
+    cells,
+    clock,
+    credentials,
+    firmware_update,
+    gnss,
+    identity,
+    keys,
+    network,
+    nrf_cloud,
+    packet,
+    power,
+    serial_modem,
+    sim,
+    sleep,
+    wifi,
+)
 from at.virtual.families.firmware_update import BOOTLOADER_COMMANDS
-from at.virtual.kit import Answer, DataMode, Kit, fail, ok
+from at.virtual.fault_effects import Mischief
 from at.virtual.line import LineReader, Typed
-from at.virtual.mischief import Mischief
 from at.virtual.options import TERMINATORS, Options
-from at.virtual.request import BadRequest, Request, read_request
+from at.virtual.request import BadRequest, Form, Request, read_request
 from at.virtual.state import Saved
-from at.virtual.table import COMMANDS
+
+Handler = Callable[[Kit, Request], Answer]
+
+
+def _list_of(signs: str) -> Handler:
+    """Return +CLAC or #XCLAC: the commands whose names begin with one of `signs`."""
+
+    def command_list(_kit: Kit, request: Request) -> Answer:
+        if request.form is not Form.RUN:
+            raise BadRequest
+        own = [name for name in COMMANDS if name and name[0] in signs and name not in wifi.COMMANDS]
+        return ok(*(f"AT{name}" for name in own))
+
+    return command_list
+
+
+COMMANDS: Mapping[str, Handler] = {
+    **identity.COMMANDS,
+    **power.COMMANDS,
+    **network.COMMANDS,
+    **sim.COMMANDS,
+    **packet.COMMANDS,
+    **sleep.COMMANDS,
+    **cells.COMMANDS,
+    **clock.COMMANDS,
+    **credentials.COMMANDS,
+    **keys.COMMANDS,
+    **wifi.COMMANDS,
+    **serial_modem.COMMANDS,
+    **nrf_cloud.COMMANDS,
+    **gnss.COMMANDS,
+    **firmware_update.COMMANDS,
+    "+CLAC": _list_of("+%"),
+    "#XCLAC": _list_of("#"),
+}
+
 
 PROMPT = b"\x1b[1;32muart:~$ \x1b[m"  # in the colours that Zephyr's shell has
 BOOT_S = 2.0

@@ -7,7 +7,7 @@ import re
 import uuid
 from dataclasses import dataclass, replace
 
-from at.errors import AtError
+from at.protocol.errors import AtError
 
 DIALECTS = ("at-host", "serial-modem", "shell")
 TERMINATORS = {"cr": b"\r", "lf": b"\n", "crlf": b"\r\n", "null": b"\0"}

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from at.errors import PortBusy, PortError
-from at.process_lock import HeldByAnother, ProcessLock
+from at.ports.process_lock import HeldByAnother, ProcessLock
+from at.protocol.errors import PortBusy, PortError
 from at.virtual.options import MODELS, Options
 
 FORMAT = 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from at.errors import AtError, LinkLost
+from at.protocol.errors import AtError, LinkLost
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import Options
-from at.virtual.serving import Runner, make_modem
+from at.virtual.server.serving import Runner, make_modem
 from at.virtual.state import StateFile
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from every_call import CALLS
 from odd_answers import odd_wire
 from standin import StandIn
 
+from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import HOSTS, Keyring
-from agent.auth.organization_token import OrganizationToken
 from agent.call import Call, Host, Scheme
 from agent.cloud import DeviceCloud
 from agent.cloud.account import FetchAccount
 from agent.cloud.devices import FetchDevice
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import (
     AgentError,
     BadAnswer,
@@ -35,7 +35,7 @@ from agent.errors import (
 )
 from agent.http import HttpClient, Wire
 from agent.observability import KINDS, Scope
-from agent.observability.resources import ListResources
+from agent.observability.api.resources import ListResources
 
 STATUSES: Mapping[int, type[AgentError]] = {
     302: BadAnswer,
@@ -159,7 +159,7 @@ def test_no_call_of_the_rooms_is_missing_here() -> None:
         below = {leaf for child in kind.__subclasses__() for leaf in leaves(child)}
         return below or {kind}
 
-    rooms = ("agent.cloud", "agent.observability.resources", "agent.observability.keys")
+    rooms = ("agent.cloud", "agent.observability.api.resources", "agent.observability.api.keys")
     ours = {
         kind.__name__  # a dataclass with slots is made twice: by name they are one
         for kind in leaves(Call)

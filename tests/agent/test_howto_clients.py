@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from standin import StandIn
 
-from agent.cli.cloud_profile import write_standin_profile
+from agent.cli.cloud import write_standin_profile
 from agent.cloud import DeviceCloud
 from agent.config.write import set_default_profile
 from agent.observability import Observability

@@ -14,10 +14,10 @@ from outboxes import Clock, outbox
 from zephyr_dumps import arch, header, memory, printed
 
 from agent.console.reader import ConsoleReader
-from agent.forwarding import Forwarder
-from agent.observability.device_names import DeviceNames, Names
-from agent.observability.outbox import Kind, NewItem, Outbox
-from at.virtual.chunks import export_lines
+from agent.observability.ingest.device_identity import DeviceNames, Names
+from agent.outbox import Kind, NewItem, Outbox
+from agent.wiring.forwarding import Forwarder
+from at.virtual.console import export_lines
 
 DUMP = header() + arch() + memory(0x20000000, b"the same at every crash " * 4)
 PRINTED = printed(DUMP)

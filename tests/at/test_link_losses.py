@@ -12,8 +12,8 @@ from line_modem import LineModem
 
 from at.commands.credentials import ListCredentials
 from at.commands.identity import ReadDeviceUuid, ReadImei
-from at.errors import AtError, ParseError
-from at.modem import Modem
+from at.driver.modem import Modem
+from at.protocol.errors import AtError, ParseError
 
 IMEI = "352656100367872"
 UUID = "50363154-3931-44f0-8022-121b6401627d"

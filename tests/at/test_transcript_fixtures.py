@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from at.playback import Playback
-from at.transcript import Direction, format_transcript, parse_transcript
-from at.transport.replay import load_transcript
+from at.transcripts.playback import Playback
+from at.transcripts.replay import load_transcript
+from at.transcripts.transcript import Direction, format_transcript, parse_transcript
 
 pytest_plugins = ["pytester"]
 FILES = sorted(

@@ -11,8 +11,8 @@ import pytest
 from nrfcloud_tools import INSTALLED, internet, public_pem, run
 from standin import StandIn
 
+from agent.provisioning.exports import for_bulk_onboarding, for_nordic_tools
 from agent.provisioning.ledger import BoardRecord
-from agent.provisioning.tables import for_bulk_onboarding, for_nordic_tools
 
 pytestmark = [
     pytest.mark.peer,

@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent.auth.api_key import ApiKey
+from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.call import Host
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.http import HttpClient, Wire
 from agent.provisioning.bench import run_board
 from agent.provisioning.device_ca import DeviceCa
@@ -31,7 +31,7 @@ from agent.provisioning.modem_board import ModemBoard
 from agent.provisioning.outcome import Outcome, Place
 from agent.provisioning.registrar import Registrar
 from agent.provisioning.workbench import Bench, LedgerLine
-from at.modem import Modem
+from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 
 TAG = 16842753

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from at.virtual.pty_server import PtyServer
+from at.virtual.server.pty import PtyServer
 
 T = TypeVar("T")
 _FINAL = re.compile(rb"(?:OK|ERROR[^\r\n]*)\r\n")

@@ -29,18 +29,15 @@ from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, Project
 from agent.observability import KINDS, Scope
-from agent.observability.chunks import PushChunks
-from agent.observability.events import PushEvents
-from agent.observability.identity import FetchMe
-from agent.observability.keys import (
+from agent.observability.api.client import FetchLatestRelease, FetchMe
+from agent.observability.api.keys import (
     CycleProjectKey,
     CycleUserKey,
     DeleteUserKey,
     FetchProjectKey,
     FetchUserKey,
 )
-from agent.observability.releases import FetchLatestRelease
-from agent.observability.resources import (
+from agent.observability.api.resources import (
     CreateResource,
     DeleteResource,
     DeleteResources,
@@ -49,6 +46,8 @@ from agent.observability.resources import (
     PutRelation,
     UpdateResource,
 )
+from agent.observability.ingest.chunks import PushChunks
+from agent.observability.ingest.events import PushEvents
 from agent.provisioning.registrar import ClaimDevice
 
 PEM = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"

@@ -15,8 +15,8 @@ from typing import Any
 
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import Options
-from at.virtual.pty_server import PtyServer
-from at.virtual.serving import Runner, make_modem
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.serving import Runner, make_modem
 from at.virtual.world import Position, load_world
 
 

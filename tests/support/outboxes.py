@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent.config.profile import Outbox as Limits
-from agent.observability.chunk_codec import encode
-from agent.observability.outbox import Kind, NewItem, Outbox
-from agent.observability.outbox.items import Item, Totals
+from agent.observability.ingest.chunk_codec import encode
+from agent.outbox import Kind, NewItem, Outbox
+from agent.outbox.items import Item, Totals
 
 LIMITS = Limits(min_free_bytes=0)
 

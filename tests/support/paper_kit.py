@@ -18,8 +18,8 @@ from hand_clock import HandClock
 from agent.errors import NotFound
 from agent.fota import journal as journal_module
 from agent.fota.addresses import Sources
-from agent.fota.connection import Network
-from agent.fota.download import Clock, Downloader, Limits
+from agent.fota.download.connection import Network
+from agent.fota.download.downloader import Clock, Downloader, Limits
 from agent.fota.image import is_mcuboot, read_image
 from agent.fota.installers.base import InstallFailed, Package, Running
 from agent.fota.jobs import Execution, FirmwareType, Job, Status, read_execution

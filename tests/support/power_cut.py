@@ -16,7 +16,7 @@ from pathlib import Path
 
 from outboxes import LIMITS
 
-from agent.observability.outbox import Kind, Outbox
+from agent.outbox import Kind, Outbox
 
 FOLDER = "box"
 CALLS = "trace=write,pwrite64,pwritev,fsync,fdatasync,ftruncate,unlink"
@@ -29,7 +29,7 @@ import os, sys
 sys.path[:0] = ["tests/support"]
 from pathlib import Path
 from outboxes import LIMITS, chunk
-from agent.observability.outbox import Outbox
+from agent.outbox import Outbox
 box = Outbox(Path(sys.argv[1]), LIMITS)
 for number in range(int(sys.argv[2])):
     box.put([chunk(number)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.observability.chunk_codec import encode_varint
+from agent.observability.ingest.chunk_codec import encode_varint
 
 
 def compress(plain: bytes) -> bytes:

@@ -25,8 +25,8 @@ from command_line import Done, cellagent
 
 from at.virtual.modem import Port
 from at.virtual.options import Options
-from at.virtual.pty_server import PtyServer
-from at.virtual.serving import Runner, make_modem
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.serving import Runner, make_modem
 
 PATIENCE_S = 90.0
 _served: list[Served] = []

@@ -20,7 +20,7 @@ from smp import header as smp_header
 from smp import packet
 
 from agent.fota.image import BadImage, hash_of, read_image
-from at.virtual.pty_server import PtyServer
+from at.virtual.server.pty import PtyServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

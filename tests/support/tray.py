@@ -11,7 +11,7 @@ from operator_ca import make_ca
 from served_kit import ServedKit, launched
 from standin import StandIn
 
-from agent.cli.cloud_profile import write_standin_profile
+from agent.cli.cloud import write_standin_profile
 from agent.config.write import set_default_profile, set_value
 
 PROFILE = "tray"

@@ -20,10 +20,10 @@ from operator_ca import make_ca
 from tray import TAG
 from tray_trial import Run, Trial
 
-from at.command import Command
 from at.commands.credentials import WriteCredential
 from at.commands.keys import GenerateKey
-from at.modem import open_modem
+from at.driver.modem import open_modem
+from at.protocol.command import Command
 
 ANOTHER_BOARD = 90  # on the bench, in nobody's slot
 _ANSWERS_BEFORE_THE_KEY = 12

@@ -46,7 +46,7 @@ class Package:
 
 
 class Installer(Protocol):
-    """One way onto one kit. Errors of the port (at.errors) pass: the job is then resumed later."""
+    """One way onto one kit. Errors of the port (AtError) pass: the job is then resumed later."""
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ def runs(package: Package, running: Running, before: str) -> bool:
     The image's hash decides where both sides know it, else the version; an image without either
     is seen only by the version having changed.
     """
-    from agent.fota.versions import same_version
+    from agent.fota.image import same_version
 
     if package.image_hash and running.image_hash:
         return package.image_hash == running.image_hash

@@ -25,7 +25,7 @@ from agent.fota.jobs import MODEM_TYPES, FirmwareType
 if TYPE_CHECKING:
     from agent.fota.installers.base import Package, Progress
     from agent.fota.jobs import Job
-    from at.modem import Modem
+    from at.driver.modem import Modem
 
 PLACE = "{image}"
 _BY_AT = MODEM_TYPES | {FirmwareType.APP}

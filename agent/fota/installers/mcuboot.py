@@ -19,8 +19,8 @@ from agent.errors import UsageError
 from agent.fota.installers.base import InstallFailed, Running
 from agent.fota.jobs import FirmwareType
 from agent.fota.tools import Observer
-from at.errors import LinkLost, NoAnswer, PortBusy, PortError, PortForbidden
-from at.port_holder import opening_error
+from at.ports.holders import opening_error
+from at.protocol.errors import LinkLost, NoAnswer, PortBusy, PortError, PortForbidden
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -15,15 +15,15 @@ from agent.fota.installers.base import InstallFailed
 from agent.fota.installers.versions_by_at import running_by_at
 from agent.fota.jobs import MODEM_TYPES, FirmwareType
 from at.commands.firmware_update import ApplyWiredUpdate, BeginWiredUpdate, WriteWiredUpdate
-from at.dialect import Dialect
-from at.errors import CommandRejected
+from at.protocol.dialect import Dialect
+from at.protocol.errors import CommandRejected
 
 if TYPE_CHECKING:
     from agent.fota.installers.base import Package, Progress, Running
     from agent.fota.jobs import Job
-    from at.modem import Modem
-    from at.notices import Notice
-    from at.stream import Stream
+    from at.driver.modem import Modem
+    from at.driver.stream import Stream
+    from at.protocol.notices import Notice
 
 PIECE_BYTES = 4096
 _KINDS = {FirmwareType.APP: 0, FirmwareType.MODEM: 1}

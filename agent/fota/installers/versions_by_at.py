@@ -8,10 +8,10 @@ from agent.fota.installers.base import Running
 from agent.fota.jobs import MODEM_TYPES, FirmwareType
 from at.commands.identity import ReadRevision
 from at.commands.serial_modem import ReadSerialModemVersion
-from at.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
+from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
 
 if TYPE_CHECKING:
-    from at.modem import Modem
+    from at.driver.modem import Modem
 
 
 async def running_by_at(modem: Modem, kind: FirmwareType) -> Running | None:

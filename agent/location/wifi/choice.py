@@ -12,7 +12,7 @@ from agent.location.wifi.file import WifiFile
 from agent.location.wifi.iw import Iw
 from agent.location.wifi.macos import CoreWlan
 from agent.location.wifi.networkmanager import NetworkManager
-from agent.location.wifi.source import WifiScan, WifiSource, WifiUnavailable
+from agent.location.wifi.scanner import WifiScan, WifiSource, WifiUnavailable
 from agent.location.wifi.windows import WindowsWlan
 
 WORDS = ("auto", "networkmanager", "iw", "companion", "none", "file:PATH")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.location.access_points import AccessPoint
-from agent.location.wifi.source import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 from at.commands.wifi import ScanAccessPoints, SetWifiMode
-from at.errors import AtError
-from at.modem import open_modem
+from at.driver.modem import open_modem
+from at.protocol.errors import AtError
 
 _STATION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """The companion's port, as `at.modem.open_modem` takes one."""
+    """The companion's port, as `at.driver.modem.open_modem` takes one."""
 
     port: str
     baud: int = 115200

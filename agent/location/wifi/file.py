@@ -10,7 +10,7 @@ import msgspec
 
 from agent.location.access_points import AccessPoint
 from agent.location.wifi.iw import parse_iw
-from agent.location.wifi.source import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 
 _LARGEST_BYTES = 4 * 1024 * 1024
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from agent.location.access_points import AccessPoint, channel_of
-from agent.location.wifi.source import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 
 _BSS = re.compile(r"^BSS ([0-9a-f:]{17})", re.MULTILINE)
 _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.errors import UsageError
 from agent.location.access_points import AccessPoint
-from agent.location.wifi.source import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 
 
 @dataclass(frozen=True, slots=True)

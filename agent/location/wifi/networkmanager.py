@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.location.access_points import AccessPoint, channel_of, rssi_of_percentage
-from agent.location.wifi.source import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 
 if TYPE_CHECKING:
     from dbus_fast import Message

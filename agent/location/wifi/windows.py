@@ -7,7 +7,7 @@ import ctypes
 from dataclasses import dataclass
 
 from agent.location.access_points import AccessPoint, channel_of
-from agent.location.wifi.source import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 
 _ACCESS_DENIED = 5
 

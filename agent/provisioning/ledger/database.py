@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from alembic import command
+from alembic.config import Config
 
 from agent.errors import AgentError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
 
 Rows = Sequence[Sequence[Any]]
 Execute = Callable[[str, Mapping[str, object]], Rows]
@@ -62,3 +70,11 @@ class Database(Protocol):
 
     def abort(self) -> None:
         """Break the connection, from any thread, so that a call which waits for it fails."""
+
+
+def upgrade(connection: Connection) -> None:
+    """Run the migrations that are missing, in the connection's transaction."""
+    configuration = Config()
+    configuration.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    configuration.attributes["connection"] = connection
+    command.upgrade(configuration, "head")

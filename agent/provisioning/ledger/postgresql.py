@@ -66,7 +66,7 @@ class PostgresqlDatabase:
 
     def migrate(self) -> None:
         """Run the migrations that are missing."""
-        from agent.provisioning.ledger.migrating import upgrade
+        from agent.provisioning.ledger.database import upgrade
 
         with self._begun() as connection:
             # Two stations may start at once: the second waits here, then finds nothing to do.

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.config.private import make_private_folder
+from agent.config.private_files import make_private_folder
 from agent.errors import AgentError
 from agent.provisioning.ledger.database import DatabaseFailed, Execute
-from at.process_lock import HeldByAnother, ProcessLock
+from at.ports.process_lock import HeldByAnother, ProcessLock
 
 # No WAL: SQLite before 3.51.3 can damage one that two connections write at once, and `provision
 # status` reads while a bench writes. EXTRA syncs the folder as well.
@@ -84,7 +84,7 @@ class SqliteDatabase:
         from sqlalchemy import URL, create_engine, pool
         from sqlalchemy.exc import DBAPIError
 
-        from agent.provisioning.ledger.migrating import upgrade
+        from agent.provisioning.ledger.database import upgrade
 
         engine = create_engine(
             URL.create("sqlite", database=str(self._path)), poolclass=pool.NullPool

@@ -11,7 +11,7 @@ from pkcs11 import TokenFlag
 from agent.errors import CredentialError
 
 if TYPE_CHECKING:
-    from agent.config.secret import Secret
+    from agent.config.secrets import Secret
 
 
 @dataclass(frozen=True, slots=True)

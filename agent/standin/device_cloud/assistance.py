@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.standin.device_cloud import location_input, orbits
-from agent.standin.device_cloud.ranged import ranged
+from agent.standin.core.errors import JSON
+from agent.standin.core.ranged import ranged
+from agent.standin.device_cloud import location_input
 from agent.standin.device_cloud.resource import decode_json, read_json, require
-from agent.standin.errors import JSON
 from agent.standin.radio_world import Fix, radio_world
 
 if TYPE_CHECKING:
@@ -22,9 +22,149 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from agent.standin.core.schema import Schema
     from agent.standin.principal import Principal
-    from agent.standin.schema import Schema
     from agent.standin.state import Cloud
+
+
+SATELLITES = 32
+UNIX_OF_GPS_EPOCH = 315_964_800
+LEAP_S = 18
+WEEK_S = 604_800
+DAY_S = 86_400
+_MU = 3.986005e14
+_EARTH_RATE = 7.2921151467e-5
+_SQRT_A = 5153.65
+_ECCENTRICITY = 0.008
+_PERIGEE = 0.2  # semicircles
+_INCLINATION = 0.3055  # semicircles: 55 degrees
+_EPHEMERIS = struct.Struct("<BBHHbhibBBHihiiIhIiihhhhhh")
+_ALMANAC = struct.Struct("<BBBBHhhBIiiihh")
+_GALILEO_EPHEMERIS = struct.Struct("<BHbiihBHihiiIhIiihhhhhh")
+_GALILEO_ALMANAC = struct.Struct("<BBHBHhhB6h")
+
+
+def gps_seconds(unix_s: float) -> float:
+    """Return seconds of GPS time since its epoch."""
+    return unix_s - UNIX_OF_GPS_EPOCH + LEAP_S
+
+
+def _angles(number: int, at_s: float) -> tuple[float, float]:
+    """Return a node's longitude when the week began, and the mean anomaly at a GPS time.
+
+    Both in semicircles. From the week's beginning a receiver turns the node on by itself.
+    """
+    plane, slot = number % 6, number // 6
+    motion = math.sqrt(_MU) / _SQRT_A**3 / math.pi
+    node = plane / 3 - _EARTH_RATE / math.pi * (at_s - at_s % WEEK_S)
+    anomaly = slot / 3 + plane / 18 + motion * at_s
+    return _wrap(node), _wrap(anomaly)
+
+
+def _reference(at_s: float, unit_s: int) -> tuple[int, float]:
+    """Return a time of the week in whole units, and the GPS time that it stands for."""
+    units = int(at_s % WEEK_S) // unit_s
+    return units, at_s - at_s % WEEK_S + units * unit_s
+
+
+def _wrap(semicircles: float) -> float:
+    return (semicircles + 1) % 2 - 1
+
+
+def ephemeris(sv_id: int, at_s: float) -> bytes:
+    """Return the 62 bytes of a satellite's ephemeris for a GPS time (types 2 and 12)."""
+    toe, reference_s = _reference(at_s, 16)
+    node, anomaly = _angles(sv_id % SATELLITES, reference_s)
+    return _EPHEMERIS.pack(
+        sv_id,
+        0,
+        (toe >> 4) & 0x3FF,
+        toe,
+        0,
+        0,
+        int(1e-5 * 2**31),
+        int(-1e-8 * 2**31),
+        0,
+        0,
+        toe,
+        int(_PERIGEE * 2**31),
+        int(1.4e-9 * 2**43),
+        int(anomaly * 2**31),
+        int(-2.6e-9 * 2**43),
+        int(_ECCENTRICITY * 2**33),
+        0,
+        int(_SQRT_A * 2**19),
+        int(_INCLINATION * 2**31),
+        int(node * 2**31),
+        *(0, 0, 0, 200 * 32, 0, 0),
+    )
+
+
+def almanac(sv_id: int, at_s: float) -> bytes:
+    """Return the 31 bytes of a satellite's almanac (types 3 and 11)."""
+    toa, reference_s = _reference(at_s, 4096)
+    node, anomaly = _angles(sv_id % SATELLITES, reference_s)
+    return _ALMANAC.pack(
+        sv_id,
+        int(at_s // WEEK_S) % 256,
+        toa,
+        0,
+        int(_ECCENTRICITY * 2**21),
+        int((_INCLINATION - 0.3) * 2**19),
+        int(-2.6e-9 * 2**38),
+        0,
+        int(_SQRT_A * 2**11),
+        int(node * 2**23),
+        int(_PERIGEE * 2**23),
+        int(anomaly * 2**23),
+        0,
+        0,
+    )
+
+
+def galileo_ephemeris(sv_id: int, at_s: float) -> bytes:
+    """Return the 61 bytes of a Galileo ephemeris (type 15)."""
+    toe, reference_s = _reference(at_s, 60)
+    node, anomaly = _angles(sv_id % SATELLITES, reference_s)
+    return _GALILEO_EPHEMERIS.pack(
+        *(sv_id, toe, 0, 0, 0, 0, 107, toe),
+        *(int(_PERIGEE * 2**31), 0, int(anomaly * 2**31), 0, int(0.0002 * 2**33), 0),
+        *(int(5440.6 * 2**19), int(0.3111 * 2**31), int(node * 2**31)),
+        *(0, 0, 0, 0, 0, 0),
+    )
+
+
+def galileo_almanac(sv_id: int, at_s: float) -> bytes:
+    """Return the 24 bytes of a Galileo almanac (type 14)."""
+    toa, reference_s = _reference(at_s, 600)
+    node, anomaly = _angles(sv_id % SATELLITES, reference_s)
+    week = int(at_s // WEEK_S) % 4
+    return _GALILEO_ALMANAC.pack(
+        *(sv_id, week, toa, 0, 0, 0, 0, 0),
+        *(0, int(node * 2**15), 0, int(anomaly * 2**15), 0, 0),
+    )
+
+
+def elevation_deg(sv_id: int, at_s: float, lat: float, lon: float) -> float:
+    """Return how high a satellite stands over a place, from the elements of its ephemeris."""
+    node, mean = (math.pi * angle for angle in _angles(sv_id % SATELLITES, at_s))
+    node -= _EARTH_RATE * (at_s % WEEK_S)
+    # The equation of the centre, to the second power of so small an eccentricity.
+    true = mean + 2 * _ECCENTRICITY * math.sin(mean) + 1.25 * _ECCENTRICITY**2 * math.sin(2 * mean)
+    radius = _SQRT_A**2 * (1 - _ECCENTRICITY**2) / (1 + _ECCENTRICITY * math.cos(true))
+    along, tilt = true + _PERIGEE * math.pi, _INCLINATION * math.pi
+    x, y = radius * math.cos(along), radius * math.sin(along) * math.cos(tilt)
+    satellite = (
+        x * math.cos(node) - y * math.sin(node),
+        x * math.sin(node) + y * math.cos(node),
+        radius * math.sin(along) * math.sin(tilt),
+    )
+    phi, lam = math.radians(lat), math.radians(lon)
+    up = (math.cos(phi) * math.cos(lam), math.cos(phi) * math.sin(lam), math.sin(phi))
+    ray = [s - 6.371e6 * u for s, u in zip(satellite, up, strict=True)]
+    sine = sum(r * u for r, u in zip(ray, up, strict=True)) / math.hypot(*ray)
+    return math.degrees(math.asin(sine))
+
 
 DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
 _MOST_VISIBLE = 16
@@ -65,13 +205,13 @@ async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Respons
 
 def _data(asked: dict[str, Any], now_s: float) -> bytes:
     """Return the file: version 1, then a block for each type that there is data for."""
-    at = orbits.gps_seconds(now_s)
+    at = gps_seconds(now_s)
     issued = at - at % _ISSUED_EVERY_S
     place = radio_world().by_cells([asked], fallback=True) if "eci" in asked else None
-    satellites = list(range(1, orbits.SATELLITES + 1))
+    satellites = list(range(1, SATELLITES + 1))
     lowest = asked.get("mask", 5)
     if asked.get("filtered") and place is not None:
-        heights = {s: orbits.elevation_deg(s, at, place.lat, place.lon) for s in satellites}
+        heights = {s: elevation_deg(s, at, place.lat, place.lon) for s in satellites}
         seen = [s for s in satellites if heights[s] >= lowest]
         satellites = sorted(sorted(seen, key=lambda s: -heights[s])[:_MOST_VISIBLE])
     file = b"\x01"
@@ -89,32 +229,30 @@ def _data(asked: dict[str, Any], now_s: float) -> bytes:
 
 
 def _utc(_satellites: list[int], at: float) -> list[bytes]:
-    week = int(at // orbits.WEEK_S)
-    return [
-        struct.pack("<iiBBbBbb", 0, 0, 0, week % 256, orbits.LEAP_S, week % 256, 7, orbits.LEAP_S)
-    ]
+    week = int(at // WEEK_S)
+    return [struct.pack("<iiBBbBbb", 0, 0, 0, week % 256, LEAP_S, week % 256, 7, LEAP_S)]
 
 
 def _clock(_satellites: list[int], at: float) -> list[bytes]:
-    day, second = divmod(at, orbits.DAY_S)
+    day, second = divmod(at, DAY_S)
     return [struct.pack("<HIHII", int(day), int(second), int(second % 1 * 1000), 0xFFFFFFFF, 0)]
 
 
 _ELEMENTS: dict[int, Callable[[list[int], float], list[bytes]]] = {
     1: _utc,
-    2: lambda satellites, at: [orbits.ephemeris(s, at) for s in satellites],
-    3: lambda satellites, at: [orbits.almanac(s, at) for s in satellites],
+    2: lambda satellites, at: [ephemeris(s, at) for s in satellites],
+    3: lambda satellites, at: [almanac(s, at) for s in satellites],
     4: lambda _, __: [struct.pack("<8b", 11, 1, -1, -1, 43, 2, -2, -3)],
     5: lambda _, __: [struct.pack("<hhhBB", 160, 40, 10, 0, 1)],
     6: lambda satellites, _: [struct.pack("<BHB", s, 0x22C0 + s, 1) for s in satellites],
     7: _clock,
     9: lambda _, __: [struct.pack("<I", 0)],
-    11: lambda _, at: [orbits.almanac(s, at) for s in _QZSS],
-    12: lambda _, at: [orbits.ephemeris(s, at) for s in _QZSS],
+    11: lambda _, at: [almanac(s, at) for s in _QZSS],
+    12: lambda _, at: [ephemeris(s, at) for s in _QZSS],
     13: lambda _, __: [struct.pack("<I", 0)],
-    14: lambda _, at: [orbits.galileo_almanac(s, at) for s in _GALILEO],
-    15: lambda _, at: [orbits.galileo_ephemeris(s, at) for s in _GALILEO],
-    16: lambda _, at: [struct.pack("<hhHH", 0, 0, 0, int(at // orbits.WEEK_S) % 64)],
+    14: lambda _, at: [galileo_almanac(s, at) for s in _GALILEO],
+    15: lambda _, at: [galileo_ephemeris(s, at) for s in _GALILEO],
+    16: lambda _, at: [struct.pack("<hhHH", 0, 0, 0, int(at // WEEK_S) % 64)],
     17: lambda _, __: [struct.pack("<Q", 0)],
 }
 
@@ -146,7 +284,7 @@ def predictable(today: int) -> Schema:
         "startGpsTimeOfDaySeconds": {
             "type": "integer",
             "minimum": 0,
-            "maximum": orbits.DAY_S - 1,
+            "maximum": DAY_S - 1,
         },
     }
     by_interval: list[Schema] = [
@@ -172,16 +310,16 @@ def _most(interval: int) -> int:
 
 async def pgps(request: Request, cloud: Cloud, _who: Principal) -> Response:
     """Answer with where the prediction file is."""
-    now = orbits.gps_seconds(cloud.clock.time())
-    asked = location_input.of_query(request, predictable(int(now // orbits.DAY_S)))
+    now = gps_seconds(cloud.clock.time())
+    asked = location_input.of_query(request, predictable(int(now // DAY_S)))
     interval = asked.get("predictionIntervalMinutes", _INTERVAL)
     count = asked.get("predictionCount", 42)
     begin = now - now % (interval * 60)
-    day = asked.get("startGpsDay", int(begin // orbits.DAY_S))
-    unsaid = 0 if "startGpsDay" in asked else int(begin % orbits.DAY_S)
+    day = asked.get("startGpsDay", int(begin // DAY_S))
+    unsaid = 0 if "startGpsDay" in asked else int(begin % DAY_S)
     second = asked.get("startGpsTimeOfDaySeconds", unsaid)
-    last = day * orbits.DAY_S + second + (count - 1) * interval * 60
-    last_day, last_second = divmod(last, orbits.DAY_S)
+    last = day * DAY_S + second + (count - 1) * interval * 60
+    last_day, last_second = divmod(last, DAY_S)
     path = f"public/{day}-{second}_{last_day}-{last_second}.bin"
     cloud.table("predictions").put(path, [day, second, count, interval])
     return JSON({"host": cloud.urls["downloads"], "path": path})
@@ -192,11 +330,11 @@ def predictions(day: int, second: int, count: int, interval_min: int) -> bytes:
     """Return a prediction file: a header, then a clock and 32 ephemerides for each step."""
     parts = [_HEADER.pack(1, 10, 1, count, PREDICTION_BYTES, interval_min, day, second)]
     for step in range(count):
-        at = day * orbits.DAY_S + second + step * interval_min * 60
-        its_day, its_second = divmod(at, orbits.DAY_S)
+        at = day * DAY_S + second + step * interval_min * 60
+        its_day, its_second = divmod(at, DAY_S)
         parts.append(_BLOCK.pack(7, 1) + struct.pack("<HIHII", its_day, its_second, 0, 0, 0))
-        parts.append(_BLOCK.pack(2, orbits.SATELLITES))
-        parts += [orbits.ephemeris(s, at) for s in range(1, orbits.SATELLITES + 1)]
+        parts.append(_BLOCK.pack(2, SATELLITES))
+        parts += [ephemeris(s, at) for s in range(1, SATELLITES + 1)]
     return b"".join(parts)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
 
 if TYPE_CHECKING:
-    from agent.standin.schema import Schema
+    from agent.standin.core.schema import Schema
 
 TEXT: Schema = {"type": "string"}
 _LINE: Schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[^\\r\\n]+$"}

@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.errors import JSON
+from agent.standin.core.ranged import ranged
 from agent.standin.device_cloud import access, paging
+from agent.standin.device_cloud.assistance import predictions
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
-from agent.standin.device_cloud.resource import (
-    accepted,
-    answer_one,
-    check_if_match,
-    with_meta,
-)
-from agent.standin.dispatch import Endpoint
-from agent.standin.errors import JSON
+from agent.standin.device_cloud.resource import accepted, answer_one, check_if_match, with_meta
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -30,6 +27,22 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
     from agent.standin.state import Cloud
+
+
+def download_routes(cloud: Cloud) -> list[Route]:
+    """Return the route that serves files."""
+
+    async def file(request: Request) -> Response:
+        path = request.path_params["path"]
+        content = cloud.table("files").get(path)
+        if content is None and path in cloud.table("predictions"):
+            content = predictions(*cloud.table("predictions").get(path))
+        if content is None:
+            raise not_found("no such file")
+        return ranged(content, request.headers)
+
+    return [Endpoint("/{path:path}", file, methods=["GET"])]
+
 
 LARGEST_ZIP = 32 * 1024 * 1024
 LARGEST_FILE = 16 * 1024 * 1024

@@ -9,9 +9,11 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.clock import iso
+from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.errors import JSON
 from agent.standin.device_cloud import access, paging
+from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
-from agent.standin.device_cloud.registry import registry
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
@@ -20,15 +22,13 @@ from agent.standin.device_cloud.resource import (
     read_json,
     with_meta,
 )
-from agent.standin.dispatch import Endpoint
-from agent.standin.errors import JSON
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from agent.standin.schema import Schema
+    from agent.standin.core.schema import Schema
     from agent.standin.state import Cloud
 
 FINAL = frozenset({"SUCCEEDED", "FAILED", "REJECTED", "TIMED_OUT", "CANCELLED"})

@@ -7,9 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.clock import iso
+from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.errors import JSON
 from agent.standin.device_cloud import access, bodies, bundles, executions, paging
+from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
-from agent.standin.device_cloud.registry import registry
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
@@ -17,8 +19,6 @@ from agent.standin.device_cloud.resource import (
     read_json,
     with_meta,
 )
-from agent.standin.dispatch import Endpoint
-from agent.standin.errors import JSON
 
 if TYPE_CHECKING:
     from starlette.requests import Request

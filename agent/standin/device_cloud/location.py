@@ -5,26 +5,131 @@ An operation is written once and hung below both prefixes; each prefix has its o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.clock import iso
-from agent.standin.device_cloud import access, anchors, assistance, location_input, paging
-from agent.standin.device_cloud.credentials_csv import is_device_id
-from agent.standin.device_cloud.refusals import invalid, not_found
-from agent.standin.device_cloud.resource import accepted, read_json, with_meta
-from agent.standin.dispatch import Endpoint
-from agent.standin.errors import JSON
+from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.errors import JSON
+from agent.standin.device_cloud import access, assistance, location_input, paging
+from agent.standin.device_cloud.location_input import ANCHOR, ANCHOR_CHANGE, MAC, mac_address
+from agent.standin.device_cloud.onboarding.credentials_csv import is_device_id
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, invalid, not_found
+from agent.standin.device_cloud.resource import (
+    accepted,
+    answer_one,
+    arrived,
+    check_if_match,
+    read_json,
+    require,
+    with_meta,
+)
 from agent.standin.principal import Kind, Principal
 from agent.standin.radio_world import TOWN_M, Fix, radio_world
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.requests import Request
     from starlette.routing import Route
 
     from agent.standin.state import Cloud
+
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_\- ]")
+_UNCERTAINTY_M = 30.0
+"""How far an anchor is heard indoors, roughly."""
+_UNKNOWN_LEVEL_DBM = -128.0
+
+
+def anchor_routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of anchors."""
+    table = cloud.table("anchors")
+
+    def find(request: Request, team: str) -> tuple[str, dict[str, Any]]:
+        address = request.path_params["mac_address"]
+        require(address, MAC)
+        key = f"{team}/{mac_address(address)}"
+        row = table.get(key)
+        if row is None:
+            raise not_found("no such anchor")
+        return key, row
+
+    async def create(request: Request) -> Response:
+        who = access.user(request, cloud)
+        body = await read_json(request, ANCHOR)
+        address = mac_address(body["macAddress"])
+        if f"{who.team}/{address}" in table:
+            raise DeviceCloudRefused(409, "there is an anchor of that address")
+        now = cloud.clock.iso()
+        row = {"macAddress": address, **_fields(body), "createdAt": now, "updatedAt": now}
+        table.put(f"{who.team}/{address}", row)
+        return accepted()
+
+    async def listed(request: Request) -> Response:
+        who = access.user(request, cloud)
+        mine = (_show_anchor(row) for key, row in table.items() if key.startswith(f"{who.team}/"))
+        items, rest = paging.page(request).cut(mine)
+        return JSON({"items": items, **rest})
+
+    async def fetch(request: Request) -> Response:
+        who = access.user(request, cloud)
+        return answer_one(_show_anchor(find(request, who.team)[1]))
+
+    async def update(request: Request) -> Response:
+        who = access.user(request, cloud)
+        await arrived(request)
+        key, row = find(request, who.team)
+        check_if_match(request, _show_anchor(row)["$meta"]["version"])
+        body = await read_json(request, ANCHOR_CHANGE)
+        table.put(key, {**row, **_fields({**row, **body}), "updatedAt": cloud.clock.iso()})
+        return accepted()
+
+    async def delete(request: Request) -> Response:
+        who = access.user(request, cloud)
+        key, row = find(request, who.team)
+        check_if_match(request, _show_anchor(row)["$meta"]["version"])
+        table.delete(key)
+        return accepted()
+
+    every, one = "/v1/location/anchors", "/v1/location/anchors/{mac_address}"
+    return [
+        Endpoint(every, create, methods=["POST"], name="CreateAnchor"),
+        Endpoint(every, listed, methods=["GET"], name="ListAnchors"),
+        Endpoint(one, fetch, methods=["GET"], name="FetchAnchor"),
+        Endpoint(one, update, methods=["PATCH"], name="UpdateAnchor"),
+        Endpoint(one, delete, methods=["DELETE"], name="DeleteAnchor"),
+    ]
+
+
+def heard_anchors(
+    cloud: Cloud, team: str, points: Sequence[tuple[str, float | None]]
+) -> tuple[Fix | None, list[dict[str, str]]]:
+    """Return the place of the strongest anchor among access points, and those that were heard."""
+    table = cloud.table("anchors")
+    if not len(table):
+        return None, []
+    levels = {address: _UNKNOWN_LEVEL_DBM if dbm is None else dbm for address, dbm in points}
+    found = [row for row in (table.get(f"{team}/{address}") for address in levels) if row]
+    if not found:
+        return None, []
+    best = max(found, key=lambda row: levels[row["macAddress"]])
+    shown = [{"macAddress": row["macAddress"], "name": row["name"]} for row in found]
+    return Fix(best["lat"], best["lon"], _UNCERTAINTY_M, "ANCHOR"), shown
+
+
+def _fields(body: dict[str, Any]) -> dict[str, Any]:
+    # What else is written in a name is removed, not refused.
+    name = _NOT_IN_A_NAME.sub("", body.get("name", ""))
+    return {"lat": float(body["lat"]), "lon": float(body["lon"]), "name": name}
+
+
+def _show_anchor(row: dict[str, Any]) -> dict[str, Any]:
+    return with_meta(row, row["createdAt"], row["updatedAt"])
+
 
 Operation = Callable[["Request", "Cloud", Principal], Awaitable[Response]]
 
@@ -36,7 +141,7 @@ _MOST_FIXES = 10_000
 async def wifi(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with the position of a Wi-Fi scan."""
     points = location_input.access_points(await read_json(request, location_input.SCAN))
-    fix, known = anchors.heard(cloud, who.team or cloud.team_id, points)
+    fix, known = heard_anchors(cloud, who.team or cloud.team_id, points)
     fix = fix or radio_world().by_wifi(points)
     return _answer(request, cloud, who, fix, service="WIFI", more=_anchors(known))
 
@@ -63,7 +168,7 @@ async def ground_fix(request: Request, cloud: Cloud, who: Principal) -> Response
     heard = location_input.access_points(body["wifi"]) if "wifi" in body else []
     fallback = paging.boolean(request, "fallback", default=True)
     both = paging.boolean(request, "alt", default=False)
-    by_anchor, known = anchors.heard(cloud, who.team or cloud.team_id, heard)
+    by_anchor, known = heard_anchors(cloud, who.team or cloud.team_id, heard)
     by_wifi = by_anchor or radio_world().by_wifi(heard)
     by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
     alternative = by_cells if by_wifi and both else None
@@ -143,7 +248,7 @@ def routes(cloud: Cloud) -> list[Route]:
 
     return [
         *found,
-        *anchors.routes(cloud),
+        *anchor_routes(cloud),
         Endpoint("/v1/location/geo", geo, methods=["GET"], name="ReverseGeocode"),
         Endpoint("/v1/location/history", history, methods=["GET"], name="LocationHistory"),
         Endpoint("/v1/location/gnss", gnss, methods=["POST"], name="StoreGNSSFix"),

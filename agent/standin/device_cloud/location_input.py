@@ -15,7 +15,7 @@ from agent.standin.device_cloud.resource import require
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from agent.standin.schema import Schema
+    from agent.standin.core.schema import Schema
 
 _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 CELL_LISTS = ("lte", "ltecatm", "nbiot")

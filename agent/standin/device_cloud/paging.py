@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agent.standin.core.schema import parse_datetime
 from agent.standin.device_cloud.refusals import bad_request, invalid
-from agent.standin.schema import parse_datetime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import Response
 
-from agent.standin import json_body
+from agent.standin.core.errors import JSON
+from agent.standin.core.schema import BadJSON, check, decode, first_error
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
-from agent.standin.errors import JSON
-from agent.standin.schema import check, first_error
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from agent.standin.schema import Schema
+    from agent.standin.core.schema import Schema
 
 
 def new_version() -> str:
@@ -87,8 +86,8 @@ def require(value: Any, schema: Schema) -> None:
 def decode_json(body: bytes) -> Any:
     """Return the JSON value of a body, or refuse it with 400."""
     try:
-        return json_body.decode(body)
-    except json_body.BadJSON as error:
+        return decode(body)
+    except BadJSON as error:
         raise bad_request(f"the body is not JSON: {error}") from error
 
 

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.standin.device_cloud import (
-    account,
-    association,
-    ble,
-    bulk,
-    bundles,
-    claiming,
-    device_changes,
-    devices,
-    downloads,
-    executions,
-    fota_jobs,
-    jitp,
-    location,
-    messages,
-    onboarding,
-    project_devices,
-    provisioning,
-)
-from agent.standin.hosts import Host
+from agent.standin.core.hosts import Host
+from agent.standin.device_cloud import account, bundles, executions, fota_jobs, location
+from agent.standin.device_cloud.devices import association, ble, bulk, devices, messages
+from agent.standin.device_cloud.onboarding import claiming, onboarding
 
 if TYPE_CHECKING:
     from starlette.routing import Route
@@ -39,11 +23,11 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
             *account.routes(cloud),
             *onboarding.routes(cloud),
             *association.routes(cloud),
-            *jitp.routes(cloud),
-            *project_devices.routes(cloud),
+            *onboarding.jitp_routes(cloud),
+            *devices.project_routes(cloud),
             *bulk.routes(cloud),
             *devices.routes(cloud),
-            *device_changes.routes(cloud),
+            *devices.change_routes(cloud),
             *messages.routes(cloud),
             *ble.routes(cloud),
             *bundles.routes(cloud),
@@ -51,6 +35,6 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
             *executions.routes(cloud),
             *location.routes(cloud),
         ],
-        Host.PROVISIONING: [*claiming.routes(cloud), *provisioning.routes(cloud)],
-        Host.DOWNLOADS: downloads.routes(cloud),
+        Host.PROVISIONING: [*claiming.routes(cloud), *claiming.provisioning_routes(cloud)],
+        Host.DOWNLOADS: bundles.download_routes(cloud),
     }

@@ -1,7 +1,7 @@
 """From a request to what a handler needs: who asks, the project, parameters and body, all checked.
 
 An operation declares them once; this checks a request against the declaration, and the document
-(`agent.standin.openapi`) shows the same one.
+(`agent.standin.core.openapi`) shows the same one.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from starlette.requests import Request
 
-from agent.standin import json_body
-from agent.standin.dispatch import DEFAULT_MAX_BODY, Endpoint
+from agent.standin.core.dispatch import DEFAULT_MAX_BODY, Endpoint
+from agent.standin.core.schema import NOT_A_DATETIME, BadJSON, check, decode, parse_datetime
 from agent.standin.observability.access import Access, Role, authenticate, role_in
 from agent.standin.observability.project import Project
 from agent.standin.observability.refusals import (
@@ -23,17 +23,16 @@ from agent.standin.observability.refusals import (
     not_found,
 )
 from agent.standin.principal import Kind
-from agent.standin.schema import NOT_A_DATETIME, check, parse_datetime
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from starlette.responses import Response
 
-    from agent.standin.hosts import Host
-    from agent.standin.operation import Operation, Parameter
+    from agent.standin.core.hosts import Host
+    from agent.standin.core.operation import Operation, Parameter
+    from agent.standin.core.schema import Errors, Schema
     from agent.standin.principal import Principal
-    from agent.standin.schema import Errors, Schema
     from agent.standin.state import Cloud
 
 JSON_TYPE = "application/json"
@@ -216,6 +215,6 @@ def refuse(errors: Errors) -> None:
 def decode_json(raw: bytes) -> Any:
     """Return the JSON value of a body, or refuse it with 400."""
     try:
-        return json_body.decode(raw)
-    except json_body.BadJSON as error:
+        return decode(raw)
+    except BadJSON as error:
         raise invalid(f"the body is no JSON: {error}") from error

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.standin.observability import (
+from agent.standin.observability.exchange import endpoint
+from agent.standin.observability.ingest import push
+from agent.standin.observability.resources import (
     device_config,
-    files,
     latest,
     organizations,
     processing_log,
-    push,
     resources,
-    uploads,
 )
-from agent.standin.observability.exchange import endpoint
+from agent.standin.observability.uploads import files, uploads
 
 if TYPE_CHECKING:
     from starlette.routing import Route
 
-    from agent.standin.hosts import Host
+    from agent.standin.core.hosts import Host
     from agent.standin.observability.exchange import Served
     from agent.standin.state import Cloud
 

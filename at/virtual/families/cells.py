@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from at.virtual.device import Answer, Kit, fail, ok
 from at.virtual.families import power, sleep
-from at.virtual.kit import Answer, Kit, fail, ok
 from at.virtual.request import BadRequest, Form, Request
 from at.virtual.world import HeardCell
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from at.virtual import keys
-from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.device import Answer, Kit, fail, ok
 from at.virtual.request import BadRequest, Form, Request
 from at.virtual.state import Credential
 

@@ -12,9 +12,8 @@ import hashlib
 import re
 import struct
 
-from at.virtual.kit import Answer, DataMode, Fetch, Kit, fail, ok
+from at.virtual.device import Answer, DataMode, Fetch, Kit, Update, fail, ok
 from at.virtual.request import BadRequest, Form, Request
-from at.virtual.session import Update
 
 APPLICATION, DELTA, FULL, BOOTLOADER = range(4)
 _WRITTEN, _APPLIED = 1, 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.device import Answer, Kit, fail, ok
 from at.virtual.request import BadRequest, Form, Request
 
 STOP, START = range(2)

@@ -7,7 +7,8 @@ import secrets
 import uuid
 
 import at.virtual.keys as keyring
-from at.virtual import tokens
+from at.virtual import keys
+from at.virtual.device import Answer, Kit, fail, ok
 from at.virtual.families.credentials import (
     ENDORSEMENT_KEY,
     EXISTS,
@@ -18,7 +19,6 @@ from at.virtual.families.credentials import (
     refuses_writing,
     slot,
 )
-from at.virtual.kit import Answer, Kit, fail, ok
 from at.virtual.options import firmware_uuid
 from at.virtual.request import BadRequest, Form, Request
 from at.virtual.state import Credential
@@ -68,7 +68,7 @@ def generate(kit: Kit, request: Request) -> Answer:
 def _attested(kit: Kit, tag: int, content: int, body: bytes) -> str:
     import cbor2
 
-    payload = tokens.self_described(
+    payload = keys.self_described(
         [
             REQUEST_MESSAGE if content == 0 else PUBLIC_KEY_MESSAGE,
             uuid.UUID(kit.saved.uuid).bytes,
@@ -79,7 +79,7 @@ def _attested(kit: Kit, tag: int, content: int, body: bytes) -> str:
     )
     # The nRF9160 signs the body beside the payload; the newer chips sign the payload alone.
     external = body if kit.model.family == "nrf9160" else b""
-    return tokens.dotted(body, tokens.sign1(keyring.identity_key(kit), payload, external))
+    return keys.dotted(body, keys.sign1(keyring.identity_key(kit), payload, external))
 
 
 def web_token(kit: Kit, request: Request) -> Answer:
@@ -121,7 +121,7 @@ def web_token(kit: Kit, request: Request) -> Answer:
         claims["sub"] = _utf8(subject)
     if audience:
         claims["aud"] = _utf8(audience)
-    return ok(f'%JWT: "{tokens.web_token(key, claims)}"', takes_s=kit.delay(0.15))
+    return ok(f'%JWT: "{keys.web_token(key, claims)}"', takes_s=kit.delay(0.15))
 
 
 def _utf8(text: str) -> str:
@@ -144,7 +144,7 @@ def attestation(kit: Kit, request: Request) -> Answer:
             raise BadRequest from error
         if len(challenge) != 32 or len(fresh) != 16:
             raise BadRequest
-    body = tokens.self_described(
+    body = keys.self_described(
         [
             IDENTITY_MESSAGE,
             uuid.UUID(kit.saved.uuid).bytes,
@@ -153,8 +153,8 @@ def attestation(kit: Kit, request: Request) -> Answer:
             fresh,
         ]
     )
-    cose = tokens.sign1(keyring.identity_key(kit), None, body, detached=True)
-    return ok(f'%ATTESTTOKEN: "{tokens.dotted(body, cose)}"', takes_s=kit.delay(0.15))
+    cose = keys.sign1(keyring.identity_key(kit), None, body, detached=True)
+    return ok(f'%ATTESTTOKEN: "{keys.dotted(body, cose)}"', takes_s=kit.delay(0.15))
 
 
 COMMANDS = {"%KEYGEN": generate, "%JWT": web_token, "%ATTESTTOKEN": attestation}

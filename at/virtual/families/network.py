@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.device import Answer, Kit, fail, ok
 from at.virtual.request import BadRequest, Bare, Form, Request
 
 _INACTIVE = {0, 4, 44}

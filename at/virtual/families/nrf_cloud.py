@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
+from at.virtual.device import Answer, DataMode, Kit, fail, ok
 from at.virtual.families import cells
 from at.virtual.families.credentials import PRIVATE_KEY, slot
-from at.virtual.kit import Answer, DataMode, Kit, fail, ok
 from at.virtual.request import BadRequest, Form, Request
 
 SEC_TAG = 16_842_753

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.device import Answer, Kit, fail, ok
 from at.virtual.request import BadRequest, Form, Request
 
 _ADDRESS = "10.160.33.51"

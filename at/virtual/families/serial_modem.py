@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from at.virtual.kit import Answer, Kit, ok
+from at.virtual.device import Answer, Kit, ok
 from at.virtual.request import BadRequest, Form, Request
 
 SDK = "3.1.1"

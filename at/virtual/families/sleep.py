@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from at.virtual.kit import LTE_M, Answer, Kit, ok
+from at.virtual.device import LTE_M, Answer, Foretold, Kit, ok
 from at.virtual.request import BadRequest, Form, Request
-from at.virtual.session import Foretold
 from at.virtual.state import Saved
 
 T3412 = "01001001"

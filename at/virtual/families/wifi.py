@@ -1,11 +1,11 @@
 """The companion that scans Wi-Fi, in ESP-AT: +CWMODE, +CWLAP, +CWLAPOPT.
 
-It stands where the modem stands, and may have a port of its own (`at.virtual.companion`).
+It stands where the modem stands, and may have a port of its own (`at.virtual.server.serving`).
 """
 
 from __future__ import annotations
 
-from at.virtual.kit import Answer, Kit, fail, ok
+from at.virtual.device import Answer, Kit, fail, ok
 from at.virtual.request import BadRequest, Form, Request
 
 STATION_MODES = {1, 3}

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 from standin import StandIn
 
+from agent.auth.bearer import EvaluationToken, OrganizationToken, ServiceToken
 from agent.auth.credential import Credential, Keyring
-from agent.auth.evaluation_token import EvaluationToken
-from agent.auth.organization_token import OrganizationToken
-from agent.auth.service_key import ServiceKeys
-from agent.auth.service_token import ServiceToken
+from agent.auth.key_files import ServiceKeys
 from agent.call import Host, Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import CredentialError, Forbidden, NotFound, Unauthorized, WrongCredential
 from agent.http import HttpClient, Wire
 from agent.location.calls import LocateWifi, Project

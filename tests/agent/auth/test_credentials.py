@@ -11,19 +11,15 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from agent.auth.api_key import ApiKey
 from agent.auth.basic import Basic
+from agent.auth.bearer import ApiKey, EvaluationToken, OrganizationToken, ServiceToken
 from agent.auth.credential import HOSTS, Keyring
-from agent.auth.device_key import DeviceKey
-from agent.auth.evaluation_token import EvaluationToken
 from agent.auth.jwt import LIFE_S, RENEW_AFTER_S, signing_key
+from agent.auth.key_files import DeviceKey, ServiceKeys
 from agent.auth.modem_jwt import ModemJwt
-from agent.auth.organization_token import OrganizationToken
 from agent.auth.project_key import ProjectKey
-from agent.auth.service_key import ServiceKeys
-from agent.auth.service_token import ServiceToken
 from agent.call import Call, Host, Request, Scheme
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import ConfigError, CredentialError, CredentialMissing, WrongCredential
 
 UUID = "50363154-3930-4d96-80f9-13121cf35adc"

@@ -8,22 +8,21 @@ import pytest
 from moving_kit import path
 from standin import StandIn
 
-from agent.auth.api_key import ApiKey
+from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
-from agent.auth.modem_jwt import ModemJwt
-from agent.auth.modem_key import ask_modem
+from agent.auth.modem_jwt import ModemJwt, ask_modem
 from agent.call import Host, Scheme
 from agent.cloud.devices import FetchDevice
 from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.cloud.keys import FetchBulkOperation, NewDevice, OnboardDevices
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import Forbidden, Unauthorized
 from agent.http import HttpClient, Wire
 from agent.location.calls import LocateCell
 from at.commands.identity import ReadDeviceUuid
 from at.commands.keys import GenerateKey
 from at.commands.power import SetFunctionalMode
-from at.modem import Modem
+from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 from at.virtual.world import Position, load_world
 

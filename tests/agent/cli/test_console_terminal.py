@@ -19,7 +19,7 @@ from elf_files import firmware
 from zephyr_dumps import arch, header, printed
 from zephyr_kernel import Thread, kernel, table
 
-from agent.observability.chunk_codec import encode
+from agent.observability.ingest.chunk_codec import encode
 
 PATIENCE_S = 90
 CHUNK = next(iter(encode(b"\x02\xa1\x02\x01", 80)))

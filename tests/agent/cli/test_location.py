@@ -18,8 +18,8 @@ from command_line import Done, cellagent
 from moving_kit import MovingKit, moving_kit, path
 from standin import StandIn
 
-from agent.cli.bars import bar
-from agent.cli.cloud_profile import write_standin_profile
+from agent.cli.cloud import write_standin_profile
+from agent.cli.shell.table import bar
 from agent.config.write import set_default_profile, set_value
 from agent.location.agnss_file import parse_agnss
 from agent.location.pgps_file import parse_pgps

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from at.modem import open_modem
+from at.driver.modem import open_modem
 
 ROOT = Path(__file__).resolve().parents[3]
 CELLAGENT = (sys.executable, "-m", "agent")

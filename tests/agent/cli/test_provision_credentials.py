@@ -16,7 +16,7 @@ from operator_ca import make_ca
 from standin import StandIn
 from tray import CA_CHAIN, flash_writes, ports, tray, tray_profile
 
-from agent.config.places import config_file, secrets_file
+from agent.config.paths import config_file, secrets_file
 from agent.config.write import set_value
 
 NOW = datetime.now(UTC)

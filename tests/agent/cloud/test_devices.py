@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from standin import StandIn
 
-from agent.auth.api_key import ApiKey
+from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.call import Host
 from agent.cloud import Device, DeviceCloud, Filter
 from agent.cloud.changes import UpdateDeviceName
-from agent.cloud.device import moment
-from agent.cloud.ids import segment
-from agent.config.secret import Secret
+from agent.cloud.device import moment, segment
+from agent.config.secrets import Secret
 from agent.errors import (
     BadAnswer,
     DeadlineExceeded,

@@ -10,15 +10,15 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from standin import StandIn
 
-from agent.auth.api_key import ApiKey
+from agent.auth.bearer import ApiKey
 from agent.auth.credential import Credential, Keyring
-from agent.auth.device_key import DeviceKey
 from agent.auth.jwt import signing_key
+from agent.auth.key_files import DeviceKey
 from agent.call import Host, Response, Scheme
 from agent.cloud import DeviceCloud, NewDevice, PublicKey
 from agent.cloud.devices import ListDevices
 from agent.cloud.openapi import FetchOpenApi, OpenApi
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import (
     BadAnswer,
     DeadlineExceeded,

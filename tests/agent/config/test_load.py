@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import load
-from agent.config.origin import Origin
+from agent.config.secrets import Origin
 from agent.config.write import set_default_profile, set_value, write_profile
 from agent.errors import ConfigError, UsageError
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import redact as sink
-from agent.cli.logs import RedactingFormatter
+from agent.cli.shell.logs import RedactingFormatter
 from agent.config import Secret, load
 from agent.config.secrets import SECRETS
 from agent.config.write import set_secret

@@ -13,7 +13,7 @@ from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump
 from agent.console.reader import ConsoleReader
 from agent.console.zephyr_coredump import Status
-from agent.observability.chunk_codec import Message, Reassembler, encode
+from agent.observability.ingest.chunk_codec import Message, Reassembler, encode
 
 PREFIX = b"[00:00:01.000,000] <inf> mflt: "
 MESSAGES = [b"\x02" + bytes(range(60)), b"\x02" + bytes(range(100, 130)), b"\x03" + bytes(200)]

@@ -12,7 +12,7 @@ from zephyr_dumps import arch, header, memory, printed
 
 from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine
-from agent.console.faults import FaultText, Reboot
+from agent.console.fault_lines import FaultText, Reboot
 from agent.console.log_line import LogLine
 from agent.console.reader import ConsoleReader, Overlong
 from agent.console.zephyr_coredump import Status

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zephyr_dumps import arch, header, memory, printed
 
-from agent.console.reader import ConsoleReader
-from agent.console.wire import decode, encode
+from agent.console.reader import ConsoleReader, decode, encode
 
 DUMP = header() + arch() + memory(0x20000000, bytes(range(100)))
 PIECES = [

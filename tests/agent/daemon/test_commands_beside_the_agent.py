@@ -141,10 +141,10 @@ async def test_a_recorder_that_is_killed_gives_the_modem_back(desk: RunningAgent
 async def test_a_kit_that_is_busy_for_too_long_is_a_busy_board(
     desk: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ):
-    from agent.daemon import borrowed
-    from agent.daemon.control_client import AgentSaid, Connection
-    from agent.daemon.held_kits import held_kits
-    from at.errors import PortBusy
+    from agent.daemon.control import borrowed
+    from agent.daemon.control.borrowed import held_kits
+    from agent.daemon.control.client import AgentSaid, Connection
+    from at.protocol.errors import PortBusy
 
     (kit,) = await held_kits(Path(os.environ["CELLAGENT_STATE_DIR"]))
 

@@ -11,19 +11,19 @@ from zephyr_dumps import arch, header, memory, printed
 from agent.config.profile import Kit
 from agent.config.profile import Outbox as Limits
 from agent.console.chunk_lines import ChunkLine
+from agent.console.port import own_port
 from agent.console.reader import ConsoleReader, LineClassifier
-from agent.console_port import own_port
-from agent.daemon.board import Board, State
-from agent.daemon.console import KitConsole
-from agent.daemon.kept_port import KeptPort
-from agent.forwarding import Forwarder, utc_now
-from agent.observability.device_names import DeviceNames, Names
-from agent.observability.outbox import Kind, NewItem, Outbox, OutboxFull, Receipt
-from at.errors import LinkLost
-from at.exchange import Exchange, Unknown
-from at.framing import Log
-from at.stream import Stream
-from at.virtual.chunks import export_lines
+from agent.daemon.kit.console import KitConsole
+from agent.daemon.kit.link import KeptPort
+from agent.daemon.status import Board, State
+from agent.observability.ingest.device_identity import DeviceNames, Names
+from agent.outbox import Kind, NewItem, Outbox, OutboxFull, Receipt
+from agent.wiring.forwarding import Forwarder, utc_now
+from at.driver.stream import Stream
+from at.protocol.errors import LinkLost
+from at.protocol.exchange import Exchange, Unknown
+from at.protocol.framing import Log
+from at.virtual.console import export_lines
 
 MESSAGE = b"\x02 a message that is longer than one chunk " * 8
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from running_agent import RunningAgent, agent_on, kit_keys, kit_to_crash, serve, write_profile
 
-from agent.daemon.control_client import AgentSaid, ask
+from agent.daemon.control.client import AgentSaid, ask
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.daemon import systemd
-from agent.daemon.board import Board
+from agent.daemon import stall_watch
+from agent.daemon.status import Board
 from agent.errors import AgentError, RefusedByRule, UsageError
 
 PACKAGING = files("agent.daemon") / "packaging"
@@ -31,16 +31,16 @@ def test_systemd_hears_what_is_said(
         manager.bind("\0" + name if abstract else name)
         manager.settimeout(5)
         monkeypatch.setenv("NOTIFY_SOCKET", "@" + name if abstract else name)
-        systemd.notify("READY=1")
+        stall_watch.notify("READY=1")
         assert manager.recv(100) == b"READY=1"
-        systemd.notify(systemd.reloading())
+        stall_watch.notify(stall_watch.reloading())
         assert manager.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
 
 
 def test_without_systemd_nothing_is_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    systemd.notify("READY=1")
-    assert systemd.watchdog_s() is None
+    stall_watch.notify("READY=1")
+    assert stall_watch.watchdog_s() is None
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_without_systemd_nothing_is_said(monkeypatch: pytest.MonkeyPatch):
 def test_the_watchdog_is_served_where_it_is_ours(monkeypatch, wanted, pid, seconds):
     monkeypatch.setenv("WATCHDOG_USEC", wanted)
     monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "ours" else pid)
-    assert systemd.watchdog_s() == seconds
+    assert stall_watch.watchdog_s() == seconds
 
 
 def test_metrics_are_served_on_loopback():
@@ -104,7 +104,7 @@ def test_run_prints_what_a_service_needs(option: str, name: str):
 
 
 def test_the_udev_rule_names_every_kit_that_is_known():
-    from at.usb import MODELS
+    from at.ports.usb import MODELS
 
     rule = (PACKAGING / "60-cellagent.rules").read_text()
     for model in MODELS:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.daemon.board import Board, State
+from agent.daemon.status import Board, State
 from agent.daemon.supervisor import back_off, supervise
 from agent.errors import AgentError, Unreachable
-from at.errors import LinkLost, PortNotFound
+from at.protocol.errors import LinkLost, PortNotFound
 
 if TYPE_CHECKING:
-    from agent.daemon.board import Concern
+    from agent.daemon.status import Concern
 
 
 class Waits:

@@ -22,11 +22,11 @@ pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
 
 from smp_server import SmpKit, SmpLine, booted, smp_kit
 
-from at.virtual.chunks import export_lines
+from at.virtual.console import export_lines
 from at.virtual.modem import Port
 from at.virtual.options import Options
-from at.virtual.pty_server import PtyServer
-from at.virtual.serving import Runner, make_modem
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.serving import Runner, make_modem
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -15,7 +15,7 @@ import pytest
 from console_window import PATIENCE_S, window
 from running_agent import RunningAgent, agent_on, concern_of, kit_to_crash, virtual_kit
 
-from at.virtual.pty_server import PtyServer
+from at.virtual.server.pty import PtyServer
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -11,13 +11,12 @@ from paper_kit import PaperCloud, PaperKit, make_runner
 from signed_images import public_pem, signed_image, signing_key
 
 from agent.errors import RefusedByRule, Unavailable
+from agent.fota.download.ranges import TryAgain
 from agent.fota.jobs import Status
 from agent.fota.journal import MAX_INSTALL_STARTS, Journal, Step
-from agent.fota.ranges import TryAgain
 from agent.fota.runner import Runner
-from agent.fota.signature import load_public_key
 from agent.fota.tools import Observer
-from agent.fota.verification import Trust
+from agent.fota.verification import Trust, load_public_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

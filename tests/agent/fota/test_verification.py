@@ -11,7 +11,6 @@ from signed_images import public_pem, sign_file, signed_image, signing_key
 from agent.errors import UsageError
 from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
-from agent.fota.signature import load_public_key
 from agent.fota.verification import (
     Level,
     NotProven,
@@ -19,6 +18,7 @@ from agent.fota.verification import (
     Trust,
     check_downgrade,
     check_level,
+    load_public_key,
     parse_level,
     prove,
     required_level,

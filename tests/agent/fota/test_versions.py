@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fota.versions import is_older, parse_version, same_version
+from agent.fota.image import is_older, parse_version, same_version
 
 NUMBERS = st.integers(0, 65535)
 

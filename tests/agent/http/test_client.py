@@ -11,11 +11,11 @@ import pytest
 import stamina
 from odd_answers import odd_wire
 
-from agent.auth.api_key import ApiKey
+from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.auth.project_key import ProjectKey
 from agent.call import Call, Host, Request, Response, Scheme
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import (
     AgentError,
     BadAnswer,

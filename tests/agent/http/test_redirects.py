@@ -10,13 +10,12 @@ import httpx
 import pytest
 from odd_answers import odd_wire
 
-from agent.auth.api_key import ApiKey
 from agent.auth.basic import Basic
+from agent.auth.bearer import ApiKey, OrganizationToken
 from agent.auth.credential import Keyring
-from agent.auth.organization_token import OrganizationToken
 from agent.auth.project_key import ProjectKey
 from agent.call import Call, Host, Request, Response, Scheme
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import AgentError
 from agent.http import HttpClient
 

@@ -18,12 +18,10 @@ from agent.location.agnss import (
     ServingCell,
     Wanted,
 )
-from agent.location.agnss_elements import ELEMENTS
-from agent.location.agnss_file import DamagedAssistance, parse_agnss
+from agent.location.agnss_file import ELEMENTS, DamagedAssistance, parse_agnss
 from agent.location.calls import Project
-from agent.location.gps_time import gps_day_and_second, utc_of
 from agent.location.pgps import PredictionRequest, RequestPgps
-from agent.location.pgps_file import parse_pgps
+from agent.location.pgps_file import gps_day_and_second, parse_pgps, utc_of
 
 PROJECT = Project("acme", "trackers")
 

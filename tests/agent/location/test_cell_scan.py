@@ -18,8 +18,8 @@ from agent.location.cell_scan import (
     scan_cells,
 )
 from at.commands.power import SetFunctionalMode
-from at.errors import CommandRejected, FirmwareRefused, LinkLost, ParseError
-from at.modem import Modem
+from at.driver.modem import Modem
+from at.protocol.errors import CommandRejected, FirmwareRefused, LinkLost, ParseError
 from at.virtual.transport import VirtualTransport
 
 MONITOR = '%XMONITOR: 1,"","","26295","00B7",7,4,"00011B07",7,2300,63,39,"","","",""'

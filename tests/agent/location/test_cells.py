@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.location.agnss import ServingCell
-from agent.location.cells import monitored_to_json, serving_cell, to_json
+from agent.location.cell_scan import monitored_to_json, serving_cell, to_json
 from at.commands.cells import read_measurement
 from at.commands.signal import ReadMonitor
-from at.errors import ParseError
+from at.protocol.errors import ParseError
 
 # By hand, from the grammar of types 0-2 and 3-5.
 SERVING = '"0202B181","00101","0901",80,6400,43,44,20,5000'

@@ -17,7 +17,7 @@ from agent.location.wifi.companion import Companion
 from agent.location.wifi.file import WifiFile
 from agent.location.wifi.iw import Iw
 from agent.location.wifi.networkmanager import NetworkManager
-from agent.location.wifi.source import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 
 
 @pytest.mark.contract("C5", "D8.1")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from odd_answers import odd_wire
 from standin import StandIn
 
+from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring
-from agent.auth.organization_token import OrganizationToken
 from agent.call import Host
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound
 from agent.http import HttpClient, Wire
 from agent.http.addresses import SourceRefused

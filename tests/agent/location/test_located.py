@@ -9,19 +9,18 @@ import pytest
 from moving_kit import moving_kit, path
 from standin import StandIn
 
-from agent.auth.api_key import ApiKey
+from agent.auth.bearer import ApiKey, OrganizationToken
 from agent.auth.credential import Keyring
-from agent.auth.organization_token import OrganizationToken
 from agent.call import Host
 from agent.cloud.messages import SendMessage
 from agent.config.profile import Account, Kit, Location, Profile
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.http import HttpClient, Wire
 from agent.location.locator import Switches, Way
-from agent.location.moves import moved, place_message
+from agent.location.movement import moved, place_message
 from agent.location.settings import locator_for
 from at.commands.power import SetFunctionalMode
-from at.modem import Modem, open_modem
+from at.driver.modem import Modem, open_modem
 
 
 def client_of(standin: StandIn) -> HttpClient:

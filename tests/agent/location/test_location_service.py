@@ -12,13 +12,11 @@ from moving_kit import path
 from odd_answers import odd_wire
 from standin import StandIn
 
+from agent.auth.bearer import EvaluationToken, OrganizationToken, ServiceToken
 from agent.auth.credential import Credential, Keyring
-from agent.auth.evaluation_token import EvaluationToken
-from agent.auth.organization_token import OrganizationToken
-from agent.auth.service_key import ServiceKeys
-from agent.auth.service_token import ServiceToken
+from agent.auth.key_files import ServiceKeys
 from agent.call import Host, Scheme
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import (
     BadAnswer,
     CredentialMissing,

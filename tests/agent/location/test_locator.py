@@ -14,8 +14,8 @@ from agent.location.calls import LocationCall, Project
 from agent.location.cell_scan import CellScan, NoCells
 from agent.location.locator import Locator, NothingToSend, Switches, Way
 from agent.location.position import Position
-from agent.location.wifi.source import WifiScan, WifiUnavailable
-from at.errors import FirmwareRefused, LinkLost
+from agent.location.wifi.scanner import WifiScan, WifiUnavailable
+from at.protocol.errors import FirmwareRefused, LinkLost
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CELL = {"mcc": 1, "mnc": 1, "eci": 33703681, "tac": 2305}

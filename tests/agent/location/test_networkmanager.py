@@ -9,7 +9,7 @@ import pytest
 from network_manager import MOCK, MockedNetworkManager, mocked_network_manager
 
 from agent.location.wifi.networkmanager import NetworkManager
-from agent.location.wifi.source import WifiUnavailable
+from agent.location.wifi.scanner import WifiUnavailable
 
 
 @pytest.fixture

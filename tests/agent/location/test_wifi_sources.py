@@ -11,7 +11,7 @@ from agent.location.access_points import AccessPoint
 from agent.location.wifi.file import WifiFile
 from agent.location.wifi.iw import Iw, parse_iw, unescape_ssid
 from agent.location.wifi.macos import access_points_of
-from agent.location.wifi.source import WifiUnavailable
+from agent.location.wifi.scanner import WifiUnavailable
 from agent.location.wifi.windows import _BssEntry, access_point_of
 
 # Written by hand in the form that `iw dev IF scan` prints.

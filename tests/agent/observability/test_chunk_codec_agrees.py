@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.observability.chunk_codec import Message, encode
-from agent.observability.chunk_codec import Reassembler as Ours
-from agent.standin.chunks import Reassembler as Theirs
+from agent.observability.ingest.chunk_codec import Message, encode
+from agent.observability.ingest.chunk_codec import Reassembler as Ours
+from agent.standin.device_chunks import Reassembler as Theirs
 
 
 @pytest.mark.contract("O5.1")

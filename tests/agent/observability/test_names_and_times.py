@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from agent.errors import BadAnswer, UsageError
 from agent.observability import KINDS, Scope
-from agent.observability.kinds import path
-from agent.observability.resources import filter_query
-from agent.observability.slugs import release_version, slug, version_name
-from agent.observability.times import checked_time, read_time, time_parameter
+from agent.observability.api.kinds import path
+from agent.observability.api.resources import checked_time, filter_query, read_time, time_parameter
+from agent.observability.api.slugs import release_version, slug, version_name
 
 
 @pytest.mark.contract("O1.1")

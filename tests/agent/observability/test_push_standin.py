@@ -13,24 +13,23 @@ from outboxes import outbox
 from standin import StandIn, running_standin
 from zephyr_dumps import arch, header, memory, printed
 
+from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring
-from agent.auth.organization_token import OrganizationToken
 from agent.auth.project_key import ProjectKey
 from agent.call import Host
 from agent.config.profile import Outbox as Limits
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.console.reader import ConsoleReader
-from agent.forwarding import Forwarder
 from agent.http import HttpClient, Wire
-from agent.observability.chunk_codec import encode
-from agent.observability.device_identity import DeviceIdentity
-from agent.observability.device_names import DeviceNames
-from agent.observability.events import check_event, heartbeat
-from agent.observability.outbox import Kind, NewItem, Outbox
-from agent.observability.outbox.delivery import Delivery
-from agent.observability.sender import ServiceSender
-from agent.observability.transfer import Upload, file_source, transfer
-from agent.observability.uploads import FileKind, Project, commit_details
+from agent.observability.ingest.chunk_codec import encode
+from agent.observability.ingest.device_identity import DeviceIdentity, DeviceNames
+from agent.observability.ingest.events import check_event, heartbeat
+from agent.observability.ingest.transfer import Upload, file_source, transfer
+from agent.observability.ingest.uploads import FileKind, Project, commit_details
+from agent.outbox import Kind, NewItem, Outbox
+from agent.outbox.delivery import Delivery
+from agent.outbox.sender import ServiceSender
+from agent.wiring.forwarding import Forwarder
 
 KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0")
 # The service's published test event.

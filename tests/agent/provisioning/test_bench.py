@@ -13,10 +13,10 @@ import pytest
 from operator_ca import make_ca
 from standin import StandIn
 
-from agent.auth.api_key import ApiKey
+from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.call import Host
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import RefusedByRule
 from agent.http import HttpClient, Wire
 from agent.provisioning.bench import expect, run_board, run_boards
@@ -28,8 +28,8 @@ from agent.provisioning.outcome import Outcome, Place
 from agent.provisioning.plan import Step
 from agent.provisioning.registrar import Registrar
 from agent.provisioning.workbench import Bench, LedgerLine
-from at.errors import LinkLost
-from at.modem import Modem
+from at.driver.modem import Modem
+from at.protocol.errors import LinkLost
 from at.virtual.transport import VirtualTransport
 
 TAG = 16842753

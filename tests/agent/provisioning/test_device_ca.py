@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 from operator_ca import make_ca, openssl_verifies
 
-from agent.config.private import LARGEST
+from agent.config.private_files import LARGEST
 from agent.errors import CredentialError, UsageError
 from agent.provisioning.certificates import pem_of
 from agent.provisioning.device_ca import DeviceCa

@@ -21,7 +21,7 @@ from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
 from soft_token import PIN, WRONG_PIN, SoftToken, soft_token
 
 from agent.config.pkcs11_uri import Pkcs11Uri, parse_pkcs11
-from agent.config.secret import Secret
+from agent.config.secrets import Secret
 from agent.errors import AgentError, CredentialError, UsageError
 from agent.provisioning.certificates import pem_of
 from agent.provisioning.device_ca import DeviceCa

@@ -21,9 +21,9 @@ from observability import an_event, with_project_key, with_token
 from sdk_bytes import EXAMPLE_PAIR, chunks
 from standin import StandIn, running_standin
 
-from agent.standin.chunks import Reassembler
+from agent.standin.device_chunks import Reassembler
+from agent.standin.observability.ingest.push import WaitingChunks
 from agent.standin.observability.project import Project
-from agent.standin.observability.waiting_chunks import WaitingChunks
 from agent.standin.state import open_cloud
 
 OCTETS = {"Content-Type": "application/octet-stream"}

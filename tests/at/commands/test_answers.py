@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at import notices
 from at.commands.catalog import command_of, timeout_of
 from at.commands.cells import MeasureCells, read_measurement
 from at.commands.clock import clock_text, read_clock
@@ -25,8 +24,9 @@ from at.commands.nrf_cloud import LocateByCloud
 from at.commands.power_saving import SetEdrx, SetPowerSavingMode
 from at.commands.registration import ReadRegistration
 from at.commands.wifi import read_access_point
-from at.errors import ParseError, UnsafeArgument
-from at.records import as_json
+from at.protocol import notices
+from at.protocol.errors import ParseError, UnsafeArgument
+from at.protocol.values import as_json
 
 SHA = "0123456789ABCDEF" * 4
 

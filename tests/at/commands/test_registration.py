@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.commands.registration import ReadRegistration, read_line
-from at.errors import ParseError
-from at.values import line_name
+from at.protocol.errors import ParseError
+from at.protocol.values import line_name
 
 HEX4 = st.text("0123456789ABCDEF", min_size=4, max_size=4)
 HEX8 = st.text("0123456789ABCDEF", min_size=8, max_size=8)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.commands.catalog import command_of
-from at.errors import ParseError
+from at.protocol.errors import ParseError
 from at.tokens.attestation import (
     read_attestation,
     read_generated_key,

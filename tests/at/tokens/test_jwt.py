@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from at.commands.catalog import command_of
 from at.commands.jwt import MakeJwt
-from at.errors import NoModemTime, ParseError, UnsafeArgument
-from at.records import as_json
+from at.protocol.errors import NoModemTime, ParseError, UnsafeArgument
+from at.protocol.values import as_json
 from at.tokens.jwt import read_jwt, verify
 from at.tokens.keys import key_id
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pty_far_end import PtyFarEnd
 
-from at.errors import LinkLost, PortBusy, PortForbidden, PortNotFound
-from at.modem import Modem, open_modem
-from at.port_holder import holder_of, opening_error
+from at.driver.modem import Modem, open_modem
+from at.ports.holders import holder_of, opening_error
+from at.protocol.errors import LinkLost, PortBusy, PortForbidden, PortNotFound
 from at.transport.serial import SerialTransport
 from at.transport.tcp import TcpTransport
 from at.transport.threaded import ThreadedSerialTransport

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 import virtual_time
 
-from at.errors import CommandTimeout
-from at.modem import Modem, open_modem
+from at.driver.modem import Modem, open_modem
+from at.protocol.errors import CommandTimeout
 from at.virtual.modem import Port
 from at.virtual.options import Options
-from at.virtual.pty_server import PtyServer
-from at.virtual.serving import Runner, make_modem
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.serving import Runner, make_modem
 from at.virtual.transport import VirtualTransport
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from at.modem import open_modem
+from at.driver.modem import open_modem
 from at.transport.port_handle import open_handle
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import Options
-from at.virtual.pty_server import PtyServer
-from at.virtual.serving import Runner, make_modem
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.serving import Runner, make_modem
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 90

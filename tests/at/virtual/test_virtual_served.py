@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 import serial
 
-from at.errors import PortBusy, PortError
-from at.modem import Modem
+from at.driver.modem import Modem
+from at.protocol.errors import PortBusy, PortError
 from at.virtual.options import OptionError, Options
-from at.virtual.pty_server import PtyServer
-from at.virtual.serving import make_modem
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.serving import make_modem
 from at.virtual.state import StateFile
 from at.virtual.transport import VirtualTransport
 

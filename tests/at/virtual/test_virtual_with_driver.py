@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from at.errors import AtError, CommandTimeout, ModemReset
-from at.modem import Modem, open_modem
-from at.transport.recording import RecordingTransport
-from at.transport.replay import ReplayTransport, load_transcript
+from at.driver.modem import Modem, open_modem
+from at.protocol.errors import AtError, CommandTimeout, ModemReset
+from at.transcripts.recorder import RecordingTransport
+from at.transcripts.replay import ReplayTransport, load_transcript
 from at.virtual.modem import Port
 from at.virtual.options import Options
-from at.virtual.pty_server import PtyServer
-from at.virtual.serving import Runner, make_modem
-from at.virtual.tcp_server import TcpServer
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.serving import Runner, make_modem
+from at.virtual.server.tcp import TcpServer
 from at.virtual.transport import VirtualTransport
 
 

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from at.virtual.chunks import crc16, split
-from at.virtual.companion import Companion
+from at.virtual.console import crc16, split
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import Options, check_digit
+from at.virtual.server.serving import Companion
 from at.virtual.world import load_world
 
 

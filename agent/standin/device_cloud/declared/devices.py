@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.standin.core.operation import Parameter
 from agent.standin.device_cloud import bodies
 from agent.standin.device_cloud.declared.shapes import (
     BOTH,
@@ -14,15 +15,14 @@ from agent.standin.device_cloud.declared.shapes import (
     TEXT,
     one,
 )
+from agent.standin.device_cloud.devices.devices import LONGEST
 from agent.standin.device_cloud.seed import BLE, GATEWAY, LED_CHARACTERISTIC
-from agent.standin.device_cloud.transform import LONGEST
-from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent.standin.operation import Operation
-    from agent.standin.schema import Schema
+    from agent.standin.core.operation import Operation
+    from agent.standin.core.schema import Schema
 
 _TRANSFORM = Parameter(
     name="transform",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.standin.core.operation import Parameter
 from agent.standin.device_cloud import bodies
 from agent.standin.device_cloud.declared.shapes import (
     BOTH,
@@ -17,13 +18,12 @@ from agent.standin.device_cloud.declared.shapes import (
     one,
 )
 from agent.standin.device_cloud.executions import REPORT
-from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent.standin.operation import Operation
-    from agent.standin.schema import Schema
+    from agent.standin.core.operation import Operation
+    from agent.standin.core.schema import Schema
 
 
 def fota() -> Iterator[Operation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent.standin.core.operation import Parameter
 from agent.standin.device_cloud.assistance import predictable
 from agent.standin.device_cloud.declared.shapes import (
     BYTES,
@@ -32,13 +33,12 @@ from agent.standin.device_cloud.location_input import (
     PLACE,
     SCAN,
 )
-from agent.standin.operation import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent.standin.operation import Operation
-    from agent.standin.schema import Schema
+    from agent.standin.core.operation import Operation
+    from agent.standin.core.schema import Schema
 
 ADDRESS: Schema = {
     "type": "object",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.standin.core.operation import Parameter
 from agent.standin.device_cloud import bodies
-from agent.standin.device_cloud.claiming import CLAIMS
-from agent.standin.device_cloud.credentials_csv import KEYS, NEWCOMERS
 from agent.standin.device_cloud.declared.shapes import (
     BYTES,
     FLAG,
@@ -19,14 +18,15 @@ from agent.standin.device_cloud.declared.shapes import (
     WHOLE,
     one,
 )
-from agent.standin.device_cloud.project_devices import TABLE
-from agent.standin.operation import Parameter
+from agent.standin.device_cloud.devices.devices import TABLE
+from agent.standin.device_cloud.onboarding.claiming import CLAIMS
+from agent.standin.device_cloud.onboarding.credentials_csv import KEYS, NEWCOMERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent.standin.operation import Operation
-    from agent.standin.schema import Schema
+    from agent.standin.core.operation import Operation
+    from agent.standin.core.schema import Schema
 
 CLAIMED: Schema = {
     "type": "object",

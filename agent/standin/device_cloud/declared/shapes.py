@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent.standin.core.operation import Operation, Parameter
 from agent.standin.device_cloud.paging import TOKEN
 from agent.standin.device_cloud.seed import GENERIC
-from agent.standin.operation import Operation, Parameter
 from agent.standin.state import ORGANIZATION, PROJECT
 
 if TYPE_CHECKING:
-    from agent.standin.schema import Schema
+    from agent.standin.core.schema import Schema
 
 SIMPLE_TOKEN = "Simple Token"
 JSON_WEB_TOKEN = "JSON Web Token"

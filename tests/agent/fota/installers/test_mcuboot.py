@@ -22,9 +22,9 @@ from agent.fota.image import read_image
 from agent.fota.installers import mcuboot
 from agent.fota.installers.base import InstallFailed, Package, Running
 from agent.fota.installers.mcuboot import McubootInstaller
+from agent.fota.installing import NotSeen, read_back
 from agent.fota.jobs import FirmwareType, Job
-from agent.fota.readback import NotSeen, read_back
-from at.errors import LinkLost, NoAnswer, PortBusy
+from at.protocol.errors import LinkLost, NoAnswer, PortBusy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,9 +11,9 @@ from signed_images import signed_image
 
 from agent.fota.installers.base import InstallFailed, Package, Running
 from agent.fota.installers.serial_modem import SerialModemInstaller
+from agent.fota.installing import NotSeen, read_back
 from agent.fota.jobs import FirmwareType, Job
-from agent.fota.readback import NotSeen, read_back
-from at.modem import Modem
+from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 
 if TYPE_CHECKING:

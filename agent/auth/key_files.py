@@ -1,0 +1,136 @@
+"""Tokens signed with a service key, for proxies: one key for each service (clause D10.4)."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from agent.auth.jwt import KeptToken, sign, signing_key
+from agent.call import Scheme
+from agent.errors import ConfigError, CredentialMissing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agent.call import Call
+
+
+class DeviceKey:
+    """A host-made token always names the device in `sub`, and has no `aud`."""
+
+    scheme: ClassVar[Scheme] = Scheme.DEVICE_JWT
+    warning: ClassVar[str] = (
+        "the device's private key lies on this host: a key made on the modem never leaves it"
+    )
+
+    def __init__(
+        self,
+        path: str | Path,
+        device_id: str,
+        *,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not device_id:
+            raise ConfigError(
+                "kit.device_id is not set: a token made with credentials.device_key_file has to "
+                "name the device"
+            )
+        self._path = Path(path).expanduser()
+        self._device_id = device_id
+        self._now = now
+        self._kept = KeptToken(self._make, monotonic=monotonic)
+
+    async def headers(self, call: Call[Any]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
+        """Return the Authorization header. Raises ConfigError, CredentialError."""
+        return {"authorization": f"Bearer {await self._kept.get()}"}
+
+    async def device_id(self) -> str:
+        """Return the id at the device cloud."""
+        return self._device_id
+
+    def forget(self) -> bool:
+        """Drop the token; the next is made anew."""
+        self._kept.drop()
+        return True
+
+    def advice(self, status: int) -> str:
+        """Return what to check after a refusal."""
+        if status != 401:
+            return ""
+        return (
+            f"is the public key of {self._path} registered for {self._device_id!r} "
+            "(`cellagent device register-key`)?"
+        )
+
+    async def _make(self) -> str:
+        return sign({"sub": self._device_id}, signing_key(self._path), self._now())
+
+
+ANY_SERVICE = "all"
+# Tokens are kept for so many pairs of service and device; a bench has fewer kits.
+_KEPT = 256
+
+
+class ServiceKeys:
+    """`aud` is the team's id; `sub` is the device served, where the call serves one."""
+
+    scheme: ClassVar[Scheme] = Scheme.SERVICE_JWT
+    warning: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        files: Mapping[str, str],
+        team_id: str,
+        *,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not team_id:
+            raise ConfigError(
+                "account.team_id is not set: a token made with a service key names the team"
+            )
+        self._files = {service: Path(path).expanduser() for service, path in files.items()}
+        self._team_id = team_id
+        self._now = now
+        self._monotonic = monotonic
+        self._kept: OrderedDict[tuple[str, str], KeptToken] = OrderedDict()
+
+    async def headers(self, call: Call[Any]) -> Mapping[str, str]:
+        """Return the Authorization header. Raises ConfigError, CredentialError."""
+        pair = (call.service, call.serves())
+        if pair not in self._kept:
+            self._kept[pair] = KeptToken(partial(self._make, *pair), monotonic=self._monotonic)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(pair)
+        return {"authorization": f"Bearer {await self._kept[pair].get()}"}
+
+    def forget(self) -> bool:
+        """Drop all tokens; the next are made anew."""
+        self._kept.clear()
+        return True
+
+    def advice(self, status: int) -> str:
+        """Return what to check after a refusal."""
+        if status not in {401, 403}:
+            return ""
+        return (
+            f"is account.team_id ({self._team_id}) the team's id, and does the key belong to this "
+            "service? Making a new service key ends the old one; it needs a Pro or Enterprise "
+            "plan and the team owner role"
+        )
+
+    async def _make(self, service: str, device_id: str) -> str:
+        path = self._files.get(service) or self._files.get(ANY_SERVICE)
+        if path is None:
+            there = ", ".join(sorted(self._files)) or "none"
+            raise CredentialMissing(
+                f"no service key for {service or 'this call'}; there are keys for: {there}",
+                hint=f"name its file under credentials.service_key_files.{service or ANY_SERVICE}",
+            )
+        claims = {"aud": self._team_id, **({"sub": device_id} if device_id else {})}
+        return sign(claims, signing_key(path), self._now())

@@ -1,0 +1,1 @@
+"""`cellagent capture`: chunks, messages and core dumps read from what a kit printed."""

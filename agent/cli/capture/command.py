@@ -1,0 +1,168 @@
+"""`cellagent capture`: read, offline, what a kit printed. Needs no kit and no account."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from agent.cli.capture.chunk_sources import pieces, read_chunks
+from agent.cli.shell.command import AgentGroup, emit, note, options, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.observability.coredumps.symbols import ElfSymbols
+    from agent.observability.ingest.chunk_codec import Damaged, Message
+
+_SOURCE = click.argument("source", metavar="FILE|-", type=click.File("rb"))
+
+
+@click.group(cls=AgentGroup)
+def command() -> None:
+    """Read what a kit printed: chunks, messages and core dumps, from a saved console or a pipe."""
+
+
+@command.command(epilog="Example: cellagent capture chunks console.log")
+@_SOURCE
+def chunks(source: BinaryIO) -> None:
+    """Print each chunk that the console text in FILE holds."""
+    from agent.console.chunk_lines import ChunkLine
+    from agent.console.reader import ConsoleReader
+
+    reader = ConsoleReader()
+    for data in pieces(source):
+        for item in reader.receive(data):
+            if isinstance(item, ChunkLine):
+                emit({"chunk": item.chunk.hex()})
+    for item in reader.finish():
+        if isinstance(item, ChunkLine):
+            emit({"chunk": item.chunk.hex()})
+    counts = reader.counts
+    emit({"summary": {"chunks": counts.chunks, "damaged_lines": counts.damaged_chunks}})
+
+
+@command.command(epilog="Example: cellagent capture messages console.log")
+@_SOURCE
+def messages(source: BinaryIO) -> None:
+    """Put the chunks of FILE together and print each message, opened and decoded.
+
+    FILE is console text, or the lines that `capture chunks` prints.
+    """
+    from agent.observability.ingest.chunk_codec import Reassembler
+
+    reassembler = Reassembler()
+    totals = {"messages": 0, "damaged": 0, "damaged_lines": 0}
+
+    def show(found: list[Message | Damaged]) -> None:
+        for item in found:
+            shown = _message(item)
+            totals["damaged" if "damaged" in shown else "messages"] += 1
+            emit(shown)
+
+    for chunk in read_chunks(source):
+        if isinstance(chunk, str):
+            totals["damaged_lines"] += 1
+            note(f"a chunk is lost: {chunk}")
+        else:
+            show(reassembler.receive(chunk))
+    show(reassembler.finish())
+    emit({"summary": totals})
+
+
+@command.command(epilog="Example: echo 02a702010301 | cellagent capture encode --mtu 80")
+@click.option("--mtu", type=int, required=True, metavar="N", help="Bytes of a chunk, 9 or more.")
+def encode(mtu: int) -> None:
+    """Cut the message on standard input (hex) into chunks, as the device SDK does."""
+    from agent.errors import UsageError
+    from agent.observability.ingest.chunk_codec import encode as cut
+
+    text = sys.stdin.read()
+    try:
+        cut_up = cut(bytes.fromhex(text), mtu)
+    except ValueError as exc:
+        raise UsageError(str(exc), hint="give hex digits, and --mtu 9 or more") from exc
+    for chunk in cut_up:
+        emit({"chunk": chunk.hex()})
+
+
+@command.command(
+    epilog="Example: cellagent capture coredump console.log --out crash.bin --elf zephyr.elf"
+)
+@_SOURCE
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="OUT"
+)
+@click.option(
+    "--elf",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The firmware's ELF file: names the function that crashed.",
+)
+def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
+    """Write the core dumps of the console text in FILE to OUT, OUT.1, OUT.2 ...
+
+    A dump that is not whole goes to OUT.incomplete. Exits 1 if none is usable. FILE may also be
+    a core dump itself: of Zephyr, of the device SDK, or of Linux.
+    """
+    from agent.cli.capture.dump_files import DumpFiles
+    from agent.cli.capture.other_cores import other_core, spooled, tell_core
+    from agent.cli.capture.zephyr_dumps import describe_dump, find_dumps, tell_dump
+    from agent.errors import AgentError
+
+    files, source, symbols = DumpFiles(out), spooled(source), _symbols(elf)
+    if (core := other_core(source, symbols)) is not None:
+        core["file"] = str(files.copy(source, usable=core["status"] == "complete"))
+        _show(core, tell_core)
+        if not files.usable:
+            raise AgentError("the core dump is not whole", hint=files.advice)
+        return
+    for captured in find_dumps(pieces(source)):
+        path = files.write(captured)
+        shown = describe_dump(captured, symbols)
+        if path is not None:
+            shown["file"] = str(path)
+        _show(shown, tell_dump)
+    if not files.usable:
+        raise AgentError("no usable core dump was found", hint=files.advice)
+
+
+def _symbols(elf: Path | None) -> ElfSymbols | None:
+    from agent.observability.coredumps.symbols import ElfSymbols
+
+    return None if elf is None else ElfSymbols(elf)
+
+
+def _show(shown: dict[str, Any], tell: Callable[[dict[str, Any]], str]) -> None:
+    """Show a dump to a person at a terminal, else to a program."""
+    if options().json or not sys.stdout.isatty():
+        emit(shown)
+    else:
+        say(tell(shown))
+
+
+def _message(item: Message | Damaged) -> dict[str, Any]:
+    from agent.observability.ingest.chunk_codec import Damaged
+    from agent.observability.ingest.event_decode import decode_payload
+    from agent.observability.ingest.messages import kind_of, open_message
+
+    if isinstance(item, Damaged):
+        return {"damaged": item.reason}
+    shown: dict[str, Any] = {
+        "message": item.data.hex(),
+        "kind": kind_of(item.data),
+        "decoded": None,
+    }
+    try:
+        opened = open_message(item.data)
+        if opened.kind == "coredump":
+            from agent.cli.capture.other_cores import device_coredump_summary
+
+            shown["decoded"] = device_coredump_summary(opened.payload)
+        else:
+            shown["decoded"] = decode_payload(opened)
+    except ValueError as exc:
+        # Such a message is whole and is forwarded: only we cannot read it.
+        shown["error"] = str(exc)
+    return shown

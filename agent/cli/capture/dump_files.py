@@ -1,0 +1,132 @@
+"""The files that core dumps are written to: OUT, OUT.1 ... and OUT.incomplete, private."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from agent.errors import UsageError
+from agent.observability.ingest.device_identity import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent.console.dump_lines import CapturedDump
+    from agent.observability.ingest.device_identity import DeviceIdentity
+
+
+def region(address: int, size: int) -> dict[str, Any]:
+    """Return where a region of memory begins, where it ends, and its bytes."""
+    return {"start": f"0x{address:08x}", "end": f"0x{address + size:08x}", "bytes": size}
+
+
+def tell_frame(each: dict[str, Any]) -> str:
+    """Return a place in the program for a person: its function and its source line."""
+    where = f"{each['file']}:{each['line']}" if each["file"] else "no source line"
+    return f"{each['function'] or '?'} ({where})"
+
+
+def write_owner(dump: Path, device: DeviceIdentity) -> None:
+    """Write what is known of the device; what is not is left out."""
+    known = {name: value for name, value in asdict(device).items() if value != UNKNOWN}
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with os.fdopen(os.open(_beside(dump), flags, 0o600), "w") as file:
+        json.dump(known, file)
+
+
+def read_owner(dump: Path) -> dict[str, str]:
+    """Return what stands beside a dump: {} where nothing does. Raises UsageError."""
+    path = _beside(dump)
+    try:
+        owner = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as exc:
+        raise UsageError(
+            f"{path} cannot be read: {exc}", hint="remove it, and say it by option"
+        ) from exc
+    if not isinstance(owner, dict):
+        raise UsageError(f"{path} holds no JSON object", hint="remove it, and say it by option")
+    return {name: value for name, value in owner.items() if isinstance(value, str)}
+
+
+def _beside(dump: Path) -> Path:
+    return dump.with_name(f"{dump.name}.device.json")
+
+
+class DumpFiles:
+    """Names and writes the files of the dumps: OUT, OUT.1 ... and OUT.incomplete, 0600."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.usable = 0
+        self.others = 0
+
+    @classmethod
+    def unused(cls, out: Path) -> DumpFiles:
+        """Return names behind those that are taken, so that nothing of an earlier run goes."""
+        files = cls(out)
+        while files._usable_path().exists():
+            files.usable += 1
+        while files._other_path().exists():
+            files.others += 1
+        return files
+
+    @property
+    def advice(self) -> str:
+        """What to try when no dump was usable."""
+        if self.others:
+            return f"{self.others} cannot be used; what was heard is in {self.out}.incomplete"
+        return "the kit prints one with CONFIG_DEBUG_COREDUMP, or on `coredump print`"
+
+    def copy(self, source: BinaryIO, *, usable: bool) -> Path:
+        """Write a file that is a dump itself, however large. Raises OSError."""
+        path = self._usable_path() if usable else self._other_path()
+        source.seek(0)
+        with _private(path) as file:
+            shutil.copyfileobj(source, file)
+        self._count(usable=usable)
+        return path
+
+    def write(self, captured: CapturedDump) -> Path | None:
+        """Write one dump; return where it is, None when it has no bytes. Raises OSError."""
+        if not captured.data:
+            return None
+        usable = captured.dump.usable
+        path = self._usable_path() if usable else self._other_path()
+        with _private(path) as file:
+            file.write(captured.data)
+        self._count(usable=usable)
+        return path
+
+    def _count(self, *, usable: bool) -> None:
+        self.usable, self.others = self.usable + usable, self.others + (not usable)
+
+    def _usable_path(self) -> Path:
+        return Path(f"{self.out}.{self.usable}" if self.usable else self.out)
+
+    def _other_path(self) -> Path:
+        return Path(f"{self.out}.incomplete" + (f".{self.others}" if self.others else ""))
+
+
+@contextmanager
+def _private(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file, synced at the end; half of one does not stay."""
+    # Memory of a device holds what it was told in confidence: private from the first moment.
+    if path.is_file():
+        path.unlink()  # its mode may be another
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+            yield file
+            file.flush()
+            if path.is_file():  # a pipe cannot be synced
+                os.fsync(file.fileno())
+    except BaseException:
+        if path.is_file():
+            path.unlink()
+        raise

@@ -1,0 +1,189 @@
+"""Core dumps of the device SDK and of Linux at the command line: told from others, and told."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from agent.cli.capture.dump_files import region, tell_frame
+from agent.errors import AgentError
+from agent.observability.coredumps.device_coredump import MAGIC as DEVICE_MAGIC
+from agent.observability.coredumps.elf import ELF
+from agent.observability.coredumps.linux_core import (
+    LINKS,
+    PROGRAM_COUNTERS,
+    STACK_POINTERS,
+    is_core,
+)
+from agent.observability.coredumps.recognise import refuse_compressed
+
+if TYPE_CHECKING:
+    from agent.observability.coredumps.linux_core import LinuxCore
+    from agent.observability.coredumps.symbols import ElfSymbols
+
+
+def other_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any] | None:
+    """Describe a file that is a core dump of the device SDK or of Linux; None for any other."""
+    if not source.seekable():
+        return None
+    head = source.read(20)
+    source.seek(0)
+    refuse_compressed(head, source.name)
+    if head.startswith(DEVICE_MAGIC):
+        return _device_core(source.read(), symbols)
+    if not head.startswith(ELF):
+        return None
+    if not is_core(head):
+        raise AgentError(
+            f"{source.name}: an ELF file, but no core dump",
+            hint="the firmware's ELF file is given with --elf, beside a dump",
+        )
+    return _linux_core(source, symbols)
+
+
+def spooled(source: BinaryIO) -> BinaryIO:
+    """Return `source`; what comes through a pipe and is one core dump goes to a file first."""
+    if source.seekable() or not hasattr(source, "peek"):
+        return source
+    head = source.peek(20)
+    refuse_compressed(head, source.name)
+    if not head.startswith((DEVICE_MAGIC, ELF)):
+        return source
+    # The file has no name and goes with the process.
+    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115
+    shutil.copyfileobj(source, file)
+    file.seek(0)
+    return file
+
+
+def _device_core(data: bytes, symbols: ElfSymbols | None) -> dict[str, Any]:
+    from agent.observability.coredumps.device_coredump import CutShort, OtherVersion
+
+    shown: dict[str, Any] = {"status": "damaged", "bytes": len(data), "blocks": []}
+    shown["unknown_tail"] = False
+    try:
+        shown |= device_coredump_summary(data)
+    except CutShort as exc:
+        return {**shown, "status": "incomplete", "detail": str(exc)}
+    except OtherVersion as exc:
+        return {**shown, "status": "unsupported", "detail": str(exc)}
+    except ValueError as exc:
+        return {**shown, "detail": str(exc)}
+    shown["status"] = "complete"
+    if symbols is not None:
+        shown["elf_build_id"] = symbols.build_id
+        shown["elf_matches"] = symbols.build_id == shown["build_id"]
+        # Without a build id the ELF file cannot be checked; with another it would name nonsense.
+        if shown["elf_matches"] or shown["build_id"] is None:
+            found = shown["registers"]
+            shown["frames"] = [
+                {"register": name, **asdict(symbols.locate(int(found[name], 16)))}
+                for name in ("pc", "lr")
+                if name in found
+            ]
+    return shown
+
+
+def _linux_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any]:
+    from agent.observability.coredumps.elf import CutShort
+    from agent.observability.coredumps.linux_core import SIGNALS, parse_linux_core
+
+    shown: dict[str, Any] = {"status": "damaged", "bytes": source.seek(0, 2), "blocks": []}
+    shown["unknown_tail"] = False
+    source.seek(0)
+    try:
+        core = parse_linux_core(source)
+    except CutShort as exc:
+        return {**shown, "status": "incomplete", "detail": str(exc)}
+    except ValueError as exc:
+        return {**shown, "detail": str(exc)}
+    shown["status"] = "incomplete" if core.missing else "complete"
+    if core.missing:
+        shown["detail"] = f"{core.missing} bytes are missing at the end"
+    return {
+        **shown,
+        "target": f"Linux, {core.machine}",
+        **core.metadata,
+        "command": core.command,
+        "signal": core.signal,
+        "signal_name": None if core.signal is None else SIGNALS.get(core.signal),
+        "fault_address": None if core.fault_address is None else f"0x{core.fault_address:x}",
+        "threads": [
+            {
+                "id": thread.id,
+                "signal": thread.signal,
+                "registers": {name: f"0x{value:x}" for name, value in thread.registers.items()},
+            }
+            for thread in core.threads
+        ],
+        "memory": [region(each.address, each.size) for each in core.regions],
+        **({} if symbols is None else _linux_frames(core, source, symbols)),
+    }
+
+
+def _linux_frames(core: LinuxCore, source: BinaryIO, symbols: ElfSymbols) -> dict[str, Any]:
+    """Name where the thread that died stood, if the ELF file is of a build that it had loaded."""
+    from agent.observability.coredumps.modules import modules
+
+    shown: dict[str, Any] = {"elf_build_id": symbols.build_id, "elf_matches": False}
+    for module in modules(core, source):
+        if module.build_id != symbols.build_id:
+            continue
+        found = core.threads[0].registers if core.threads else {}
+        shown |= {"elf_matches": True, "module": module.name}
+        shown["frames"] = [
+            {"register": name, **asdict(symbols.locate(found[name] - module.bias))}
+            for name in (*PROGRAM_COUNTERS, *LINKS)
+            if name in found and module.holds(found[name])
+        ]
+    return shown
+
+
+def tell_core(shown: dict[str, Any]) -> str:
+    """Return a dump that `other_core` described as lines for a person."""
+    lines = [f"core dump: {shown['status']}, {shown['bytes']} bytes"]
+    for name, value in shown.items():
+        if name in {"status", "bytes", "blocks", "unknown_tail"} or value in (None, [], {}, ""):
+            continue
+        if name == "threads":
+            lines += [_tell_thread(thread) for thread in value]
+        elif name == "frames":
+            lines += [f"  {each['register']:17} {tell_frame(each)}" for each in value]
+        elif name == "registers":
+            lines.append(f"  {name:17} {'  '.join(f'{each} {value[each]}' for each in value)}")
+        elif name == "memory":
+            lines += [
+                f"  memory            {each['start']}..{each['end']}  {each['bytes']} bytes"
+                for each in value
+            ]
+        else:
+            lines.append(f"  {name:17} {value}")
+    return "\n".join(lines)
+
+
+def _tell_thread(thread: dict[str, Any]) -> str:
+    shown = [
+        f"{name} {value}"
+        for name, value in thread["registers"].items()
+        if name in PROGRAM_COUNTERS or name in STACK_POINTERS
+    ]
+    return f"  {'thread':17} {thread['id']:<8} {'  '.join(shown)}".rstrip()
+
+
+def device_coredump_summary(payload: bytes) -> dict[str, Any]:
+    """Return what a device coredump of a chunk message says. Raises ValueError."""
+    from agent.observability.coredumps.device_coredump import parse_device_coredump
+
+    core = parse_device_coredump(payload)
+    return {
+        "bytes": core.size,
+        "machine": core.machine,
+        "reason": core.reason,
+        **core.identity,
+        "build_id": core.build_id,
+        "truncated": core.truncated,
+        "registers": {name: f"0x{value:08x}" for name, value in core.registers.items()},
+        "memory": [region(each.address, each.size) for each in core.memory],
+    }

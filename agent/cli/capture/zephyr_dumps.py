@@ -1,0 +1,192 @@
+"""Zephyr core dumps at the command line: found in a console or a file, told to a person."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from agent.cli.capture.dump_files import region, tell_frame
+from agent.console.dump_lines import CapturedDump
+from agent.console.zephyr_coredump import (
+    MAGIC,
+    Dump,
+    kernel_words,
+    parse_dump,
+    reason_name,
+    target_name,
+)
+from agent.console.zephyr_registers import frame, registers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from agent.console.reader import ConsoleItem
+    from agent.console.zephyr_threads import ZephyrThread
+    from agent.observability.coredumps.symbols import ElfSymbols
+
+
+def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
+    """Yield the dumps of console text; a file that is itself a Zephyr dump is the only one."""
+    from agent.console.reader import ConsoleReader
+
+    def dumps(items: list[ConsoleItem]) -> Iterator[CapturedDump]:
+        return (item for item in items if isinstance(item, CapturedDump))
+
+    reader = ConsoleReader()
+    source = iter(pieces)
+    head = b""
+    while len(head) < 4 and (piece := next(source, b"")):
+        head += piece
+    if head.startswith(MAGIC) and head[3:4] == b"\0":  # no console text holds a NUL there
+        data = bytearray(head)
+        for piece in source:
+            data += piece
+        yield CapturedDump(data, parse_dump(data))
+        return
+    yield from dumps(reader.receive(head))
+    for piece in source:
+        yield from dumps(reader.receive(piece))
+    yield from dumps(reader.finish())
+
+
+def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None = None) -> dict[str, Any]:
+    """Return what a program wants to know about a dump; `symbols` are its firmware's."""
+    dump = captured.dump
+    shown: dict[str, Any] = {
+        "status": dump.status.value,
+        "bytes": dump.size,
+        "blocks": [block.id for block in dump.blocks],
+        "unknown_tail": dump.unknown_tail,
+    }
+    if dump.detail:
+        shown["detail"] = dump.detail
+    if dump.header is None:
+        return shown
+    found = registers(dump, captured.data)
+    digits = dump.header.pointer_bits // 4
+    shown |= {
+        "version": dump.header.version,
+        "target": target_name(dump.header),
+        "reason": reason_name(dump.header),
+        "reason_code": dump.header.reason,
+        "registers": {name: f"0x{value:0{digits}x}" for name, value in found.items()},
+        "memory": _memory_map(dump),
+        "kernel": _kernel(captured),
+    }
+    if symbols is not None:
+        # A Zephyr dump does not say which build it comes from: the ELF file cannot be checked.
+        shown["elf_build_id"] = symbols.build_id
+        shown["frames"] = [
+            {"register": name, **asdict(symbols.locate(address))}
+            for name, address in frame(found).items()
+            if name != "sp"
+        ]
+    return shown | _threads(captured, symbols)
+
+
+def _threads(captured: CapturedDump, symbols: ElfSymbols | None) -> dict[str, Any]:
+    """Return the threads of a dump, and why they cannot be told, or not all of them."""
+    from agent.console.zephyr_threads import ThreadLayout, read_threads
+
+    if not any(block.id == "T" for block in captured.dump.blocks):
+        return {}
+    if symbols is None:
+        return {"threads_detail": "their names and states need the firmware's ELF file (--elf)"}
+    if symbols.thread_table is None:
+        return {"threads_detail": "the firmware is built without CONFIG_DEBUG_THREAD_INFO"}
+    try:
+        layout = ThreadLayout(*symbols.thread_table)
+    except ValueError as exc:
+        return {"threads_detail": str(exc)}
+    listed = read_threads(captured.dump, captured.data, layout)
+    return {
+        "threads": [_thread(thread, symbols) for thread in listed.threads],
+        **({"threads_detail": listed.detail} if listed.detail else {}),
+    }
+
+
+def _thread(thread: ZephyrThread, symbols: ElfSymbols) -> dict[str, Any]:
+    def function(address: int | None) -> str | None:
+        return None if address is None else symbols.locate(address).function
+
+    return {
+        "address": f"0x{thread.address:08x}",
+        "current": thread.current,
+        "name": thread.name,
+        "states": None if thread.states is None else list(thread.states),
+        "priority": thread.priority,
+        "entry": function(thread.entry),
+        "stack_pointer": _hex(thread.stack_pointer),
+        "pc": _hex(thread.pc),
+        "function": function(thread.pc),
+    }
+
+
+def _hex(value: int | None) -> str | None:
+    return None if value is None else f"0x{value:08x}"
+
+
+def tell_dump(shown: dict[str, Any]) -> str:
+    """Return a dump as lines for a person."""
+    lines = [f"core dump: {shown['status']}, {shown['bytes']} bytes"]
+    if "detail" in shown:
+        lines.append(f"  {shown['detail']}")
+    if "target" in shown:
+        lines += [f"  target   {shown['target']}", f"  reason   {shown['reason']}"]
+    for each in shown.get("frames", ()):
+        lines.append(f"  {each['register']:8} {tell_frame(each)}")
+    pairs = [f"{name} {value}" for name, value in shown.get("registers", {}).items()]
+    lines += [
+        "  " + "  ".join(f"{pair:16}" for pair in pairs[at : at + 4]).rstrip()
+        for at in range(0, len(pairs), 4)
+    ]
+    lines += [
+        f"  memory   {region['start']}..{region['end']}  {region['bytes']} bytes"
+        for region in shown.get("memory", ())
+    ]
+    if kernel := shown.get("kernel"):
+        inside = "  ".join(kernel["into_memory"]) or "none"
+        lines.append(f"  kernel   {kernel['words']} words; into this memory: {inside}")
+    lines += [f"  thread   {_tell_thread(thread)}" for thread in shown.get("threads", ())]
+    if "threads_detail" in shown:
+        lines.append(f"  threads  {shown['threads_detail']}")
+    if "file" in shown:
+        lines.append(f"  file     {shown['file']}")
+    return "\n".join(lines)
+
+
+def _tell_thread(thread: dict[str, Any]) -> str:
+    name = thread["name"] or thread["entry"] or thread["address"]
+    told = [f"{'*' if thread['current'] else ' '} {name:20}"]
+    if thread["states"] is not None:
+        told.append(", ".join(thread["states"]) or "running")
+    if thread["priority"] is not None:
+        told.append(f"priority {thread['priority']}")
+    if thread["stack_pointer"] is not None:
+        told.append(f"sp {thread['stack_pointer']}")
+    if thread["function"] is not None:
+        told.append(f"in {thread['function']}")
+    if thread["states"] is None:
+        told.append("not in the dump")
+    return "  ".join(told).rstrip()
+
+
+def _kernel(captured: CapturedDump) -> dict[str, Any] | None:
+    """Return what can be known of the kernel's own words (block T), None without them.
+
+    Their layout is the build's: what is sure is which of them point into the memory of the dump.
+    """
+    words = kernel_words(captured.dump, captured.data)
+    if words is None:
+        return None
+    memory = [(each.address, each.size) for each in captured.dump.blocks if each.id == "M"]
+    inside = [
+        f"0x{word:08x}"
+        for word in dict.fromkeys(words)
+        if any(start is not None and start <= word < start + size for start, size in memory)
+    ]
+    return {"words": len(words), "into_memory": inside}
+
+
+def _memory_map(dump: Dump) -> list[dict[str, Any]]:
+    return [region(block.address, block.size) for block in dump.blocks if block.address is not None]

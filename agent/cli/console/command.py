@@ -1,0 +1,127 @@
+"""`cellagent console`: the kit's logs, live; chunks and core dumps lifted out and counted."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.console.window import RANK, ConsoleWindow
+from agent.cli.shell.command import AgentCommand, run
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from agent.console.reader import ConsoleItem
+
+
+@click.command(
+    cls=AgentCommand,
+    epilog="Example: cellagent console --port /dev/ttyACM0 --level warning --forward",
+)
+@click.option("--level", type=click.Choice(list(RANK)), help="Hide log lines below this level.")
+@click.option("--match", default="", metavar="TEXT", help="Show only lines that hold TEXT.")
+@click.option("--forward", is_flag=True, help="Deliver chunks and core dumps to the service.")
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write chunks and core dumps to files.",
+)
+@click.option("--send", "lines", multiple=True, metavar="LINE", help="Write a line to the kit.")
+@click.option(
+    "--elf",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The firmware's ELF file: names the function that crashed, and the threads.",
+)
+@click.option("--device-serial", help="The device at the service; default: kit.device_id.")
+@click.option("--hardware-version", help="The board, as `nrf9161dk`; default: what is known.")
+@click.option("--software-type", help="The component, as `main`; default: what is known.")
+@click.option("--software-version", help="Its version; default: what is known.")
+@click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
+@click.option("--seconds", type=click.FloatRange(min=0), help="Stop after this time.")
+def command(
+    level: str | None,
+    match: str,
+    forward: bool,
+    save: Path | None,
+    lines: tuple[str, ...],
+    elf: Path | None,
+    baud: int | None,
+    seconds: float | None,
+    **identity: str | None,
+) -> None:
+    """Show what the kit prints, in colour; chunks and core dumps are lifted out and counted.
+
+    Lines that you type go to the kit. The window outlives the unplugging of the kit; it ends
+    with Ctrl-C.
+    """
+    from agent.observability.coredumps.symbols import ElfSymbols
+
+    window = ConsoleWindow(level, match, None if elf is None else ElfSymbols(elf))
+    try:
+        run(_console(window, lines, forward, save, baud, seconds, identity))
+    finally:
+        window.close()
+
+
+async def _console(
+    window: ConsoleWindow,
+    lines: tuple[str, ...],
+    forward: bool,
+    save: Path | None,
+    baud: int | None,
+    seconds: float | None,
+    identity: dict[str, str | None],
+) -> int:
+    import msgspec
+
+    from agent.cli.console.sinks import Saving, forwarding, names_of
+    from agent.cli.console.sources import Listening, Typing, Watching
+    from agent.cli.shell.session import chosen_kit, held_kit
+
+    kit = chosen_kit()
+    if baud:
+        kit = msgspec.structs.replace(kit, baud=baud)
+    names = names_of(kit, identity)
+    held = await held_kit(kit.port, to_watch=True)
+    keepers: list[Callable[[list[ConsoleItem]], Awaitable[None]]] = []
+
+    async def take(items: list[ConsoleItem]) -> None:
+        for keep in keepers:  # before anything is shown: the kit says it once
+            await keep(items)
+        for item in items:
+            window.show(item)
+
+    async with AsyncExitStack() as stack:
+        if forward and held is None:
+            keepers.append(await stack.enter_async_context(forwarding(names, window.note)))
+        if save is not None:
+            saving = Saving(save, names, window.note)
+            stack.push_async_callback(saving.close)
+            keepers.append(saving.keep)
+        heard: Listening | Watching
+        if held is None:
+            heard = Listening(kit, window, take, Typing(lines))
+        else:
+            heard = Watching(held, window, take, Typing(lines))
+            _say_what_the_agent_does(window.note, forward, baud)
+        try:
+            async with asyncio.timeout(seconds):
+                await heard.run()
+        except TimeoutError:
+            pass
+        finally:
+            await heard.finish()
+            window.sum_up(heard.counts)
+    return 0
+
+
+def _say_what_the_agent_does(note: Callable[[str], None], forward: bool, baud: int | None) -> None:
+    if forward:
+        note("the running agent delivers chunks and core dumps already: --forward adds nothing")
+    if baud:
+        note("--baud is not used: the running agent reads the port, at kit.baud")

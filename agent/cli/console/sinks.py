@@ -1,0 +1,172 @@
+"""What `cellagent console` saves to files of what the kit prints, synced."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from typing import TYPE_CHECKING
+
+from agent.cli.capture.dump_files import DumpFiles, write_owner
+from agent.config.private_files import make_private_folder
+from agent.console.chunk_lines import ChunkLine
+from agent.console.dump_lines import CapturedDump
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from agent.config.profile import Kit
+    from agent.console.reader import ConsoleItem
+    from agent.observability.ingest.device_identity import DeviceIdentity, DeviceNames
+
+
+def names_of(kit: Kit, given: dict[str, str | None]) -> DeviceNames:
+    """Return who the kit is: by option, by the profile, by its own events, by its USB identity."""
+    from agent.observability.ingest.device_identity import DeviceNames, Names, names_in_profile
+    from at.ports.usb import model_at
+
+    said = Names(**{name: value or "" for name, value in given.items()}) | names_in_profile(kit)
+    said.identity()  # a name that breaks its rule is told before anything is opened
+    model = model_at(kit.port)
+    usb = Names(hardware_version=model.board if model else "")
+    return DeviceNames(lambda: said, lambda: usb)
+
+
+@contextlib.asynccontextmanager
+async def forwarding(
+    names: DeviceNames, note: Callable[[str], None]
+) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
+    """Keep chunks and dumps in the outbox, and deliver them meanwhile; `note` hears of trouble."""
+    from agent.cli.delivery.queueing import open_outbox
+    from agent.cli.shell.session import configured
+    from agent.errors import UsageError
+    from agent.outbox.delivery import Delivery
+    from agent.outbox.sender import ServiceSender
+    from agent.wiring.forwarding import Forwarder, utc_now
+    from agent.wiring.service_client import connect
+
+    if not names.sender:
+        raise UsageError(
+            "the service needs a name for the device",
+            hint="--device-serial, or kit.device_id in the profile",
+        )
+    configuration = configured()
+    with open_outbox(configuration) as outbox:
+        async with connect(configuration, unattended=True) as client:
+            delivery = Delivery(outbox, ServiceSender(client))
+            told = Trouble(note)
+            forwarder = Forwarder(outbox, names, wake=delivery.wake, told=told.hear)
+            work = [asyncio.create_task(each) for each in (delivery.run(), forwarder.run())]
+
+            async def keep(items: list[ConsoleItem]) -> None:
+                await forwarder.take(items, utc_now())
+
+            try:
+                yield keep
+            finally:
+                for task in work:
+                    task.cancel()
+                await asyncio.gather(*work, return_exceptions=True)
+                await forwarder.keep()
+                if lost := forwarder.lost + forwarder.waiting:
+                    note(f"{lost} chunks and dumps are lost: they could not be kept")
+                await delivery.flush()
+                totals = await outbox.ado(lambda store: store.totals())
+                note(f"{delivery.done.items} delivered, {totals.waiting} wait in the outbox")
+
+
+class Trouble:
+    """Says once that what is heard waits in memory, and once that it is on disk."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._known = False
+
+    def hear(self, error: Exception | None) -> None:
+        """Hear why nothing is kept; None once all is."""
+        if error is not None and not self._known:
+            self._note(f"not kept yet, it waits in memory: {error}")
+        if error is None and self._known:
+            self._note("all is kept now")
+        self._known = error is not None
+
+
+_MOST_WAITING = 1000  # chunks, and as many dumps, that wait in memory for room on the disk
+
+
+class Saving:
+    """Appends chunks to FOLDER/chunks.jsonl, writes each dump to a file of its own; 0600.
+
+    Beside a dump stands whose it is: it does not say so itself. What the disk does not take waits
+    in memory, and is tried again with what comes next.
+    """
+
+    def __init__(self, folder: Path, names: DeviceNames, note: Callable[[str], None]) -> None:
+        """`note` hears where each dump is, and of trouble."""
+        make_private_folder(folder)
+        self._files = DumpFiles.unused(folder / "coredump.bin")
+        self._chunk_file = folder / "chunks.jsonl"
+        self._names = names
+        self._note = note
+        self._trouble = Trouble(note)
+        self._chunks: deque[bytes] = deque()
+        self._dumps: deque[tuple[CapturedDump, DeviceIdentity]] = deque()
+        self._lost = 0
+
+    async def keep(self, items: Sequence[ConsoleItem]) -> None:
+        """Save what is to be saved, and what still waits."""
+        for item in items:
+            if isinstance(item, ChunkLine):
+                self._names.hear(item.chunk)
+                self._chunks.append(item.chunk)
+            elif isinstance(item, CapturedDump):
+                self._dumps.append((item, self._names.identity()))
+        if not self._chunks and not self._dumps:
+            return
+        try:
+            # In a thread: while the disk syncs, the kit goes on printing.
+            await asyncio.to_thread(self._save)
+        except OSError as error:
+            self._trouble.hear(error)
+            for waiting in (self._chunks, self._dumps):
+                while len(waiting) > _MOST_WAITING:
+                    waiting.popleft()
+                    self._lost += 1
+        else:
+            self._trouble.hear(None)
+
+    async def close(self) -> None:
+        """Try once more to save what waits; say what is lost."""
+        await self.keep(())
+        if lost := self._lost + len(self._chunks) + len(self._dumps):
+            self._note(f"{lost} chunks and dumps are lost: they could not be saved")
+
+    def _save(self) -> None:
+        if self._chunks:
+            _append(self._chunk_file, self._chunks)
+            self._chunks.clear()
+        while self._dumps:
+            captured, device = self._dumps[0]
+            path = self._files.write(captured)
+            self._dumps.popleft()
+            self._note(f"core dump, {captured.dump.status.value}: {path or 'no bytes'}")
+            if path is not None:
+                write_owner(path, device)
+
+
+def _append(path: Path, chunks: Sequence[bytes]) -> None:
+    """Append chunks as lines, all or none. Raises OSError."""
+    text = "".join(f'{{"chunk": "{chunk.hex()}"}}\n' for chunk in chunks)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        try:
+            left = memoryview(text.encode())
+            while left:
+                left = left[file.write(left) :]
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)  # half a line would damage the next one
+            raise

@@ -1,0 +1,268 @@
+"""What `cellagent console` shows of what the kit prints: to a person, or to a program."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import threading
+from collections import deque
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from agent.cli.shell.command import json_line, options
+from agent.cli.shell.terminal import printable
+from agent.redact import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.console.reader import ConsoleItem
+    from agent.observability.coredumps.symbols import ElfSymbols
+
+
+LIMIT = 32 * 1024 * 1024
+"""Bytes that wait to be shown; what comes beyond them is counted, and not shown."""
+_AT_ONCE = 16384  # bytes of short lines that are written together
+LEAVE_S = 5.0
+"""How long the end of the command waits for a terminal that takes nothing."""
+
+
+class PacedOutput:
+    """Writes texts to standard output and standard error, in order, in a thread of its own."""
+
+    def __init__(self, not_shown: Callable[[int], str], limit: int = LIMIT) -> None:
+        """Begin; `not_shown` says that so many lines were left out."""
+        self._not_shown = not_shown
+        self._limit = limit
+        self._texts: deque[tuple[int, bytes]] = deque()
+        self._bytes = 0
+        self._left_out = 0
+        self._ended = False
+        self._failure: OSError | None = None
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._write_all, daemon=True)
+        self._thread.start()
+
+    def put(self, text: str, *, error: bool = False) -> None:
+        """Have `text` written, to standard error with `error`.
+
+        Raises BrokenPipeError, OSError once nobody can read any more.
+        """
+        data = text.encode("utf-8", "backslashreplace")
+        with self._changed:
+            if self._failure is not None:
+                raise self._failure
+            if self._bytes + len(data) > self._limit:
+                self._left_out += text.count("\n")
+                return
+            self._append(2 if error else 1, data)
+
+    def close(self) -> None:
+        """Write what waits, but do not wait for a terminal that takes nothing. Raises OSError."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+        self._thread.join(LEAVE_S if sys.stdout.isatty() else None)
+        if self._failure is not None:
+            raise self._failure
+
+    def _append(self, descriptor: int, data: bytes) -> None:
+        self._texts.append((descriptor, data))
+        self._bytes += len(data)
+        self._changed.notify()
+
+    def _write_all(self) -> None:
+        try:
+            while (piece := self._next()) is not None:
+                _write(*piece)
+        except OSError as error:
+            with self._changed:
+                self._failure = error
+
+    def _next(self) -> tuple[int, bytes] | None:
+        with self._changed:
+            if self._left_out and self._bytes < self._limit // 2:
+                told, self._left_out = self._not_shown(self._left_out), 0
+                self._append(1, told.encode() + b"\n")
+            while not self._texts:
+                if self._ended:
+                    return None
+                self._changed.wait()
+            descriptor, data = self._texts.popleft()
+            while self._texts and self._texts[0][0] == descriptor and len(data) < _AT_ONCE:
+                data += self._texts.popleft()[1]
+            self._bytes -= len(data)
+            return descriptor, data
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    # Not sys.stdout: a thread that is stuck would hold its lock at the end of the process.
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(descriptor, left) :]
+        except BlockingIOError:  # somebody else has made the terminal so
+            select.select([], [descriptor], [])
+
+
+_COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[33m", "debug": "\x1b[2m"}
+_RESET = "\x1b[0m"
+RANK = {"debug": 0, "info": 1, "warning": 2, "error": 3}
+
+
+class ConsoleWindow:
+    """What a person, or a program, is shown; it never waits for who looks at it."""
+
+    def __init__(self, level: str | None, match: str, symbols: ElfSymbols | None = None) -> None:
+        self._floor = RANK[level] if level else -1
+        self._match = match
+        self._symbols = symbols
+        self._json = options().json
+        self._chunks = 0
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        self._colours = sys.stdout.isatty() and not plain
+        self._output = PacedOutput(self._not_shown)
+        self._damage = ""
+        self._more_damage = 0
+        self._dump_told = False
+
+    def show(self, item: ConsoleItem) -> None:
+        """Show one thing that was heard."""
+        from agent.console.log_line import LogLine
+
+        if isinstance(item, LogLine):
+            if item.level is not None and RANK[item.level] < self._floor:
+                return
+            if self._match and self._match not in item.line:
+                return
+        if self._json:
+            self._emit(_describe(item, self._symbols))
+        elif not self._is_more_damage(item):
+            self._show_lines(self._told(item))
+
+    def note(self, text: str) -> None:
+        """Show progress or a warning on standard error, without the secrets it may hold."""
+        self._output.put(printable(redact(text)) + "\n", error=True)
+
+    def show_coming(self, dump_bytes: int) -> None:
+        """Say once that a core dump is being printed: its lines are not shown."""
+        if dump_bytes and not self._dump_told and not self._json:
+            self._show_lines(["** a core dump is coming"])
+        self._dump_told = bool(dump_bytes)
+
+    def show_lost(self, count: int) -> None:
+        """Show that things which were heard are not shown here."""
+        if self._json:
+            self._emit({"type": "lost", "count": count})
+        else:
+            self._show_lines([f"!! {count} lines are not shown: this window did not keep up"])
+
+    def show_answer(self, lines: list[str]) -> None:
+        """Show what the modem answers to a line that was typed."""
+        if self._json:
+            self._emit({"type": "answer", "lines": lines})
+        else:
+            self._show_lines([printable(line) for line in lines])
+
+    def sum_up(self, counts: dict[str, int]) -> None:
+        """Show, at the end, how much was heard."""
+        if self._json:
+            self._emit({"summary": counts})
+            return
+        self._end_damage()
+        shown = [_count(name, value) for name, value in counts.items() if value]
+        self.note(", ".join(shown) or "nothing was heard")
+
+    def close(self) -> None:
+        """Wait until all is shown, but not for a terminal that takes nothing."""
+        self._output.close()
+
+    def _is_more_damage(self, item: ConsoleItem) -> bool:
+        """Tell whether a line is damaged as the one before: such lines are only counted."""
+        from agent.console.dump_lines import DamagedDumpLine
+
+        damage = item.reason if isinstance(item, DamagedDumpLine) else ""
+        if damage and damage == self._damage:
+            self._more_damage += 1
+            return True
+        self._end_damage()
+        self._damage = damage
+        return False
+
+    def _end_damage(self) -> None:
+        if self._more_damage:
+            self._show_lines([f"!! and {self._more_damage} more such lines"])
+        self._more_damage = 0
+
+    def _show_lines(self, lines: list[str]) -> None:
+        if lines:
+            self._output.put("".join(f"{line}\n" for line in lines))
+
+    def _emit(self, value: object) -> None:
+        self._output.put(json_line(value))
+
+    def _not_shown(self, lines: int) -> str:
+        if self._json:
+            return json_line({"type": "lost", "count": lines}).rstrip("\n")
+        return f"!! {lines} lines are not shown: the terminal took nothing meanwhile"
+
+    def _told(self, item: ConsoleItem) -> list[str]:
+        """Return one thing as lines for a person."""
+        from agent.console.chunk_lines import ChunkLine, DamagedChunk
+        from agent.console.dump_lines import CapturedDump, DamagedDumpLine
+        from agent.console.log_line import LogLine
+        from agent.console.reader import Overlong
+
+        if isinstance(item, LogLine):
+            colour = _COLOURS.get(item.level or "", "") if self._colours else ""
+            return [f"{colour}{printable(item.line)}{_RESET if colour else ''}"]
+        if isinstance(item, ChunkLine):
+            self._chunks += 1
+            return [f"** chunk {self._chunks}: {len(item.chunk)} bytes"]
+        if isinstance(item, CapturedDump):
+            from agent.cli.capture.zephyr_dumps import describe_dump, tell_dump
+
+            told = tell_dump(describe_dump(item, self._symbols))
+            return [f"** {printable(line)}" for line in told.splitlines()]
+        if isinstance(item, DamagedChunk):
+            return [f"!! a chunk is damaged, and lost: {printable(item.reason)}"]
+        if isinstance(item, DamagedDumpLine):
+            return [f"!! a line of a core dump is damaged: {printable(item.reason)}"]
+        if isinstance(item, Overlong):
+            return [f"!! a line of {item.size} bytes is not read"]
+        return []  # a fault or a restart: its line was shown
+
+
+def _count(name: str, value: int) -> str:
+    """Return a counter for a person, as "1 damaged chunk"."""
+    words = name.replace("_", " ")
+    return f"{value} {words.removesuffix('s') if value == 1 else words}"
+
+
+def _describe(item: ConsoleItem, symbols: ElfSymbols | None) -> dict[str, Any]:
+    from agent.console.chunk_lines import ChunkLine, DamagedChunk
+    from agent.console.dump_lines import CapturedDump, DamagedDumpLine
+    from agent.console.fault_lines import FaultText, Reboot
+    from agent.console.log_line import LogLine
+
+    if isinstance(item, LogLine):
+        return {"type": "log", **asdict(item)}
+    if isinstance(item, ChunkLine):
+        return {"type": "chunk", "chunk": item.chunk.hex()}
+    if isinstance(item, DamagedChunk):
+        text = item.text.decode("utf-8", "backslashreplace")
+        return {"type": "damaged_chunk", "text": text, "reason": item.reason}
+    if isinstance(item, CapturedDump):
+        from agent.cli.capture.zephyr_dumps import describe_dump
+
+        return {"type": "coredump", **describe_dump(item, symbols)}
+    if isinstance(item, DamagedDumpLine):
+        text = item.text.decode("utf-8", "backslashreplace")
+        return {"type": "damaged_dump_line", "text": text, "reason": item.reason}
+    if isinstance(item, FaultText):
+        return {"type": "fault", **asdict(item)}
+    if isinstance(item, Reboot):
+        return {"type": "reboot", **asdict(item)}
+    text = item.text.decode("utf-8", "backslashreplace")
+    return {"type": "overlong", "text": text, "bytes": item.size}

@@ -1,0 +1,1 @@
+"""`cellagent run`, `status`, `hold` and `reload`: the agent and those who ask it."""

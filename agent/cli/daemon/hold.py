@@ -1,0 +1,57 @@
+"""`cellagent hold`: the running agent lets go of a kit while something else has its ports."""
+
+from __future__ import annotations
+
+import click
+
+from agent.cli.shell.command import AgentCommand, emit, note, options, run
+
+
+class _WithCommand(AgentCommand):
+    """A command whose arguments behind `--` are another command's: click would mix them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put what is behind the first `--` aside."""
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta["cmd"] = tuple(args[place + 1 :])
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+
+@click.command(
+    cls=_WithCommand,
+    epilog="Example: cellagent hold kit -- nrfutil device program --firmware app.hex",
+)
+@click.argument("kit", default="", metavar="[KIT] [-- CMD...]")
+@click.pass_context
+def command(ctx: click.Context, kit: str) -> None:
+    """Make the running agent let go of KIT (its name or port) while CMD runs.
+
+    Ends with CMD's exit code. Without CMD it holds the kit until Ctrl-C.
+    """
+    run(_hold(kit or options().port or "", ctx.meta.get("cmd", ())))
+
+
+async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
+    import asyncio
+
+    from agent.cli.shell.session import configured
+    from agent.cli.shell.signals import until_told_to_stop
+    from agent.daemon.control.client import TURN_S, asking, who
+    from agent.daemon.control.socket_path import place_of
+
+    configuration = configured()
+    place = place_of(configuration.state_dir, configuration.name)
+    held_by = f"{cmd[0]} of {who()}" if cmd else who()
+    async with asking(place, do="hold", kit=kit, who=held_by) as connection:
+        held = await connection.answer(TURN_S)
+        if options().json and not cmd:
+            emit({"held": held["kit"], "port": held["port"]})
+        elif not cmd:
+            note(f"{held['kit']} ({held['port']}) is free for others; Ctrl-C gives it back")
+        ended = asyncio.ensure_future(connection.reader.read())
+        try:
+            return await until_told_to_stop(cmd, {"CELLAGENT_PORT": held["port"]})
+        finally:
+            ended.cancel()

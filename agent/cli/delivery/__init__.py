@@ -1,0 +1,1 @@
+"""`cellagent report` and `cellagent outbox`: what is queued and delivered."""

@@ -1,0 +1,106 @@
+"""One large file to the service, with progress; what an earlier run began is gone on with."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from agent.cli.shell.command import emit, note, options, say
+from agent.config import load
+from agent.observability.ingest.events import captured_date_of
+from agent.observability.ingest.transfer import (
+    Upload,
+    UploadJournal,
+    file_source,
+    forget_old,
+    journal_name,
+    transfer,
+)
+from agent.observability.ingest.uploads import FileKind, Project, commit_details
+from agent.wiring.service_client import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from agent.config import Configuration
+    from agent.http import HttpClient
+    from agent.observability.ingest.device_identity import DeviceIdentity
+    from agent.observability.ingest.transfer import Source
+
+
+async def upload_file(
+    path: Path, kind: FileKind, device: DeviceIdentity | None, *, compress: bool, again: bool
+) -> int:
+    """Send `path`; with `again` also if this machine has sent it before. Return the exit code."""
+    configuration = load(options().profile)
+    account = configuration.profile.account
+    project = None
+    if kind in {FileKind.SYMBOLS, FileKind.OTA}:
+        project = Project(account.organization, account.project)
+    now = captured_date_of(datetime.now(UTC).timestamp())
+    upload = Upload(kind, device, commit_details(kind, device, captured_date=now), project)
+    with file_source(path, compress=compress) as source:
+        async with connect(configuration) as client:
+            journal = _journal(configuration, client, upload, source)
+            before = "" if again else journal.committed
+            if not before:
+                _tell_continued(journal, source)
+                await transfer(
+                    client, upload, source, progress=_progress(path.name), journal=journal
+                )
+                journal.commit(now)
+        _tell(source, kind, before)
+    return 0
+
+
+def _journal(
+    configuration: Configuration, client: HttpClient, upload: Upload, source: Source
+) -> UploadJournal:
+    """Return the journal of this very file, for this very place."""
+    folder = configuration.state_dir / "uploads" / configuration.name
+    forget_old(folder)
+    name = journal_name(
+        client.base_url(upload.host),
+        *(upload.kind.name, upload.project, upload.device),
+        *(source.name, source.size, source.md5),
+    )
+    return UploadJournal(folder / name)
+
+
+def _tell_continued(journal: UploadJournal, source: Source) -> None:
+    place = journal.place
+    if place is not None:
+        done = "all of it" if place.whole else f"{len(place.tags)} of {len(place.part_urls)} parts"
+        note(f"{source.name}: an earlier run has sent {done}; going on from there")
+
+
+def _tell(source: Source, kind: FileKind, before: str) -> None:
+    if options().json:
+        told = {
+            "uploaded": source.name,
+            "kind": kind.wire_name,
+            "bytes": source.size,
+            "md5": source.md5,
+        }
+        emit({**told, "before": before} if before else told)
+    elif before:
+        say(f"{source.name}: uploaded already, on {before}; --again sends it once more")
+    else:
+        said = f"{source.size} bytes uploaded as {kind.wire_name}, MD5 {source.md5}"
+        say(f"{source.name}: {said}")
+
+
+def _progress(name: str) -> Callable[[int, int], None] | None:
+    """Return what shows a bar to a person; None where nobody watches."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(sent: int, total: int) -> None:
+        done = 100 * sent // max(total, 1)
+        bar = "#" * (done // 4)
+        sys.stderr.write(f"\r{name[:30]:30} [{bar:25}] {done:3}%" + ("\n" if sent >= total else ""))
+        sys.stderr.flush()
+
+    return show

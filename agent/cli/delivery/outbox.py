@@ -1,0 +1,152 @@
+"""`cellagent outbox`: what waits for delivery to the observability service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from agent.config import Configuration
+    from agent.outbox import Outbox, OutboxHeld
+
+
+@click.group(cls=AgentGroup)
+def command() -> None:
+    """Show, send or drop what waits for delivery; it is kept on disk until it is accepted.
+
+    While the agent runs, it is asked to: the outbox is its own then.
+    """
+
+
+@command.command("list", epilog="Example: cellagent outbox list --json")
+@click.option("--limit", default=1000, show_default=True, help="The most items to show.")
+def list_command(limit: int) -> None:
+    """Show what waits and what is parked, the oldest first."""
+    run(_list(limit))
+
+
+@command.command(epilog="Example: cellagent outbox flush --retry-parked")
+@click.option("--retry-parked", is_flag=True, help="Try parked items again, too.")
+def flush(retry_parked: bool) -> None:
+    """Send what waits, now; exits 6 if the service cannot be reached."""
+    run(_flush(retry_parked=retry_parked))
+
+
+@command.command(epilog="Example: cellagent outbox drop 17 18")
+@click.argument("ids", metavar="ID...", type=int, nargs=-1)
+@click.option("--parked", is_flag=True, help="Drop everything that is parked.")
+@click.option("--all", "everything", is_flag=True, help="Drop everything.")
+def drop(ids: tuple[int, ...], parked: bool, everything: bool) -> None:
+    """Remove items for good: what the kit printed once is then lost."""
+    run(_drop(list(ids), parked=parked, everything=everything))
+
+
+async def _list(limit: int) -> None:
+    from agent.outbox import queries
+
+    found = await _done(lambda outbox: queries.listed(outbox, limit), what="list", limit=limit)
+    for item in found["items"]:
+        _show(item)
+    totals = found["totals"]
+    if options().json:
+        emit({"summary": totals})
+        return
+    shown = f"{totals['waiting']} waiting, {totals['parked']} parked, {totals['bytes']} bytes"
+    counts = sorted(totals["counts"].items())
+    past = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts)
+    say(f"{shown}; so far: {past}" if past else shown)
+
+
+async def _drop(ids: list[int], *, parked: bool, everything: bool) -> None:
+    from agent.outbox import queries
+
+    told = await _done(
+        lambda outbox: queries.dropped(outbox, ids, parked=parked, everything=everything),
+        what="drop",
+        ids=ids,
+        parked=parked,
+        everything=everything,
+    )
+    if options().json:
+        emit(told)
+    else:
+        say(f"{told['dropped']} dropped")
+
+
+async def _flush(*, retry_parked: bool) -> None:
+    from agent.cli.delivery.queueing import flush as send
+    from agent.cli.delivery.queueing import open_outbox, trouble
+    from agent.config import load
+    from agent.outbox import OutboxHeld, queries
+
+    configuration = load(options().profile)
+    try:
+        outbox = open_outbox(configuration)
+    except OutboxHeld as held:
+        told = await _asked(configuration, held, what="flush", parked=retry_parked)
+        note("the running agent sends it now")
+        _show_flushed(None, told["totals"])
+        return
+    with outbox:
+        if retry_parked:
+            await queries.retried(outbox, parked=True)
+        delivery, done = await send(configuration, outbox)
+        told = await queries.retried(outbox, parked=False)
+    _show_flushed(done.items, told["totals"])
+    trouble(delivery)
+
+
+def _show_flushed(delivered: int | None, totals: dict[str, Any]) -> None:
+    if options().json:
+        waiting, parked = totals["waiting"], totals["parked"]
+        emit({"delivered": delivered, "waiting": waiting, "parked": parked})
+        return
+    first = f"{delivered} delivered, " if delivered is not None else ""
+    say(f"{first}{totals['waiting']} waiting, {totals['parked']} parked")
+
+
+async def _done(
+    work: Callable[[Outbox], Awaitable[dict[str, Any]]], **request: object
+) -> dict[str, Any]:
+    """Do it on the outbox; where the agent holds that, have the agent do it."""
+    from agent.cli.delivery.queueing import open_outbox
+    from agent.config import load
+    from agent.outbox import OutboxHeld
+
+    configuration = load(options().profile)
+    try:
+        outbox = open_outbox(configuration)
+    except OutboxHeld as held:
+        return await _asked(configuration, held, **request)
+    with outbox:
+        return await work(outbox)
+
+
+async def _asked(
+    configuration: Configuration, held: OutboxHeld, **request: object
+) -> dict[str, Any]:
+    """Ask the agent. Where it does not run, another command holds the outbox: raise `held`."""
+    from agent.daemon.control.client import NotRunning, ask
+
+    try:
+        answer = await ask(configuration.state_dir, configuration.name, do="outbox", **request)
+    except NotRunning:
+        raise held from None
+    told: dict[str, Any] = answer["outbox"]
+    return told
+
+
+def _show(item: dict[str, Any]) -> None:
+    if options().json:
+        emit(item)
+        return
+    state = f"parked: {item['parked']}" if item["parked"] else "waits"
+    say(
+        f"{item['id']:>6}  {item['kind']:9} {item['device']:20} {item['bytes']:>8} B  "
+        f"{item['captured']}  {state}"
+    )

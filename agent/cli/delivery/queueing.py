@@ -1,0 +1,115 @@
+"""Puts items into the outbox from the command line, and sends what can be sent."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from agent.cli.shell.command import emit, note, options, say
+from agent.errors import AgentError, CredentialError, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent.config import Configuration
+    from agent.outbox import NewItem, Outbox
+    from agent.outbox.delivery import Delivered, Delivery
+
+
+def open_outbox(configuration: Configuration) -> Outbox:
+    """Open the profile's outbox. Raises OutboxHeld while the agent runs."""
+    from agent.outbox import Outbox
+    from agent.wiring.forwarding import outbox_folder
+
+    outbox = Outbox(outbox_folder(configuration), configuration.profile.outbox)
+    if outbox.salvaged is not None:
+        note(
+            f"the outbox was damaged: {outbox.salvaged} items were salvaged; the damaged file is "
+            f"kept in {outbox.path.parent}"
+        )
+    return outbox
+
+
+async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) -> int:
+    """Keep `items`, then deliver what can be delivered now; return the exit code.
+
+    While the agent runs, they are left for it: it delivers them.
+    """
+    from agent.cli.shell.session import configured
+    from agent.outbox import OutboxHeld
+    from agent.outbox.handoff import leave
+    from agent.wiring.forwarding import outbox_folder
+
+    configuration = configured()
+    try:
+        outbox = open_outbox(configuration)
+    except OutboxHeld:
+        leave(outbox_folder(configuration), items, configuration.profile.outbox, time.time())
+        _tell({"queued": len(items), "left_for_the_agent": True})
+        return 0
+    with outbox:
+        receipt = await outbox.aput(items)
+        told: dict[str, object] = {
+            "queued": len(receipt.ids),
+            "duplicates": receipt.duplicates,
+        }
+        if only_queue:
+            _tell(told)
+            return 0
+        delivery, done = await flush(configuration, outbox)
+        totals, listed = await outbox.ado(lambda store: (store.totals(), store.listed(1 << 40)))
+    mine = [item for item in listed if item.id in set(receipt.ids)]
+    parked = [item.parked for item in mine if item.parked]
+    _tell(
+        {
+            **told,
+            "delivered": done.items,
+            "waiting": totals.waiting,
+            "parked": len(parked),
+        }
+    )
+    if parked:
+        raise AgentError(
+            f"the service refuses it: {parked[0]}",
+            hint="`cellagent outbox list` shows it; `cellagent outbox drop` removes it",
+        )
+    if mine:
+        trouble(delivery)
+    return 0
+
+
+async def flush(configuration: Configuration, outbox: Outbox) -> tuple[Delivery, Delivered]:
+    """Deliver what can be delivered now."""
+    from agent.outbox.delivery import Delivery
+    from agent.outbox.sender import ServiceSender
+    from agent.wiring.service_client import connect
+
+    async with connect(configuration) as client:
+        delivery = Delivery(outbox, ServiceSender(client))
+        # Enough for the tries after which an item that is refused for good is parked.
+        return delivery, await delivery.flush(patience_s=5.0)
+
+
+def trouble(delivery: Delivery) -> None:
+    """Raise what keeps items from being delivered, if anything does."""
+    if delivery.schedule.blocked:
+        raise CredentialError(
+            delivery.schedule.blocked,
+            hint="what was queued is kept: put it right, then `cellagent outbox flush`",
+        )
+    failing = delivery.schedule.trouble()
+    if failing:
+        raise Unavailable(
+            f"queued, not delivered: {next(iter(failing.values()))}",
+            hint="it is kept on disk: `cellagent outbox flush`, or `cellagent run`, tries again",
+        )
+
+
+def _tell(told: dict[str, object]) -> None:
+    if options().json:
+        emit(told)
+        return
+    shown = [f"{value} {name}" for name, value in told.items() if value and value is not True]
+    if told.get("left_for_the_agent"):
+        shown.append("the running agent delivers them")
+    say(", ".join(shown) or "nothing to do")

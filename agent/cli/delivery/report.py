@@ -1,0 +1,284 @@
+"""`cellagent report`: events, chunks, core dumps and files to the observability service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from agent.cli.shell.command import AgentGroup, note, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.observability.ingest.device_identity import DeviceIdentity
+    from agent.outbox import NewItem
+
+_QUEUE = click.option(
+    "--queue", "only_queue", is_flag=True, help="Keep it for later; send nothing."
+)
+_AGAIN = click.option(
+    "--again", is_flag=True, help="Upload it although this machine has done so before."
+)
+
+
+def _identity(*, required: bool) -> Callable[[Any], Any]:
+    """Add the options that name a device."""
+
+    def add(function: Any) -> Any:
+        for name, text in (
+            ("--software-version", "The version of its software, as 1.2.3."),
+            ("--software-type", "The component, as `main`."),
+            ("--hardware-version", "The board, as `nrf9161dk`."),
+            ("--device-serial", "The serial that the service knows the device by."),
+        ):
+            function = click.option(name, required=required, help=text)(function)
+        return function
+
+    return add
+
+
+@click.group(cls=AgentGroup)
+def command() -> None:
+    """Send events, core dumps, chunks and files; what cannot be sent now is kept on disk."""
+
+
+@command.command(
+    epilog="Example: cellagent report event --device-serial kit-1 --hardware-version nrf9161dk "
+    "--software-type main --software-version 1.0.0 --metric battery_pct=77"
+)
+@click.option(
+    "--from", "source", type=click.File("rb"), help="Import: a JSON event, an array, or lines."
+)
+@_identity(required=False)
+@click.option("--metric", "metrics", multiple=True, metavar="NAME=VALUE", help="Of a heartbeat.")
+@click.option("--reason", type=int, help="Of a trace: the service's number for a reset or fault.")
+@click.option("--pc", type=int, default=0, help="Of a trace: the program counter.")
+@click.option("--lr", type=int, help="Of a trace: the link register.")
+@click.option("--captured-date", help="When it happened: ISO 8601 with offset. Default: now.")
+@_QUEUE
+def event(
+    source: BinaryIO | None,
+    metrics: tuple[str, ...],
+    reason: int | None,
+    pc: int,
+    lr: int | None,
+    captured_date: str | None,
+    only_queue: bool,
+    **identity: str | None,
+) -> None:
+    """Send a heartbeat (--metric), a trace (--reason), or events that another program wrote."""
+    from agent.errors import UsageError
+
+    if sum((source is not None, bool(metrics), reason is not None)) != 1:
+        raise UsageError("give --metric (a heartbeat), --reason (a trace) or --from (an import)")
+    if source is not None:
+        events = _import(source)
+    else:
+        info = _trace(reason, pc, lr) if reason is not None else {"metrics": _metrics(metrics)}
+        made: dict[str, Any] = {
+            "type": "heartbeat" if reason is None else "trace",
+            **{name: value for name, value in identity.items() if value is not None},
+            "event_info": info,
+        }
+        if captured_date is not None:
+            made["captured_date"] = captured_date
+        events = [made]
+    items = _event_items(events)
+    from agent.cli.delivery.queueing import queue_and_send
+
+    run(queue_and_send(items, only_queue=only_queue))
+
+
+def _trace(reason: int, pc: int, lr: int | None) -> dict[str, int]:
+    return {"reason": reason, "pc": pc, **({} if lr is None else {"lr": lr})}
+
+
+def _metrics(given: tuple[str, ...]) -> dict[str, Any]:
+    from agent.errors import UsageError
+
+    metrics: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise UsageError(f"--metric {each!r}: write it as NAME=VALUE")
+        metrics[name] = value
+        for kind in (int, float):
+            try:
+                metrics[name] = kind(value)
+                break
+            except ValueError:
+                continue
+    return metrics
+
+
+def _import(source: BinaryIO) -> list[Any]:
+    import json
+
+    from agent.errors import UsageError
+
+    text = source.read()
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        except (ValueError, RecursionError) as exc:
+            raise UsageError(f"{source.name}: neither JSON nor lines of JSON ({exc})") from exc
+    return whole if isinstance(whole, list) else [whole]
+
+
+def _event_items(events: list[Any]) -> list[NewItem]:
+    """Check every event before any is kept."""
+    import json
+    from datetime import UTC, datetime
+
+    from agent.errors import UsageError
+    from agent.observability.ingest.events import SDK_VERSION, check_event
+    from agent.outbox import Kind, NewItem
+
+    now = datetime.now(UTC)
+    items = []
+    for number, each in enumerate(events):
+        completed = {"sdk_version": SDK_VERSION, **each} if isinstance(each, dict) else each
+        try:
+            body = check_event(completed, now)
+        except UsageError as exc:
+            where = f"event {number}: " if len(events) > 1 else ""
+            raise UsageError(f"{where}{exc}", hint=exc.hint) from exc
+        happened = datetime.fromisoformat(json.loads(body)["captured_date"])
+        serial = completed["device_serial"]
+        items.append(NewItem(Kind.EVENT, serial, body, happened.timestamp()))
+    if not items:
+        raise UsageError("there is no event to send")
+    return items
+
+
+@command.command(epilog="Example: cellagent report chunks console.log --device-serial kit-1")
+@click.argument("source", metavar="FILE|-", type=click.File("rb"))
+@click.option("--device-serial", required=True, help="The device that printed them.")
+@_QUEUE
+def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
+    """Send the chunks that console text, lines of JSON or a file of stored chunks holds."""
+    from agent.cli.capture.chunk_sources import read_chunks
+    from agent.cli.delivery.queueing import queue_and_send
+    from agent.errors import AgentError
+    from agent.observability.ingest.device_identity import check_slug
+    from agent.outbox import Kind, NewItem
+
+    check_slug("--device-serial", device_serial)
+    items = []
+    for chunk in read_chunks(source):
+        if isinstance(chunk, str):
+            note(f"a chunk is lost: {chunk}")
+        else:
+            items.append(NewItem(Kind.CHUNK, device_serial, chunk))
+    if not items:
+        raise AgentError(f"{source.name} holds no chunk")
+    run(queue_and_send(items, only_queue=only_queue))
+
+
+@command.command(epilog="Example: cellagent report coredump crash.bin --device-serial kit-1")
+@click.argument(
+    "path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@_identity(required=False)
+@_QUEUE
+@_AGAIN
+def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) -> None:
+    """Send a core dump of the device SDK, of Zephyr (binary) or of Linux (ELF), of any size.
+
+    One that is larger than the outbox is sent directly, and not kept for later. Whose it is stands
+    beside a dump that `console --save` wrote; an option says otherwise.
+    """
+    from agent.cli.capture.dump_files import read_owner
+    from agent.cli.delivery.file_upload import upload_file
+    from agent.cli.delivery.queueing import queue_and_send
+    from agent.errors import UsageError
+    from agent.observability.coredumps.recognise import recognise
+    from agent.observability.ingest.uploads import FileKind
+    from agent.outbox import Kind, NewItem
+
+    with path.open("rb") as file:
+        kind = recognise(file)
+    owner = read_owner(path)
+    identity = {name: value or owner.get(name) for name, value in identity.items()}
+    device = _complete(identity, needed=kind is not FileKind.COREDUMP)
+    if path.stat().st_size > _QUEUED_LIMIT:
+        if only_queue:
+            raise UsageError(f"{path} is too large to be kept for later: send it without --queue")
+        run(upload_file(path, kind, device, compress=False, again=again))
+        return
+    meta: dict[str, Any] = {"form": kind.name, "name": path.name}
+    if device is not None:
+        from dataclasses import asdict
+
+        meta["device"] = asdict(device)
+    body = path.read_bytes()
+    serial = identity.get("device_serial") or ""
+    items = [NewItem(Kind.COREDUMP, serial, body, path.stat().st_mtime, meta=meta)]
+    run(queue_and_send(items, only_queue=only_queue))
+
+
+_QUEUED_LIMIT = 16 * 1024 * 1024  # bytes of a core dump that goes through the outbox
+
+
+def _complete(identity: dict[str, str | None], *, needed: bool) -> DeviceIdentity | None:
+    """Return the identity if all of it is given. Raises UsageError where it is needed, or wrong."""
+    from agent.errors import UsageError
+    from agent.observability.ingest.device_identity import Names
+
+    given = Names(**{name: value or "" for name, value in identity.items()}).identity()
+    missing = [name for name, value in identity.items() if not value]
+    if not missing:
+        return given
+    if needed:
+        options_ = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
+        raise UsageError(f"a file of this kind does not name its device: add {options_}")
+    return None
+
+
+@command.command(
+    epilog="Example: cellagent report file zephyr.elf --kind symbols --software-type main "
+    "--software-version 1.0.0"
+)
+@click.argument(
+    "path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--kind", type=click.Choice(["symbols", "ota", "bugreport"]), required=True)
+@_identity(required=False)
+@click.option("--gzip", "compress", is_flag=True, help="Send it compressed.")
+@_AGAIN
+def file(path: Path, kind: str, compress: bool, again: bool, **identity: str | None) -> None:
+    """Send a large file from a build: symbols, an update, a bug report. Never queued.
+
+    The same command run again goes on where a break ended it, and sends nothing twice.
+    """
+    from agent.cli.delivery.file_upload import upload_file
+    from agent.errors import UsageError
+    from agent.observability.ingest.device_identity import DeviceIdentity
+    from agent.observability.ingest.uploads import FileKind
+
+    chosen = {
+        "symbols": FileKind.SYMBOLS,
+        "ota": FileKind.OTA,
+        "bugreport": FileKind.BUG_REPORT,
+    }[kind]
+    needed = {
+        "symbols": ("software_type", "software_version"),
+        "ota": ("hardware_version", "software_type", "software_version"),
+    }.get(kind, ())
+    missing = [f"--{name.replace('_', '-')}" for name in needed if not identity[name]]
+    if missing:
+        raise UsageError(f"--kind {kind} needs {', '.join(missing)}")
+    # What the kind does not say of a device is not sent either.
+    device = None
+    if needed:
+        device = DeviceIdentity(
+            identity["device_serial"] or "none",
+            identity["hardware_version"] or "none",
+            identity["software_type"] or "",
+            identity["software_version"] or "",
+        )
+    run(upload_file(path, chosen, device, compress=compress, again=again))

@@ -1,0 +1,1 @@
+"""`cellagent modem`: one file a command."""

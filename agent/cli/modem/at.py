@@ -1,0 +1,159 @@
+"""`cellagent modem at`: send AT commands, print their answers."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from at.protocol.exchange import Answer
+
+# Commands whose arguments are keys: the process list and the shell's history would keep them.
+_SECRET = re.compile(
+    r"\s*AT(?:%CMNG\s*=\s*0\b|%KEYINJECT\s*=|%XSUDO\s*=.*CMNG\s*=\s*0)", re.IGNORECASE
+)
+
+
+@click.command(
+    cls=AgentCommand,
+    name="at",
+    epilog="Example: cellagent modem at --port /dev/ttyACM0 AT+CGMR AT+CEREG?",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.01),
+    help="Seconds for each answer; the command's own by default.",
+)
+@click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
+@click.option("--dialect", type=click.Choice(["auto", "at-host", "serial-modem", "shell"]))
+@click.option(
+    "--terminator", type=click.Choice(["auto", "cr", "lf", "crlf", "null"]), default="auto"
+)
+@click.argument("commands", nargs=-1, required=True, metavar="CMD...")
+def command(
+    timeout_s: float | None,
+    baud: int | None,
+    dialect: str | None,
+    terminator: str,
+    commands: tuple[str, ...],
+) -> None:
+    """Send AT commands in order and print their answers; stop at the first that fails.
+
+    CMD `-` reads commands from standard input, one a line; a text in quotes may run over lines.
+    Credentials are taken from there only.
+    """
+    for line in commands:
+        if line != "-" and _SECRET.match(line):
+            raise UsageError(
+                "a credential does not belong on the command line, where others can read it",
+                hint="cellagent modem at - < FILE, with the command in FILE",
+            )
+    run(_send(commands, timeout_s, baud, dialect, terminator))
+
+
+async def _send(
+    commands: tuple[str, ...],
+    timeout_s: float | None,
+    baud: int | None,
+    dialect: str | None,
+    terminator: str,
+) -> int:
+    from agent.cli.shell.session import kit_modem
+    from at.protocol.error_codes import rejection
+
+    async with kit_modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
+        for line in _lines(commands):
+            answer = await modem.execute(
+                line, timeout_s=timeout_s or usual_timeout_s(line), multiline="\n" in line
+            )
+            _print(line, answer)
+            if not answer.ok:
+                error = rejection(line, answer)
+                if error.hint and not options().json:
+                    note(f"  try: {error.hint}")
+                return 1
+    return 0
+
+
+def usual_timeout_s(line: str) -> float:
+    """Return the time that this command may take: a network search takes minutes."""
+    from at.driver.modem import DEFAULT_TIMEOUT_S
+    from at.protocol.ownership import command_name
+
+    if not command_name(line):
+        return DEFAULT_TIMEOUT_S
+    from at.commands.catalog import timeout_of  # every family of commands: not for a bare AT
+
+    return timeout_of(line) or DEFAULT_TIMEOUT_S
+
+
+def _lines(commands: Iterable[str]) -> Iterator[str]:
+    for line in commands:
+        if line == "-":
+            yield from joined(sys.stdin)
+        else:
+            yield line
+
+
+def joined(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the commands of a text: one a line, but a text in quotes may run over lines.
+
+    Empty lines and lines that begin with # are left out.
+    """
+    whole = ""
+    for line in lines:
+        whole += line
+        if whole.count('"') % 2:
+            continue
+        text, whole = whole.strip("\r\n"), ""
+        if text.strip() and not text.startswith("#"):
+            yield text
+    if whole.strip():
+        yield whole.strip("\r\n")
+
+
+def _print(line: str, answer: Answer) -> None:
+    if options().json:
+        emit(as_json(line, answer))
+        return
+    for text in answer.lines:
+        say(text)
+    final = answer.final or ""
+    say(
+        final
+        if answer.code is None and not answer.text
+        else f"{final}: {answer.code or answer.text}"
+    )
+
+
+def as_json(line: str, answer: Answer) -> dict[str, object]:
+    """Return an answer in the shape of `modem decode`; a credential's content is left out."""
+    from at.decode import answer_value
+    from at.protocol.error_codes import rejection
+
+    value, error = answer_value(answer, line)
+    return {
+        "type": "answer",
+        "command": without_secret(line),
+        "final": answer.final,
+        "code": answer.code,
+        "lines": list(answer.lines),
+        "value": value,
+        "error": error if answer.ok else str(rejection(line, answer)),
+    }
+
+
+def without_secret(line: str) -> str:
+    """Return a command as it may be shown: a credential's content is left out."""
+    if not _SECRET.match(line):
+        return line
+    return re.sub(r'"[^"]*"?', '"(hidden)"', line)

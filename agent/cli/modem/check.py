@@ -1,0 +1,59 @@
+"""`cellagent modem check`: what the modem is, whether it may be used, how it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.shell.command import AgentCommand, emit, options, run, say
+
+if TYPE_CHECKING:
+    from at.checkup import Check
+
+
+@click.command(
+    cls=AgentCommand,
+    name="check",
+    epilog="Example: cellagent modem check --port /dev/ttyACM0",
+)
+def command() -> None:
+    """Tell what the modem is, whether its firmware may make device calls, and how it is.
+
+    Changes nothing on the modem. Exits with 4 where the firmware is refused.
+    """
+    run(_check())
+
+
+async def _check() -> int:
+    from agent.cli.shell.session import kit_modem
+    from at.checkup import Check, check_modem, firmware_check
+    from at.commands.identity import ReadRevision
+    from at.protocol.firmware import gate
+
+    async with kit_modem() as modem:
+        revision = await modem.send(ReadRevision())
+        verdict = gate(revision.revision)
+        checks = [
+            Check("dialect", modem.dialect.value, modem.dialect.value),
+            Check("terminator", modem.terminator.value, modem.terminator.value),
+            firmware_check(verdict),
+            *await check_modem(modem),
+        ]
+        if options().json:
+            emit(
+                {"port": modem.name, "allowed": verdict.allowed, "reason": verdict.reason or None}
+                | {check.name: check.value for check in checks}
+            )
+        else:
+            _show(modem.name, checks)
+    return 0 if verdict.allowed else 4
+
+
+def _show(port: str, checks: list[Check]) -> None:
+    say(f"{port} answers AT")
+    for check in checks:
+        mark = {True: "ok", False: "NO", None: ""}[check.ok]
+        say(f"  {mark:2}  {check.name.replace('_', ' '):16} {check.shown}")
+        if check.hint and check.ok is not True:
+            say(f"        try: {check.hint}")

@@ -1,0 +1,36 @@
+"""`cellagent modem decode`: captured bytes of a modem to one JSON object per thing."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from agent.cli.shell.command import AgentCommand, emit
+
+
+@click.command(
+    cls=AgentCommand,
+    name="decode",
+    epilog="Example: cellagent modem decode --command AT+CEREG? < capture.txt",
+)
+@click.option(
+    "--command", "sent", metavar="CMD", help="The command that was sent, if no echo says so."
+)
+def command(sent: str | None) -> None:
+    """Read captured bytes from standard input; print one JSON object per thing on the line.
+
+    Answers, notices, log lines, echoes and prompts are told apart as they are complete. A line
+    that breaks its grammar has `error` set and no value; what cannot be told is `unknown`. No
+    port is opened.
+    """
+    from at.decode import Decoder
+
+    decoder = Decoder(sent)
+    source = sys.stdin.fileno()
+    while data := os.read(source, 65536):
+        for found in decoder.feed(data):
+            emit(found)
+    for found in decoder.finish():
+        emit(found)

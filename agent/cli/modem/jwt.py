@@ -1,0 +1,114 @@
+"""`cellagent modem jwt`: a token signed by the modem, shown decoded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.cli.shell.session import kit_modem
+
+if TYPE_CHECKING:
+    from at.commands.jwt import MakeJwt
+    from at.driver.modem import Modem
+    from at.tokens.jwt import Jwt
+
+
+@click.command(
+    cls=AgentCommand,
+    name="jwt",
+    epilog="Example: cellagent modem jwt --port /dev/ttyACM0 --sub my-device --exp 600",
+)
+@click.option("--sub", "subject", default="", metavar="TEXT", help="The `sub` claim.")
+@click.option("--aud", "audience", default="", metavar="TEXT", help="The `aud` claim.")
+@click.option(
+    "--exp",
+    "life_s",
+    type=click.IntRange(min=0, max=2**31 - 1),
+    default=600,
+    show_default=True,
+    metavar="SECONDS",
+    help="Life of the token; 0 makes one that never expires.",
+)
+@click.option(
+    "--tag",
+    "sec_tag",
+    type=click.IntRange(min=0, max=2**31 - 1),
+    metavar="N",
+    help="Sign with the private key under this tag, not with the device's identity key.",
+)
+@click.option(
+    "--key-type",
+    type=click.Choice(["2", "8"]),
+    default="2",
+    show_default=True,
+    help="With --tag: 2 client private key, 8 endorsement key.",
+)
+@click.option("--show-token", is_flag=True, help="Print the token itself, too: it is a secret.")
+def command(
+    subject: str,
+    audience: str,
+    life_s: int,
+    sec_tag: int | None,
+    key_type: str,
+    show_token: bool,
+) -> None:
+    """Let the modem make a JWT and print what it says. The token itself stays unsaid.
+
+    Needs modem firmware 1.3.0, and the time: without it a token would never expire.
+    """
+    from at.commands.jwt import MakeJwt
+
+    wish = MakeJwt(subject, audience, life_s or None, sec_tag, int(key_type))
+    wish.encode()  # a value that cannot be sent is told before a port is opened
+    run(_make(wish, show_token=show_token))
+
+
+async def _make(wish: MakeJwt, *, show_token: bool) -> None:
+    from at.commands.identity import ReadRevision
+    from at.protocol.firmware import require
+    from at.protocol.values import as_json
+
+    async with kit_modem() as modem:
+        require((await modem.send(ReadRevision())).revision)
+        if wish.exp_delta_s:
+            await check_time(modem)
+        token = await modem.send(wish)
+    if options().json:
+        found = as_json(token)
+        if show_token:
+            found["token"] = token.token
+        emit(found)
+        return
+    for line in describe(token):
+        say(line)
+    if show_token:
+        say(token.token)
+    else:
+        say("The token is a secret; --show-token prints it.")
+
+
+async def check_time(modem: Modem) -> None:
+    """Raise NoModemTime unless the modem knows the time."""
+    from at.commands.clock import ReadClock
+    from at.commands.jwt import NO_TIME
+    from at.protocol.errors import CommandRejected, NoModemTime
+
+    try:
+        await modem.send(ReadClock())
+    except CommandRejected as no:
+        raise NoModemTime(
+            "the modem does not know the time, so its token would never expire", hint=NO_TIME
+        ) from no
+
+
+def describe(token: Jwt) -> list[str]:
+    """Return header and claims as lines for a person."""
+    lines = [f"{name:<5} {value}" for name, value in (token.header | token.claims).items()]
+    if token.expires_at is not None:
+        lines.append(f"expires {token.expires_at:%Y-%m-%d %H:%M:%S} UTC")
+    else:
+        lines.append("never expires")
+    lines.append(f"signature: {token.reason}")
+    return lines

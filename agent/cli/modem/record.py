@@ -1,0 +1,136 @@
+"""`cellagent modem record`: any session with a modem, written down as a transcript."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.shell.command import AgentCommand, emit, note, run
+from agent.cli.shell.serving_address import serve_port
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from agent.config.profile import Kit
+
+
+@click.command(
+    cls=AgentCommand,
+    name="record",
+    epilog="Example: cellagent modem record kit.transcript --port /dev/ttyACM0 -- ./my-script",
+)
+@click.argument("file")
+@click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
+@click.option("--pty", metavar="PATH", help="Where the session takes place; PATH is a link to it.")
+@click.option("--tcp", metavar="HOST:PORT", help="Likewise on TCP; port 0 takes any that is free.")
+@click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
+@click.option("--redact", type=click.Choice(["identity"]), help="Take out IMEI, ICCID, UUIDs too.")
+def command(
+    file: str,
+    cmd: tuple[str, ...],
+    pty: str | None,
+    tcp: str | None,
+    allow_remote: bool,
+    redact: str | None,
+) -> None:
+    """Stand between a program and the modem, and write the session to FILE.
+
+    Any program works: it is given the port that this command opens, as CELLAGENT_PORT. Without
+    CMD it serves until it is told to stop. Tokens, keys and passwords are taken out as they are
+    written.
+    """
+    if pty is not None and tcp is not None:
+        raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
+    run(_record(file, cmd, pty, tcp, allow_remote, redact == "identity"))
+
+
+async def _record(
+    file: str,
+    cmd: tuple[str, ...],
+    pty: str | None,
+    tcp: str | None,
+    allow_remote: bool,
+    redact_identity: bool,
+) -> int:
+    import asyncio
+    import tempfile
+    from pathlib import Path
+
+    from agent.cli.shell.session import chosen_kit, transport_on
+    from agent.cli.shell.signals import until_told_to_stop
+    from at.protocol.errors import LinkLost
+    from at.transcripts.recorder import RecordingTransport
+
+    kit = chosen_kit()
+    inner, borrowed = await transport_on(kit.port, kit.baud)
+    if borrowed:
+        note("the running agent lends the modem: it waits, and goes on listening, until this ends")
+    header = await _who(kit)
+    transport = RecordingTransport(inner, file, header=header, redact_identity=redact_identity)
+    lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+    between = _Between(transport.write, lost)
+    async with contextlib.AsyncExitStack() as stack:
+        if pty is None and tcp is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-"))
+            pty = str(Path(folder) / "modem")
+        stack.push_async_callback(transport.close)
+        served = await serve_port(
+            stack, between.receive, pty=pty, tcp=tcp, allow_remote=allow_remote
+        )
+        between.send = served.send
+        await transport.open(between)
+        emit({"ready": True, "port": served.port, "recording": file})
+        code = await until_told_to_stop(cmd, {"CELLAGENT_PORT": served.port}, lost)
+    note(f"the session is in {file}")
+    if lost.done():
+        raise LinkLost(f"{kit.port}: the link was lost") from lost.result()
+    return code
+
+
+async def _who(kit: Kit) -> dict[str, str]:
+    """Ask the modem what it is, before the session; a recording says on what it was made."""
+    from agent.cli.shell.session import modem_on
+    from at.protocol.errors import AtError
+
+    asked = {"device": "AT+CGMM", "firmware": "AT+CGMR"}
+    header = dict.fromkeys(asked, "unknown")
+    try:
+        async with modem_on(kit.port, baud=kit.baud, dialect=kit.dialect) as modem:
+            for name, line in asked.items():
+                answer = await modem.execute(line)
+                header[name] = " ".join(answer.lines)
+            header["dialect"] = modem.dialect.value
+    except AtError as error:
+        note(f"the modem does not say what it is: {error}")
+    return header
+
+
+class _Between:
+    """Passes bytes both ways."""
+
+    def __init__(self, write: Callable[[bytes], None], lost: asyncio.Future[Exception]) -> None:
+        self._write = write
+        self._lost = lost
+        self.send: Callable[[bytes], None] = lambda _data: None
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes from the program."""
+        from at.protocol.errors import AtError
+
+        try:
+            self._write(data)
+        except AtError as error:
+            self.connection_lost(error)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes from the modem."""
+        self.send(data)
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Learn that the modem has gone."""
+        if reason is not None and not self._lost.done():
+            self._lost.set_result(reason)

@@ -1,0 +1,166 @@
+"""`cellagent modem replay`: a transcript as a modem, on a PTY or a TCP port."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.shell.command import AgentCommand, emit, note, run
+from agent.cli.shell.serving_address import require_one, serve_port
+
+if TYPE_CHECKING:
+    from at.protocol.errors import AtError
+    from at.transcripts.playback import Playback
+    from at.transcripts.transcript import Step
+    from at.virtual.server.pty import PtyServer
+    from at.virtual.server.tcp import TcpServer
+
+
+@click.command(
+    cls=AgentCommand,
+    name="replay",
+    epilog="Example: cellagent modem replay session.transcript --pty /tmp/kit -- ./my-script",
+)
+@click.argument("transcript")
+@click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
+@click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")
+@click.option("--tcp", metavar="HOST:PORT", help="Serve on TCP; port 0 takes any that is free.")
+@click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
+@click.option("--lenient", is_flag=True, help="Answer by command, in whatever order they come.")
+@click.option("--paced", is_flag=True, help="Keep the recorded times between the answers.")
+def command(
+    transcript: str,
+    cmd: tuple[str, ...],
+    pty: str | None,
+    tcp: str | None,
+    allow_remote: bool,
+    lenient: bool,
+    paced: bool,
+) -> None:
+    """Play TRANSCRIPT as the modem whose session it is.
+
+    Strict unless --lenient: at the first byte that was not in the session it stops, tells which
+    step was expected and which is nearest, and ends with exit code 1. So it does when CMD ends
+    before the session does. `AT` and the questions about AT+CMEE, with which drivers begin, are
+    answered even where the session has them not.
+
+    Where the recorded line was closed, the port hangs up, and comes back if the session goes on.
+    """
+    require_one(pty, tcp)
+    run(_serve(transcript, cmd, pty, tcp, allow_remote, lenient, paced))
+
+
+async def _serve(
+    path: str,
+    cmd: tuple[str, ...],
+    pty: str | None,
+    tcp: str | None,
+    allow_remote: bool,
+    lenient: bool,
+    paced: bool,
+) -> int:
+    import asyncio
+    from contextlib import AsyncExitStack
+
+    from agent.cli.shell.signals import until_told_to_stop
+    from at.protocol.errors import TranscriptError
+    from at.transcripts.playback import Playback
+    from at.transcripts.replay import load_transcript
+    from at.transcripts.transcript import escape
+
+    playback = Playback(load_transcript(path), strict=not lenient, answers_setup=True)
+    player = _Player(playback, paced=paced)
+    async with AsyncExitStack() as stack:
+        served = await serve_port(
+            stack, player.receive, pty=pty, tcp=tcp, allow_remote=allow_remote
+        )
+        emit({"ready": True, "port": served.port})
+        playing = asyncio.create_task(player.play_on(served, stays=lenient))
+        stack.callback(playing.cancel)
+        if not cmd:  # which may do without the port; with no CMD there is nothing left to serve
+            playing.add_done_callback(lambda _: player.end(None))
+        code = await until_told_to_stop(cmd, {"CELLAGENT_PORT": served.port}, player.over)
+    if player.over.done() and (misfit := player.over.result()) is not None:
+        raise misfit
+    if cmd and not lenient and not code and playback.remaining:
+        step = playback.remaining[0]
+        raise TranscriptError(
+            f"{len(playback.remaining)} steps of {path} were never sent; "
+            f"the first is line {step.line}, {escape(step.data)}"
+        )
+    if playback.remaining and not lenient:
+        note(f"{len(playback.remaining)} steps of {path} were not sent")
+    return code
+
+
+class _Player:
+    """Gives what comes back to whoever is on the port, in the recorded times if asked."""
+
+    def __init__(self, playback: Playback, *, paced: bool) -> None:
+        import asyncio
+
+        self._playback = playback
+        self._paced = paced
+        self._steps: asyncio.Queue[list[Step]] = asyncio.Queue()
+        self._somebody = asyncio.Event()
+        self.over: asyncio.Future[AtError | None] = asyncio.get_running_loop().create_future()
+        """What ended the replay: a misfit, or None where the recorded link had ended for good."""
+
+    def receive(self, data: bytes) -> None:
+        """Take what was sent."""
+        from at.protocol.errors import TranscriptError
+
+        if self.over.done():
+            return
+        try:
+            self._steps.put_nowait(self._playback.sent(data))
+        except TranscriptError as error:
+            self.end(error)
+
+    def end(self, reason: AtError | None) -> None:
+        """Have the replay end."""
+        if not self.over.done():
+            self.over.set_result(reason)
+
+    async def play_on(self, port: PtyServer | TcpServer, *, stays: bool) -> None:
+        """Print on a port, and hang up where the recorded line was closed.
+
+        Returns once it was closed for good: nothing follows in the session. A port that `stays`
+        comes back all the same.
+        """
+        from at.protocol.errors import AtError
+
+        port.opened = self._somebody.set
+        steps = self._playback.opening()
+        while True:
+            try:
+                if await self._play(steps, port, stays=stays):
+                    return
+            except AtError as error:
+                self.end(error)
+                return
+            steps = await self._steps.get()
+
+    async def _play(self, steps: list[Step], port: PtyServer | TcpServer, *, stays: bool) -> bool:
+        """Print steps, now or with the times between them; tell whether the port went for good."""
+        import asyncio
+
+        from at.transcripts.transcript import Direction
+
+        before = next((step.at_s for step in steps if step.at_s is not None), 0.0)
+        for number, step in enumerate(steps, 1):
+            if self._paced and step.at_s is not None:
+                await asyncio.sleep(step.at_s - before)
+                before = step.at_s
+            # What a kit says before anybody is there would be said to nobody.
+            await self._somebody.wait()
+            if step.direction is not Direction.CLOSED:
+                port.send(step.data)
+                continue
+            goes_on = stays or number < len(steps) or bool(self._playback.remaining)
+            self._somebody.clear()
+            await port.hang_up(for_good=not goes_on)
+            if not goes_on:
+                return True
+        return False

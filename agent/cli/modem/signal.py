@@ -1,0 +1,118 @@
+"""`cellagent modem signal`: how well the modem hears its cell, once or again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.cli.shell.session import kit_modem
+from agent.cli.shell.table import bar
+
+if TYPE_CHECKING:
+    from at.commands.signal import Monitor, SignalQuality
+    from at.driver.modem import Modem
+
+_BAR = 20
+# What people call bad and good: the ends of the bars.
+_RSRP = (-140.0, -70.0)
+_RSRQ = (-20.0, -5.0)
+_SNR = (-10.0, 25.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What two commands say of the serving cell; `monitor` is None where %XMONITOR is unknown."""
+
+    quality: SignalQuality
+    monitor: Monitor | None
+
+
+@click.command(
+    cls=AgentCommand,
+    name="signal",
+    epilog="Example: cellagent modem signal --port /dev/ttyACM0 --watch 5",
+)
+@click.option(
+    "--watch",
+    "interval_s",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Ask again every so many seconds, until Ctrl-C.",
+)
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N readings.")
+def command(interval_s: float | None, count: int | None) -> None:
+    """Show RSRP, RSRQ and SNR of the serving cell (+CESQ, %XMONITOR).
+
+    Nothing is switched on for it: a modem that is off hears nothing, and that is said.
+    """
+    run(_show(interval_s, count))
+
+
+async def _show(interval_s: float | None, count: int | None) -> None:
+    import asyncio
+
+    as_json = options().json
+    async with kit_modem() as modem:
+        taken = 0
+        while True:
+            reading = await _read(modem)
+            if as_json:
+                emit(as_object(reading))
+            else:
+                for line in describe(reading):
+                    say(line)
+            taken += 1
+            if interval_s is None or (count is not None and taken >= count):
+                return
+            await asyncio.sleep(interval_s)
+
+
+async def _read(modem: Modem) -> Reading:
+    from at.commands.signal import ReadMonitor, ReadSignalQuality
+    from at.protocol.errors import CommandRejected
+
+    quality = await modem.send(ReadSignalQuality())
+    try:
+        monitor = await modem.send(ReadMonitor())
+    except CommandRejected:
+        return Reading(quality, None)  # another vendor's modem
+    return Reading(quality, monitor)
+
+
+def as_object(reading: Reading) -> dict[str, Any]:
+    """Return a reading as the fields of both commands, the levels of %XMONITOR first."""
+    from at.protocol.values import as_json
+
+    found: dict[str, Any] = as_json(reading.quality)
+    monitor: dict[str, Any] = as_json(reading.monitor) if reading.monitor is not None else {}
+    found |= {name: value for name, value in monitor.items() if name not in found}
+    found["registered"] = _registered(reading)
+    return found
+
+
+def describe(reading: Reading) -> list[str]:
+    """Return a reading as lines for a person, 80 columns wide at most."""
+    quality, monitor = reading.quality, reading.monitor
+    lines = []
+    if monitor is not None and monitor.plmn is not None:
+        name = monitor.full_name or monitor.short_name or "operator"
+        lines.append(f"{name} {monitor.plmn}  cell {monitor.cell_id}  band {monitor.band}")
+    snr = None if monitor is None else monitor.snr_db
+    levels = (
+        ("RSRP", quality.rsrp_dbm, "dBm", _RSRP),
+        ("RSRQ", quality.rsrq_db, "dB", _RSRQ),
+        ("SNR", snr, "dB", _SNR),
+    )
+    for name, level, unit, ends in levels:
+        shown = "not known" if level is None else f"{level:g} {unit}"
+        lines.append(f"{name:<5} {shown:>10}  {bar(level, *ends, _BAR)}")
+    if not _registered(reading):
+        lines.append("Not registered: `cellagent modem check` says what is missing.")
+    return lines
+
+
+def _registered(reading: Reading) -> bool | None:
+    return None if reading.monitor is None else reading.monitor.reg_status in {1, 5}

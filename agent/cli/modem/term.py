@@ -1,0 +1,108 @@
+"""`cellagent modem term`: a terminal that tells answers, notices and log lines apart."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
+from agent.cli.shell.keyboard import typed_lines
+
+if TYPE_CHECKING:
+    from at.driver.modem import Modem
+    from at.driver.stream import Stream
+    from at.protocol.exchange import Item
+    from at.protocol.notices import Notice
+
+
+@click.command(
+    cls=AgentCommand,
+    name="term",
+    epilog="Example: cellagent modem term --port /dev/ttyACM0",
+)
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=0.01), default=60.0, help="Seconds."
+)
+@click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
+def command(timeout_s: float, baud: int | None) -> None:
+    """Type commands, see what the modem says: answers, notices (<<) and log lines (..) marked.
+
+    Ends with Ctrl-D. What is typed while a command runs waits its turn, so no byte is lost.
+    """
+    run(_terminal(timeout_s, baud))
+
+
+async def _terminal(timeout_s: float, baud: int | None) -> int:
+    from agent.cli.shell.session import kit_modem
+
+    async with kit_modem(baud=baud) as modem:
+        note(
+            f"{modem.name}: {modem.dialect.value}, line end {modem.terminator.value}. Ctrl-D ends."
+        )
+        with modem.notices() as notices, modem.lines() as lines:
+            watchers = [
+                asyncio.create_task(_show_notices(notices)),
+                asyncio.create_task(_show_lines(lines)),
+            ]
+            typing = asyncio.create_task(_type(modem, timeout_s))
+            try:
+                await asyncio.wait([typing, *watchers], return_when=asyncio.FIRST_COMPLETED)
+                for task in (typing, *watchers):
+                    if task.done():
+                        task.result()  # the loss of the link, if that ended it
+                await asyncio.sleep(0)
+            finally:
+                for task in (typing, *watchers):
+                    task.cancel()
+                await asyncio.gather(typing, *watchers, return_exceptions=True)
+            if notices.dropped or lines.dropped:
+                note(f"{notices.dropped + lines.dropped} lines came faster than they were shown")
+    return 0
+
+
+async def _type(modem: Modem, timeout_s: float) -> None:
+    from agent.cli.modem.at import as_json
+    from at.protocol.errors import CommandTimeout, UnsafeArgument
+
+    whole = ""
+    async for raw in typed_lines():
+        whole += raw.decode("utf-8", "replace")
+        line = whole.strip("\r\n")
+        if not line.strip():
+            whole = ""
+            continue
+        if whole.count('"') % 2:
+            continue  # a text in quotes goes on
+        whole = ""
+        try:
+            answer = await modem.execute(line, timeout_s=timeout_s, multiline="\n" in line)
+        except (CommandTimeout, UnsafeArgument) as error:
+            note(f"{error}" + (f"; try: {error.hint}" if error.hint else ""))
+            continue
+        if options().json:
+            emit(as_json(line, answer))
+            continue
+        for text in answer.lines:
+            say(text)
+        say(answer.final or "" if answer.code is None else f"{answer.final}: {answer.code}")
+
+
+async def _show_notices(notices: Stream[Notice]) -> None:
+    async for notice in notices:
+        if options().json:
+            emit({"type": "notice", "name": notice.name, "line": notice.line})
+        else:
+            say(f"<< {notice.line}")
+
+
+async def _show_lines(lines: Stream[Item]) -> None:
+    from at.protocol.exchange import Echo
+
+    async for item in lines:
+        text = getattr(item, "text", getattr(item, "head", ""))
+        if options().json:
+            emit({"type": type(item).__name__.lower(), "line": text})
+        elif not isinstance(item, Echo):
+            say(f".. {text}")

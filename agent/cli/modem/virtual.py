@@ -1,0 +1,133 @@
+"""`cellagent modem virtual`: a stateful nRF91 on a PTY or a TCP port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.cli.shell.serving_address import require_one, serve_port, serve_terminal
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from at.virtual.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the ports of the kit are served."""
+
+    pty: str | None
+    tcp: str | None
+    console: str | None
+    companion: str | None
+    allow_remote: bool
+
+
+@click.command(
+    cls=AgentCommand,
+    name="virtual",
+    epilog="Example: cellagent modem virtual --pty /tmp/kit -- picocom /tmp/kit",
+)
+@click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")
+@click.option("--tcp", metavar="HOST:PORT", help="Serve on TCP; port 0 takes any that is free.")
+@click.option("--console", metavar="PATH", help="A terminal for the application's console.")
+@click.option("--companion", metavar="PATH", help="A terminal for an ESP-AT that scans Wi-Fi.")
+@click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
+@click.option("--model", default="", metavar="MODEL", help="nrf9160, nrf9161 (usual) or nrf9151.")
+@click.option("--firmware", default="", metavar="V", help="1.3.7, or mfw_nrf9160_1.3.7.")
+@click.option("--imei", default="", metavar="N", help="14 digits, or 15 with the check digit.")
+@click.option("--uuid", default="", metavar="UUID", help="The device's; else made from the IMEI.")
+@click.option("--dialect", default="", metavar="NAME", help="at-host, serial-modem or shell.")
+@click.option("--terminator", default="cr", metavar="NAME", help="cr (usual), lf, crlf or null.")
+@click.option("--fault", "faults", multiple=True, metavar="NAME[=ARG]", help="help lists them.")
+@click.option("--state", metavar="FILE", help="Keep the kit's flash in FILE (0600).")
+@click.option("--instant", is_flag=True, help="Without the delays of a real modem.")
+@click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
+def command(
+    pty: str | None,
+    tcp: str | None,
+    console: str | None,
+    companion: str | None,
+    allow_remote: bool,
+    state: str | None,
+    cmd: tuple[str, ...],
+    **kit: object,
+) -> None:
+    """Serve a virtual nRF91: it boots as a fresh kit does and keeps what it is told.
+
+    Prints {"ready":true,"port":…} and serves until it is told to stop. With `-- CMD…` it runs CMD
+    with CELLAGENT_PORT set, and ends with CMD's exit code.
+    """
+    from at.virtual.options import Options
+
+    faults = kit["faults"]
+    assert isinstance(faults, tuple)
+    if "help" in faults:
+        _list_faults()
+        return
+    require_one(pty, tcp)
+    places = Places(pty, tcp, console, companion, allow_remote)
+    run(_serve(Options(**kit), places, state, cmd))  # type: ignore[arg-type]
+
+
+async def _serve(
+    kit: Options,
+    places: Places,
+    state: str | None,
+    cmd: tuple[str, ...],
+) -> int:
+    from contextlib import AsyncExitStack
+
+    from agent.cli.shell.signals import until_told_to_stop
+    from at.virtual.modem import Port
+    from at.virtual.options import OptionError
+    from at.virtual.server.serving import Runner, make_modem
+    from at.virtual.state import StateFile
+
+    async with AsyncExitStack() as stack:
+        flash = None
+        if state is not None:
+            flash = StateFile(state)
+            stack.callback(flash.release)
+        try:
+            modem = make_modem(kit, flash, console_apart=places.console is not None)
+        except OptionError as error:
+            raise UsageError(str(error), hint=error.hint) from error
+        runner = Runner(modem, flash)
+        stack.callback(runner.stop)
+        served = await serve_port(
+            stack,
+            runner.receive,
+            pty=places.pty,
+            tcp=places.tcp,
+            allow_remote=places.allow_remote,
+        )
+        runner.attach(Port.AT, served.send)
+        ready = {"ready": True, "port": served.port}
+        if places.console is not None:
+            console = serve_terminal(stack, places.console, runner.receive_console)
+            runner.attach(Port.CONSOLE, console.send)
+            ready["console"] = places.console
+        if places.companion is not None:
+            companion = serve_terminal(stack, places.companion, runner.receive_companion)
+            runner.companion_sends = companion.send
+            ready["companion"] = places.companion
+        runner.start()
+        emit(ready)
+        return await until_told_to_stop(cmd, {"CELLAGENT_PORT": served.port})
+
+
+def _list_faults() -> None:
+    from at.virtual.faults import FAULTS
+
+    for name, fault in FAULTS.items():
+        if options().json:
+            emit({"fault": name, "default": fault.default, "description": fault.description})
+        else:
+            default = fault.default
+            argument = f"{default:g}" if isinstance(default, float) else default
+            shown = name if argument is None else f"{name}={argument}"
+            say(f"{shown:34}  {fault.description}")

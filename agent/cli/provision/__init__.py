@@ -1,0 +1,1 @@
+"""`cellagent provision`: one file a command."""

@@ -1,0 +1,89 @@
+"""`cellagent provision plan`: what would be done to each board."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.provision.settings import (
+    BenchOptions,
+    bench_options,
+    configuration,
+    finder_of,
+    goal_of,
+    ledger_of,
+    open_board,
+    registrar_of,
+)
+from agent.cli.shell.command import AgentCommand, emit, options, run, say
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from agent.provisioning.bench import PlannedBoard
+
+
+@click.command(
+    cls=AgentCommand, name="plan", epilog="Example: cellagent provision plan --all --expect 16"
+)
+@bench_options
+def command(**told: Any) -> None:
+    """Show the steps that each board still needs; nothing is written to it."""
+    run(_plan(BenchOptions(**told)))
+
+
+async def _plan(told: BenchOptions) -> int:
+    from agent.provisioning.bench import expect, plan_boards
+    from agent.provisioning.workbench import LedgerLine
+
+    settings = configuration()
+    goal = goal_of(told, settings)
+    places = finder_of(told, settings)()
+    expect(places, told.expect)
+    # What a run would refuse before it touches a board, a plan must not promise.
+    registrar_of(goal, settings)
+    line = LedgerLine(await asyncio.to_thread(ledger_of, settings, writes=False))
+    try:
+        boards = await plan_boards(places, goal, line, open_board)
+    finally:
+        line.close()
+    for board in boards:
+        if options().json:
+            emit(_as_json(board))
+        else:
+            _show(board)
+    if not options().json and len(boards) > 1:
+        say(f"{len(boards)} boards, {sum(board.plan.writes for board in boards)} writes")
+    return max((board.exit for board in boards), default=3)
+
+
+def _as_json(board: PlannedBoard) -> dict[str, object]:
+    return {
+        "board": asdict(board.place),
+        "device_id": board.device_id,
+        "uuid": board.uuid,
+        "refusal": board.plan.refusal or None,
+        "try": board.plan.hint,
+        "steps": [
+            {"step": one.step.value, "words": one.words, "writes": one.writes}
+            for one in board.plan.steps
+        ],
+        "writes": board.plan.writes,
+        "exit": board.exit,
+    }
+
+
+def _show(board: PlannedBoard) -> None:
+    place, made = board.place, board.plan
+    say(": ".join(filter(None, [place.slot or place.port, board.device_id])))
+    for number, one in enumerate(made.steps, 1):
+        say(f"  {number:2}. {one.step.value:12} {one.words}")
+    if made.refusal:
+        say(f"  no: {made.refusal}")
+    else:
+        say(f"  {made.writes} credential write{'' if made.writes == 1 else 's'}")
+    if made.hint:
+        say(f"  try: {made.hint}")

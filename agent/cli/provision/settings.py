@@ -1,0 +1,225 @@
+"""What the commands of the bench have in common: their options, the goal, the ledger."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from agent.cli.shell.command import note, options
+from agent.errors import AgentError, UsageError
+
+if TYPE_CHECKING:
+    from agent.config.load import Configuration
+    from agent.config.profile import Provisioning
+    from agent.provisioning.goal import Goal
+    from agent.provisioning.ledger import Ledger
+    from agent.provisioning.modem_board import ModemBoard
+    from agent.provisioning.outcome import Place
+    from agent.provisioning.registrar import Registrar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.argument("boards", nargs=-1, metavar="[BOARD...]"),
+    click.option("--all", "all_kits", is_flag=True, help="Every kit that is plugged in."),
+    click.option("--expect", type=click.IntRange(1), help="Stop before a write at another number."),
+    click.option("--security-tag", type=click.IntRange(0, 2**31 - 1), help="Where to write."),
+    click.option(
+        "--certificate",
+        type=click.Choice(["operator-ca", "self-signed", "none"]),
+        help="Default: operator-ca where the profile names a CA, else none.",
+    ),
+    click.option("--host-key", is_flag=True, help="Make the keys on this host: not advised."),
+    click.option(
+        "--replace", multiple=True, metavar="TAG:TYPE", help="A credential that may be deleted."
+    ),
+    click.option("--id-prefix", default="", help="Device id: this and the IMEI, not the UUID."),
+    click.option(
+        "--registration",
+        type=click.Choice(["public-key", "onboard", "claim", "none"]),
+        help="Default: the profile's.",
+    ),
+    click.option("--set-clock", is_flag=True, help="Set the modem's clock from this host's."),
+    click.option("--no-proof", is_flag=True, help="Do not have the cloud accept a JWT at the end."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """What `plan` and `run` were told."""
+
+    boards: tuple[str, ...]
+    all_kits: bool
+    expect: int | None
+    security_tag: int | None
+    certificate: str | None
+    host_key: bool
+    replace: tuple[str, ...]
+    id_prefix: str
+    registration: str | None
+    set_clock: bool
+    no_proof: bool
+
+
+def bench_options(command: F) -> F:
+    """Add the options of `plan` and `run` to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
+    """Return what the boards are to become. Raises UsageError."""
+    from agent.provisioning.goal import Certificate, Goal, KeyOrigin, Registration
+
+    profile = configuration.profile.provisioning
+    # Half a CA is a slip to be told, not a bench without certificates.
+    default = "operator-ca" if profile.device_ca_file or profile.device_ca_key_file else "none"
+    certificate = Certificate(told.certificate or default)
+    if certificate is Certificate.OPERATOR_CA:
+        _require_ca_named(profile)
+    origin = KeyOrigin.HOST if told.host_key else KeyOrigin.MODEM
+    if origin is KeyOrigin.HOST:
+        note("keys made on this host can be copied from it; a modem's own key cannot")
+    try:
+        return Goal(
+            security_tag=(profile.security_tag if told.security_tag is None else told.security_tag),
+            ca_chain=_ca_chain(profile.ca_chain_file),
+            key_origin=origin,
+            certificate=certificate,
+            registration=Registration(told.registration or profile.registration),
+            replace=frozenset(_place(text) for text in told.replace),
+            id_prefix=told.id_prefix,
+            set_clock=told.set_clock,
+            prove=not told.no_proof,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
+    """Return what asks the service, None where none is needed; nothing is opened yet.
+
+    What it needs of the configuration is there, or told now: not by a board that holds new keys.
+    Raises ConfigError, CredentialMissing.
+    """
+    from agent.provisioning.goal import Registration
+
+    if goal.registration is Registration.NONE and not goal.prove:
+        return None
+    # Only here: a bench with no service need not pay for the HTTP client.
+    from agent.provisioning.registrar import Registrar
+    from agent.wiring.service_client import connect
+
+    section = configuration.profile.provisioning
+    registrar = Registrar(
+        connect(configuration),
+        goal.registration,
+        section.sub_type,
+        section.tags,
+        section.firmware_types,
+    )
+    try:
+        registrar.require(set_clock=goal.set_clock, prove=goal.prove)
+    except AgentError as error:
+        error.hint = f"{error.hint}; with no service: --registration none --no-proof".lstrip("; ")
+        raise
+    return registrar
+
+
+def finder_of(told: BenchOptions, configuration: Configuration) -> Callable[[], list[Place]]:
+    """Return what finds the boards that were named, or all, from any thread; it raises UsageError.
+
+    Boards that are named are found whether or not anything is plugged in there.
+    """
+    from agent.provisioning.discovery import chosen_places
+
+    # Not the profile's own port: a board is provisioned when it is named, here or around us.
+    names = told.boards or tuple(filter(None, [options().port or os.environ.get("CELLAGENT_PORT")]))
+    slots = configuration.profile.provisioning.slots
+    return partial(chosen_places, names, all_kits=told.all_kits, slots=slots)
+
+
+@asynccontextmanager
+async def open_board(place: Place) -> AsyncIterator[ModemBoard]:
+    """Open the port of a place, or borrow its modem from a running agent. Raises AtError."""
+    from agent.cli.shell.session import modem_on
+    from agent.provisioning.modem_board import ModemBoard
+
+    async with modem_on(place.port) as modem:
+        yield ModemBoard(modem)
+
+
+def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:
+    """Open the profile's ledger: PostgreSQL where it is shared, else a file in the state folder."""
+    from agent.provisioning.ledger import open_ledger
+
+    address = configuration.profile.provisioning.ledger
+    secret = configuration.secrets.get("ledger_password")
+    return open_ledger(
+        address or str(configuration.state_dir / "ledger.sqlite"),
+        f"{socket.gethostname()}:{os.getpid()}",
+        password=secret.reveal() if secret is not None else "",
+        writes=writes,
+    )
+
+
+def configuration() -> Configuration:
+    """Return the configuration of the running command."""
+    from agent.cli.shell.session import configured
+
+    return configured()
+
+
+def _require_ca_named(profile: Provisioning) -> None:
+    for name in ("device_ca_file", "device_ca_key_file"):
+        if not getattr(profile, name):
+            raise UsageError(
+                f"certificates are to be signed, and no CA is named: provisioning.{name} is empty",
+                hint=f"`cellagent config set provisioning.{name} FILE`, or --certificate none",
+            )
+
+
+def _place(text: str) -> tuple[int, int]:
+    from agent.provisioning.goal import NAMES
+
+    tag, _, kind = text.partition(":")
+    if not tag.isdecimal() or not kind.isdecimal():
+        raise UsageError(f"--replace {text}: write TAG:TYPE, as 16842753:2")
+    if int(kind) not in NAMES:
+        known = ", ".join(f"{kind} ({name})" for kind, name in NAMES.items())
+        raise UsageError(f"--replace {text}: the bench deletes types {known} alone")
+    return int(tag), int(kind)
+
+
+def _ca_chain(file: str) -> str:
+    """Return the text that is written to every kit. Raises UsageError."""
+    from agent.config.private_files import read_plain
+
+    if not file:
+        return ""
+    path = Path(file).expanduser()
+    try:
+        # The line ends count: the modem's digest is over the exact bytes.
+        chain = read_plain(path, "the CA chain").decode("ascii")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the CA chain {path} is no PEM text") from error
+    if "PRIVATE KEY" in chain:
+        raise UsageError(
+            f"the CA chain {path} holds a private key, and would be copied to every kit",
+            hint="name a file with the certificates alone",
+        )
+    if "-----BEGIN CERTIFICATE-----" not in chain:
+        raise UsageError(
+            f"the CA chain {path} holds no certificate in PEM form",
+            hint="name the file with the CA certificates of the service, as it gives them out",
+        )
+    return chain

@@ -1,0 +1,262 @@
+"""What a person sees of the bench at work: a live table on a terminal, else a line a board."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.cli.shell.command import emit, note, options, say
+
+if TYPE_CHECKING:
+    from agent.provisioning.outcome import Outcome, Place
+    from agent.provisioning.plan import Step
+
+
+_BAR_WIDTH = 40
+_AROUND = 4
+"""Lines of the screen that are no board's: heading, what is hidden, bar, the cursor's."""
+_LONGEST_NAME = 26
+
+
+@dataclass(slots=True)
+class Row:
+    """One socket of the tray and the board that is in it; times are monotonic seconds."""
+
+    place: Place
+    step: str = "waiting"
+    began: float | None = None
+    outcome: Outcome | None = None
+    seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Return what stands on the tray, or else the port."""
+        return " ".join(filter(None, [self.place.slot, self.place.usb_place])) or self.place.port
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the board is as it should be."""
+        return self.outcome is not None and self.outcome.ok
+
+
+def result_of(outcome: Outcome) -> str:
+    """Return how a board ended, and why."""
+    return outcome.outcome + (f": {outcome.reason}" if outcome.reason else "")
+
+
+def drawn(rows: Sequence[Row], height: int | None) -> Any:
+    """Return what rich draws of the boards on a screen of `height` lines; None: all of them.
+
+    Where they do not all fit, those that are done make room for the others.
+    """
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    ordered = sorted(
+        rows, key=lambda row: (_natural(row.place.slot), _natural(row.place.usb_place))
+    )
+    shown = fitting(ordered, height)
+    heading = "board", "step", "time", "result"
+    cells = [heading, *(_cells(row) for row in shown)]
+    widths = [max(len(line[column]) for line in cells) for column in range(3)]
+    styles = [_unless_plain("bold"), *(_style(row) for row in shown)]
+    lines = [
+        # By hand: a rich table takes a long reason's room from the columns beside it.
+        Text(_line(*line, widths), style=style, no_wrap=True, overflow="ellipsis")
+        for line, style in zip(cells, styles, strict=True)
+    ]
+    ended = [row for row in rows if row.outcome is not None]
+    hidden = [f"and {len(rows) - len(shown)} more"] if len(shown) < len(rows) else []
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(
+        ProgressBar(total=len(rows) or 1, completed=len(ended), width=_BAR_WIDTH),
+        Text(f"{len(ended)} of {len(rows)} boards"),
+    )
+    return Group(*lines, *(Text(line) for line in hidden), bar)
+
+
+def fitting(rows: Sequence[Row], height: int | None) -> Sequence[Row]:
+    """Return the rows that a screen of `height` lines has room for, in their order."""
+    room = len(rows) if height is None else max(1, height - _AROUND)
+    if len(rows) <= room:
+        return rows
+    return [row for row in rows if not row.ok][:room]
+
+
+def _line(name: str, step: str, took: str, result: str, widths: Sequence[int]) -> str:
+    first, second, third = widths
+    return f"{name:{first}}  {step:{second}}  {took:>{third}}  {result}".rstrip()
+
+
+def _cells(row: Row) -> tuple[str, str, str, str]:
+    from agent.cli.shell.terminal import printable
+
+    began = row.began if row.began is not None else time.monotonic()
+    seconds = row.seconds if row.outcome is not None else time.monotonic() - began
+    waits = row.outcome is None and row.began is None
+    name = printable(row.name)
+    if len(name) > _LONGEST_NAME:  # paths differ in their end
+        name = "…" + name[1 - _LONGEST_NAME :]
+    result = printable(result_of(row.outcome)) if row.outcome is not None else ""
+    return name, row.step, "" if waits else f"{seconds:.1f} s", result
+
+
+def _style(row: Row) -> str:
+    return "" if row.outcome is None or row.ok else _unless_plain("red")
+
+
+def _unless_plain(style: str) -> str:
+    return "" if os.environ.get("NO_COLOR") else style
+
+
+def _natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Return what sorts A2 before A10, and 1-1.2 before 1-1.10."""
+    parts = re.findall(r"\d+|\D+", name)
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
+
+
+_REFRESHES_PER_S = 4
+
+
+class BenchView:
+    """Hears of each step and each end; a context manager, since a live table must be let go.
+
+    `watches` says that other boards will take the place of those that have ended.
+    """
+
+    def __init__(self, places: Sequence[Place], *, watches: bool = False) -> None:
+        self._watches = watches
+        self.outcomes: list[Outcome] = []
+        self._rows = {_socket(place): Row(place) for place in places}
+        self._began = time.monotonic()
+        self._live: Any = None
+        self._over = False
+        self._once = _Once()
+
+    def __enter__(self) -> BenchView:
+        if sys.stderr.isatty() and not options().json:
+            from rich.console import Console
+            from rich.live import Live
+
+            console = Console(stderr=True, highlight=False)
+            self._live = Live(
+                console=console,
+                get_renderable=lambda: drawn(
+                    list(self._rows.values()), None if self._over else console.height
+                ),
+                refresh_per_second=_REFRESHES_PER_S,
+            )
+            self._live.start()
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(self._once)
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(sys.stderr)  # above the table, which has taken its place
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._live is not None:
+            self._over = True  # what stays on the screen may be longer than it
+            self._live.stop()
+        for handler in logging.getLogger().handlers:
+            handler.removeFilter(self._once)
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(sys.stderr)
+
+    def step(self, place: Place, step: Step) -> None:
+        """Take the step that a board is at."""
+        row = self._rows.get(_socket(place))
+        if row is None or row.outcome is not None or row.began is None:
+            # Another board than before, or the same one again.
+            row = self._rows[_socket(place)] = Row(place, began=time.monotonic())
+        row.step = step.value
+
+    def end(self, outcome: Outcome) -> None:
+        """Take how a board ended, and say it."""
+        place, now = outcome.place, time.monotonic()
+        row = self._rows.setdefault(_socket(place), Row(place))
+        began = row.began if row.began is not None and row.outcome is None else now
+        row.place, row.step, row.outcome, row.seconds = place, outcome.step, outcome, now - began
+        self.outcomes.append(outcome)
+        if options().json:
+            emit(outcome.to_json(row.seconds))
+        elif self._live is None or not sys.stdout.isatty():
+            say(f"{_name(place)}: {result_of(outcome)} ({outcome.step}, {row.seconds:.1f} s)")
+            if outcome.hint and not outcome.ok:
+                say(f"  try: {outcome.hint}")
+        elif self._watches and not outcome.ok:
+            _say_failed([row.name], outcome)  # above the table, whose row the next board takes
+
+    def summary(self) -> int:
+        """Say how the run went as a whole, cut off or not; return the exit code."""
+        counts = Counter(outcome.outcome for outcome in self.outcomes)
+        codes = [outcome.exit for outcome in self.outcomes]
+        begun = [row for row in self._rows.values() if row.began is not None]
+        cut_off = [row for row in begun if row.outcome is None]
+        if cut_off:
+            counts["unfinished"] = len(cut_off)
+        ok = bool(codes) and not any(codes) and not cut_off
+        if options().json:
+            emit({"summary": {"boards": counts.total(), **counts, "ok": ok}})
+        else:
+            if self._live is not None and not self._watches:
+                self._say_what_failed()
+            words = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
+            boards = "1 board" if counts.total() == 1 else f"{counts.total()} boards"
+            took = f" in {time.monotonic() - self._began:.1f} s"
+            note(f"{boards}{took}: {words}" if words else "no board was found")
+            if words and not ok:
+                note("next: the same command again; what is done is left alone")
+        return max(codes, default=3)
+
+    def _say_what_failed(self) -> None:
+        """Say under the table what its cells have no room for; the same of many boards once."""
+        failed: dict[tuple[str, ...], list[Row]] = {}
+        for row in self._rows.values():
+            end = row.outcome
+            if end is not None and not end.ok:
+                alike = end.outcome, end.step, end.reason, end.hint
+                failed.setdefault(alike, []).append(row)
+        for rows in failed.values():
+            if rows[0].outcome is not None:
+                _say_failed([row.name for row in rows], rows[0].outcome)
+
+
+def _say_failed(names: Sequence[str], end: Outcome) -> None:
+    note(f"{', '.join(names)}\n  {end.outcome} at {end.step}: {end.reason}")
+    if end.hint:
+        note(f"  try: {end.hint}")
+
+
+class _Once(logging.Filter):
+    """Lets what the client says of a retry through once for all boards, not once for each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether this was not said before; with -v everything is."""
+        if record.name != "agent.http.client" or options().verbosity:
+            return True
+        what = str(record.args[0]) if isinstance(record.args, tuple) and record.args else ""
+        known = what in self._said
+        self._said.add(what)
+        return not known
+
+
+def _socket(place: Place) -> str:
+    """Return what a board's row stands for: the place on the hub, whichever board is there."""
+    return place.usb_place or place.port
+
+
+def _name(place: Place) -> str:
+    return " ".join(filter(None, [place.slot, place.usb_place, place.port]))

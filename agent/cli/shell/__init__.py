@@ -1,0 +1,1 @@
+"""What every command shares: common options, session, signals, output."""

@@ -1,0 +1,154 @@
+"""What every command shares: the common options, output for people and programs, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent.cli.shell.terminal import printable
+from agent.redact import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(slots=True)
+class Options:
+    """The options that every command has."""
+
+    json: bool = False
+    profile: str | None = None
+    port: str | None = None
+    verbosity: int = 0
+
+
+class AgentCommand(click.Command):
+    """A command with `--json`, `--profile`, `--port` and `-v`; it reads them with `options()`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += [
+            _common("--json", is_flag=True, help="One JSON object a line on standard output."),
+            _common("--profile", metavar="NAME", help="The profile of the configuration to use."),
+            _common(
+                "--port",
+                metavar="PORT",
+                help="/dev/ttyACM0, COM3, serial:NUMBER, tcp://HOST:PORT, virtual:, replay:FILE.",
+            ),
+            _common("-v", "--verbose", "verbosity", count=True, help="Say more; -vv still more."),
+        ]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Send the log to standard error, then run the command."""
+        from agent.cli.shell.logs import log_to_stderr
+
+        log_to_stderr(ctx.ensure_object(Options).verbosity)
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader of our output went away (`| head`): not an error, and nothing more to
+            # say. Told here, since click itself would make a failure of it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(0) from None
+
+
+class AgentGroup(click.Group):
+    """A group whose commands are `AgentCommand`s unless they say otherwise."""
+
+    command_class = AgentCommand
+    group_class = type
+
+
+def options() -> Options:
+    """Return the common options of the command that is running."""
+    found: Options = click.get_current_context().ensure_object(Options)
+    return found
+
+
+def emit(value: object) -> None:
+    """Write one JSON object as a line on standard output."""
+    sys.stdout.write(json_line(value))
+    sys.stdout.flush()
+
+
+def json_line(value: object) -> str:
+    """Return one JSON object as a line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def say(text: str = "") -> None:
+    """Write a line for people on standard output; control characters are made visible."""
+    sys.stdout.write(printable(text) + "\n")
+
+
+def note(text: str) -> None:
+    """Write progress or a warning on standard error, without the secrets it may hold."""
+    sys.stderr.write(printable(redact(text)) + "\n")
+    sys.stderr.flush()
+
+
+def run(work: Coroutine[Any, Any, int | None]) -> None:
+    """Run a command's coroutine to its end and exit with the code that it returns."""
+    import asyncio  # `--help` of a command must not pay for it
+
+    from agent.cli.shell.signals import signals_wake_the_loop, until_told_to_end
+
+    async def awake() -> int | None:
+        with signals_wake_the_loop():
+            return await until_told_to_end(work)
+
+    code = asyncio.run(awake())
+    if code:
+        raise SystemExit(code)
+
+
+def run_command_line(root: click.Command) -> int:
+    """Run `root` on the arguments of the process; return the exit code. No traceback leaves it."""
+    as_json = "--json" in sys.argv[1:]
+    try:
+        root.main(prog_name="cellagent", standalone_mode=False)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return _fail(as_json, EXIT_INTERRUPTED, "interrupted", "stopped by Ctrl-C", "")
+    except click.ClickException as wrong:
+        ctx = wrong.ctx if isinstance(wrong, click.UsageError) else None
+        hint = f"see `{ctx.command_path} --help`" if ctx else ""
+        return _fail(as_json, 2, "usage", wrong.format_message(), hint)
+    except Exception as error:
+        from agent.cli.shell.failure import describe  # only a failure pays for it
+
+        failure = describe(error)
+        if failure is None:
+            raise
+        return _fail(as_json, *failure)
+    return 0
+
+
+def _fail(as_json: bool, code: int, kind: str, message: str, hint: str) -> int:
+    if as_json:
+        failure = {"exit": code, "kind": kind, "message": redact(message), "try": redact(hint)}
+        emit({"error": failure})
+    else:
+        note(f"cellagent: {message}")
+        if hint:
+            note(f"  try: {hint}")
+    return code
+
+
+def _common(*declaration: str, **settings: Any) -> click.Option:
+    def store(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+        if value:
+            setattr(ctx.ensure_object(Options), str(option.name), value)
+        return value
+
+    return click.Option(declaration, expose_value=False, callback=store, **settings)

@@ -1,0 +1,90 @@
+"""Where the log goes while a command runs: standard error, redacted."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+from datetime import UTC, datetime
+
+from agent.cli.shell.terminal import printable, wrapped
+from agent.redact import redact
+
+_INDENT = " " * 11
+LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+"""By the number of -v."""
+
+
+class RedactingFormatter(logging.Formatter):
+    """A log formatter whose whole output, traceback included, is redacted and printable."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format as the base class does, then hide secrets and control characters."""
+        return printable(redact(super().format(record)))
+
+
+def log_to_stderr(verbosity: int) -> None:
+    """Send the log of this process to standard error; `verbosity` is the number of -v."""
+    handler = logging.StreamHandler()
+    plain = "cellagent: %(message)s" if verbosity == 0 else "%(levelname)s %(name)s: %(message)s"
+    handler.setFormatter(RedactingFormatter(plain))
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(LEVELS[min(verbosity, len(LEVELS) - 1)])
+    # Each retry is told once, by the client, with its reason.
+    logging.getLogger("stamina").setLevel(logging.ERROR)
+
+
+def log_of_the_agent(verbosity: int) -> None:
+    """Send the agent's log to standard error: for people on a terminal, JSON elsewhere.
+
+    Each line says which kit and which concern it is about.
+    """
+    from agent.daemon.supervisor import mark
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(_ForPeople() if sys.stderr.isatty() else _Json())
+    handler.addFilter(mark)
+    root = logging.getLogger()
+    root.handlers = [handler]
+    level = (logging.INFO, logging.DEBUG)[min(verbosity, 1)]
+    root.setLevel(level)
+    # These tell each try; the concern whose tries they are tells the trouble once.
+    quiet = logging.CRITICAL if verbosity == 0 else level
+    for name in ("agent.outbox.delivery", "agent.http.client", "stamina"):
+        logging.getLogger(name).setLevel(quiet)
+    for name in ("httpx", "httpcore", "asyncio"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _ForPeople(RedactingFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        """Return time, kit and concern, then the message, in lines that fit the terminal."""
+        kit, concern = getattr(record, "kit", ""), getattr(record, "concern", "")
+        about = " ".join(word for word in (kit, concern) if word)
+        when = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        mark = "!" if record.levelno >= logging.WARNING else " "
+        first = f"{when} {mark} {about}: " if about else f"{when} {mark} "
+        width = shutil.get_terminal_size().columns
+        lines: list[str] = []
+        for line in super().format(record).replace("; try: ", "\ntry: ").splitlines():
+            lines += wrapped(line, width, _INDENT if lines else first, _INDENT)
+        return "\n".join(lines or [first])
+
+
+class _Json(RedactingFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one JSON object."""
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        return json.dumps(
+            {
+                "time": when,
+                "level": record.levelname.lower(),
+                "kit": getattr(record, "kit", "") or None,
+                "concern": getattr(record, "concern", "") or None,
+                "message": super().format(record),
+                "logger": record.name,
+            },
+            ensure_ascii=False,
+        )

@@ -1,0 +1,65 @@
+"""Where a command serves an AT port: a terminal or a TCP address, loopback unless told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.errors import RefusedByRule, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AsyncExitStack
+
+    from at.virtual.server.pty import PtyServer
+    from at.virtual.server.tcp import TcpServer
+
+
+async def serve_port(
+    stack: AsyncExitStack,
+    received: Callable[[bytes], None],
+    *,
+    pty: str | None,
+    tcp: str | None,
+    allow_remote: bool,
+) -> PtyServer | TcpServer:
+    """Serve a port until `stack` unwinds."""
+    if tcp is not None:
+        from at.virtual.server.tcp import TcpServer
+
+        server = TcpServer(received)
+        stack.push_async_callback(server.close)
+        await server.listen(*_address(tcp, allow_remote))
+        return server
+    assert pty is not None
+    return serve_terminal(stack, pty, received)
+
+
+def serve_terminal(
+    stack: AsyncExitStack, path: str, received: Callable[[bytes], None]
+) -> PtyServer:
+    """Serve a terminal until `stack` unwinds."""
+    from at.virtual.server.pty import PtyServer
+
+    terminal = PtyServer(path, received)
+    stack.callback(terminal.close)
+    return terminal
+
+
+def require_one(pty: str | None, tcp: str | None) -> None:
+    """Raise UsageError unless exactly one place is named."""
+    if (pty is None) == (tcp is None):
+        raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
+
+
+def _address(text: str, allow_remote: bool) -> tuple[str, int]:
+    from at.virtual.server.tcp import is_loopback
+
+    host, colon, port = text.removeprefix("tcp://").rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"not HOST:PORT: {text!r}")
+    host = host.strip("[]") or "127.0.0.1"
+    if not is_loopback(host) and not allow_remote:
+        raise RefusedByRule(
+            f"{host} is reached from other machines", hint="add --allow-remote if you mean it"
+        )
+    return host, int(port)

@@ -1,0 +1,177 @@
+"""From the common options to a client of the services, closed when the command ends."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from agent.cli.shell.command import options, run
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from agent.auth.modem_jwt import AskModem
+    from agent.cloud import DeviceCloud
+    from agent.config import Configuration
+    from agent.config.profile import Kit, Profile
+    from agent.daemon.control.borrowed import HeldKit
+    from agent.http import HttpClient
+    from at.driver.modem import Modem
+    from at.transport.base import Transport
+
+
+def configured() -> Configuration:
+    """Return the configuration; `profile.kit` is the one kit that is meant. Raises ConfigError.
+
+    A port that the profile's table of kits names stands for that kit, no port for the only one.
+    """
+    from agent.config.load import load
+
+    given = options()
+    configuration = load(given.profile, port=given.port)
+    if not configuration.profile.kits:
+        return configuration
+    return replace(configuration, profile=_with_its_kit(configuration.profile))
+
+
+def _with_its_kit(profile: Profile) -> Profile:
+    import msgspec
+
+    from agent.config.profile import kits_of
+    from at.ports.usb import same_port
+
+    port, table = profile.kit.port, list(kits_of(profile).values())
+    meant = [kit for kit in table if same_port(kit.port, port)] if port else table
+    return msgspec.structs.replace(profile, kit=meant[0]) if len(meant) == 1 else profile
+
+
+def chosen_kit() -> Kit:
+    """Return the kit that is meant, with its port. Raises ConfigError, UsageError, PortNotFound."""
+    import msgspec
+
+    profile = configured().profile
+    if profile.kit.port:
+        return profile.kit
+    if profile.kits:
+        raise UsageError(
+            f"the profile has {len(profile.kits)} kits",
+            hint="name one: " + ", ".join(f"--port {kit.port}" for kit in profile.kits.values()),
+        )
+    return msgspec.structs.replace(profile.kit, port=only_kit_port())
+
+
+def only_kit_port() -> str:
+    """Return the AT port of the only kit that is plugged in. Raises UsageError, PortNotFound."""
+    from at.ports.usb import system_ports
+    from at.protocol.errors import PortNotFound
+
+    serials = sorted({port.serial for port in system_ports() if port.model})
+    if not serials:
+        raise PortNotFound(
+            "no kit is plugged in, and no port is named",
+            hint="--port PORT, or --port virtual: for a virtual modem",
+        )
+    if len(serials) > 1:
+        raise UsageError(
+            f"{len(serials)} kits are plugged in",
+            hint="name one: " + ", ".join(f"--port serial:{serial}" for serial in serials),
+        )
+    return f"serial:{serials[0]}"
+
+
+@contextlib.asynccontextmanager
+async def kit_modem(
+    *, baud: int | None = None, dialect: str | None = None, terminator: str = "auto"
+) -> AsyncIterator[Modem]:
+    """Open the modem of the chosen kit. Arguments go before the profile's. Raises AtError."""
+    kit = chosen_kit()
+    async with modem_on(
+        kit.port, baud=baud or kit.baud, dialect=dialect or kit.dialect, terminator=terminator
+    ) as modem:
+        yield modem
+
+
+@contextlib.asynccontextmanager
+async def modem_on(
+    port: str, *, baud: int = 115200, dialect: str = "auto", terminator: str = "auto"
+) -> AsyncIterator[Modem]:
+    """Open the modem behind `port`; borrow it, when our turn comes, from an agent that holds it.
+
+    Arguments are those of `at.driver.modem.open_modem`. Raises AtError.
+    """
+    from at.driver.modem import Modem
+
+    transport, link = await transport_on(port, baud)
+    modem = Modem(
+        transport,
+        dialect=link.get("dialect", dialect) if dialect == "auto" else dialect,
+        terminator=link.get("terminator", terminator) if terminator == "auto" else terminator,
+    )
+    await modem.open()
+    try:
+        yield modem
+    finally:
+        await modem.close()
+
+
+async def transport_on(port: str, baud: int) -> tuple[Transport, dict[str, Any]]:
+    """Return the transport to a port, and what the agent knows that it is borrowed from."""
+    held = await held_kit(port)
+    if held is None:
+        from at.driver.opening import transport_of
+
+        return transport_of(port, baud=baud), {}
+    from agent.daemon.control.borrowed import BorrowedTransport
+
+    return BorrowedTransport(held), held.link
+
+
+async def held_kit(port: str, *, to_watch: bool = False) -> HeldKit | None:
+    """Return the kit on `port` if a running agent holds it, else None."""
+    from agent.config.paths import state_dir
+    from agent.daemon.control.socket_path import places
+
+    folder = state_dir()
+    if not any(places(folder)):
+        return None  # before more is imported
+    from agent.daemon.control.borrowed import find_kit
+
+    return await find_kit(folder, port, to_watch=to_watch)
+
+
+P = ParamSpec("P")
+
+
+@asynccontextmanager
+async def services(
+    *, ask_modem: AskModem | None = None
+) -> AsyncIterator[tuple[Configuration, HttpClient]]:
+    """Give the configuration that the options choose and a client that holds its credentials.
+
+    Raises ConfigError, and what a secret that cannot be used raises.
+    """
+    from agent.wiring.service_client import connect
+
+    configuration = configured()
+    async with connect(configuration, ask_modem=ask_modem) as client:
+        yield configuration, client
+
+
+def on_cloud(work: Callable[Concatenate[DeviceCloud, P], Awaitable[None]]) -> Callable[P, None]:
+    """Make a command of `work`, which is given the device cloud before its own arguments."""
+
+    @functools.wraps(work)
+    def command(*arguments: P.args, **options: P.kwargs) -> None:
+        async def connected() -> None:
+            from agent.cloud import DeviceCloud
+
+            async with services() as (_, client):
+                await work(DeviceCloud(client), *arguments, **options)
+
+        run(connected())
+
+    return command

@@ -1,0 +1,111 @@
+"""Files that only their owner may read: made so from the first moment, refused otherwise."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from agent.config.paths import state_dir
+from agent.errors import AgentError, ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_POSIX = os.name == "posix"
+LARGEST = 1024 * 1024
+"""Bytes; no configuration, secrets or key file is larger."""
+
+
+class FolderUnusable(AgentError):
+    """A folder cannot be made, or not be written to: the state folder, or one that was named."""
+
+    kind = "folder-unusable"
+
+    def __init__(self, what: str, folder: Path) -> None:
+        hint = "name a folder that can be written"
+        if state_dir() in (folder, *folder.parents):
+            hint = "set CELLAGENT_STATE_DIR to a folder that can be written"
+        super().__init__(what, hint=hint)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put `content` in place of `path` as one step: 0600, in folders made 0700.
+
+    A link is followed: what is kept elsewhere is replaced there, and the link stays.
+    """
+    path = path.resolve()
+    make_private_folder(path.parent)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            unfinished.unlink()
+        raise
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make `folder` and what is missing above it, each 0700 whatever the umask lets through.
+
+    Raises FolderUnusable, also where it is there and may not be written to.
+    """
+    try:
+        for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        what = f"cannot make the folder {missing}: {error.strerror}"
+        raise FolderUnusable(what, folder) from error
+    if not folder.is_dir():
+        raise FolderUnusable(f"{folder} is no folder", folder)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FolderUnusable(f"this user may not write to the folder {folder}", folder)
+
+
+def read_private(path: Path, what: str) -> str:
+    """Return the text of a file that only its owner may read: as `read_plain`, and UTF-8."""
+    try:
+        return read_plain(path, what, private=True).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{what}: {path} is not UTF-8 text") from error
+
+
+def read_plain(path: Path, what: str, *, private: bool = False) -> bytes:
+    """Return the bytes of a file that an operator named; `what` says what it should hold.
+
+    Raises ConfigError if it is missing, not a plain file or too large; with `private` also if it
+    is somebody else's or open to others: a secret that anyone could have read is not used.
+    """
+    # A pipe that nobody writes to would hold us for ever; Windows would change line ends.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        raise ConfigError(f"{what}: cannot read {path} ({error.strerror})") from error
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise ConfigError(f"{what}: {path} is no plain file", hint="name a file, no folder or pipe")
+    with os.fdopen(descriptor, "rb") as file:
+        if private:
+            _require_private(path, what, found)
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ConfigError(f"{what}: {path} is larger than {LARGEST} bytes")
+    return content
+
+
+def _require_private(path: Path, what: str, found: os.stat_result) -> None:
+    if _POSIX and found.st_mode & 0o077:
+        raise ConfigError(
+            f"{what}: others can read {path} (mode {stat.S_IMODE(found.st_mode):04o})",
+            hint=f"chmod 600 {path}; and change the secret if others may have seen it",
+        )
+    if _POSIX and found.st_uid not in {os.geteuid(), 0}:
+        raise ConfigError(f"{what}: {path} belongs to another user")

@@ -1,0 +1,143 @@
+"""Which port of a kit is its console: named, the AT port itself, or found by listening."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent.errors import UsageError
+from at.protocol.errors import LinkLost, PortError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.config.profile import Kit
+    from at.transport.base import Transport
+
+LISTEN_S = 3.0
+"""How long the ports of a kit are listened to for a first line."""
+
+
+class Bytes:
+    """A receiver that hands the bytes of a transport to one reader; None is their end."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.reason: Exception | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes."""
+        self.queue.put_nowait(data)
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Take note of the end."""
+        self.reason = reason
+        self.queue.put_nowait(None)
+
+    async def next(self) -> bytes | None:
+        """Return all bytes at hand, waiting for at least one; None at the end."""
+        data = await self.queue.get()
+        while data is not None and not self.queue.empty():
+            more = self.queue.get_nowait()
+            if more is None:
+                self.queue.put_nowait(None)
+                break
+            data += more
+        return data
+
+
+def console_transport(port: str, baud: int) -> Transport:
+    """Return the transport of a console. Raises PortNotFound."""
+    from at.driver.opening import transport_of
+
+    # A console is only listened to: nobody answers for its flow control.
+    return transport_of(port, baud=baud, rtscts=False)
+
+
+async def find_console(kit: Kit, note: Callable[[str], None]) -> str:
+    """Return the port of the kit's console; `note` hears how. Raises UsageError, PortNotFound."""
+    if kit.console_port == "none":
+        raise UsageError(
+            "the profile says that the kit has no console", hint="kit.console_port = auto"
+        )
+    if kit.console_port not in {"auto", "same"}:
+        return kit.console_port
+    candidates = (
+        [kit.port] if kit.console_port == "same" else await asyncio.to_thread(ports_of, kit)
+    )
+    if len(candidates) == 1:
+        return candidates[0]
+    note(f"listening to {', '.join(candidates)} for {LISTEN_S:g} s")
+    heard = await asyncio.gather(*(speaks(port, kit.baud, note) for port in candidates))
+    for port, spoke in zip(candidates, heard, strict=True):
+        if spoke:
+            return port
+    # The kits print on their first port unless they are told otherwise.
+    note("none of them prints anything: the first is taken; kit.console_port names another")
+    return candidates[0]
+
+
+async def own_port(kit: Kit) -> str:
+    """Return the port that is the console's alone; "" where the kit prints on its AT port.
+
+    Whether a port speaks is found by listening, so it is a guess: kit.console_port settles it.
+    """
+    if kit.console_port in {"same", "none"}:
+        return ""
+    if kit.console_port != "auto":
+        return kit.console_port
+    others = [port for port in await asyncio.to_thread(ports_of, kit) if port != kit.port]
+    from at.ports.usb import resolve
+
+    if others and kit.port.startswith("serial:"):
+        device, _ = await asyncio.to_thread(resolve, kit.port)
+        others = [port for port in others if port != device]
+    heard = await asyncio.gather(*(speaks(port, kit.baud, _ignore) for port in others))
+    return next((port for port, spoke in zip(others, heard, strict=True) if spoke), "")
+
+
+def ports_of(kit: Kit) -> list[str]:
+    """Return the ports of the kit, the named one alone if it is on no known kit."""
+    from at.ports.usb import kit_ports, system_ports
+
+    ports = system_ports()
+    if kit.port.startswith("serial:"):
+        found = kit_ports(ports, kit.port.removeprefix("serial:"))
+        return [port.device for port in found] or [kit.port]
+    named = next((port for port in ports if port.device == kit.port), None)
+    if named is None or named.model is None or not named.serial:
+        return [kit.port]
+    return [port.device for port in kit_ports(ports, named.serial)]
+
+
+async def speaks(port: str, baud: int, note: Callable[[str], None]) -> bool:
+    """Tell whether a port prints a line of text while it is listened to."""
+    from agent.console.log_line import LogLine
+    from agent.console.reader import ConsoleReader
+    from at.driver.opening import is_garbage
+
+    receiver, reader = Bytes(), ConsoleReader()
+    try:
+        transport = console_transport(port, baud)
+        await transport.open(receiver)
+    except PortError as error:
+        note(f"{port}: {error}")
+        return False
+    try:
+        async with asyncio.timeout(LISTEN_S):
+            while (data := await receiver.next()) is not None:
+                if is_garbage(data):
+                    continue
+                if any(
+                    not isinstance(item, LogLine) or item.level for item in reader.receive(data)
+                ):
+                    return True
+    except (TimeoutError, LinkLost):
+        return False
+    finally:
+        await transport.close()
+    return False
+
+
+def _ignore(_text: str) -> None:
+    pass

@@ -1,0 +1,1 @@
+"""The local socket of the agent: who asks it for its status, its console or its kit."""

@@ -1,0 +1,130 @@
+"""The modem of a kit that the running agent holds, as a transport of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.daemon.control.client import TURN_S, AgentSaid, Connection, asking, who
+from agent.daemon.control.socket_path import Place, places
+from agent.errors import AgentError
+from at.ports.usb import same_port
+from at.protocol.errors import LinkLost, PortBusy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from at.transport.base import Receiver
+
+
+@dataclass(frozen=True, slots=True)
+class HeldKit:
+    """A kit that an agent looks after, as its status shows it."""
+
+    place: Place
+    agent: dict[str, Any]
+    name: str
+    port: str
+    link: dict[str, Any]
+    console: dict[str, Any]
+
+    @property
+    def is_let_go(self) -> bool:
+        """Tell whether the agent has let go of the ports for somebody."""
+        return bool(self.link.get("held_by"))
+
+
+async def held_kits(state_dir: Path) -> list[HeldKit]:
+    """Return the kits of all agents that run with this state folder."""
+    found: list[HeldKit] = []
+    for place in places(state_dir):
+        try:
+            async with asking(place, do="status") as connection:
+                status = (await connection.answer())["status"]
+        except AgentError:
+            continue  # left by one that was killed
+        for kit in status["kits"]:
+            concerns = {each["concern"]: each for each in kit["concerns"]}
+            link, console = concerns["link"], concerns["console"]
+            found.append(HeldKit(place, status["agent"], kit["name"], kit["port"], link, console))
+    return found
+
+
+async def find_kit(state_dir: Path, port: str, *, to_watch: bool = False) -> HeldKit | None:
+    """Return the kit on `port` if an agent holds it: None if it let go of it for somebody.
+
+    To watch its console it is found by the console's port, too, and while it is let go: a window
+    that opened the port then would keep the agent out of it.
+    """
+    if port == "virtual:" or port.startswith("replay:") or not any(places(state_dir)):
+        return None  # of those ports everybody has one of their own
+    for kit in await held_kits(state_dir):
+        names = [kit.port, str(kit.console.get("port", ""))] if to_watch else [kit.port]
+        if any(same_port(name, port) for name in names):
+            return kit if to_watch or not kit.is_let_go else None
+    return None
+
+
+class BorrowedTransport:
+    """The modem of a kit that the running agent holds, for as long as this is open."""
+
+    def __init__(self, kit: HeldKit) -> None:
+        self._kit = kit
+        self._stack = contextlib.AsyncExitStack()
+        self._connection: Connection | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        """The port, as the agent names it."""
+        return self._kit.port
+
+    async def open(self, receiver: Receiver) -> None:
+        """Wait for our turn. Raises PortBusy where it does not come, AgentSaid, NotRunning."""
+        asked = asking(self._kit.place, do="lease", kit=self._kit.name, who=who())
+        connection = await self._stack.enter_async_context(asked)
+        try:
+            await connection.answer(TURN_S)
+        except BaseException as error:
+            await self._stack.aclose()
+            if isinstance(error, AgentSaid) and error.kind == "kit-busy":
+                raise PortBusy(str(error), hint=error.hint, holder="the running agent") from error
+            raise
+        self._connection = connection
+        self._reading = asyncio.ensure_future(self._read(connection, receiver))
+
+    def write(self, data: bytes) -> None:
+        """Send bytes. Raises LinkLost once closed."""
+        self._open().writer.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the agent has taken most of it. Raises LinkLost."""
+        try:
+            await self._open().writer.drain()
+        except OSError as error:
+            raise LinkLost(f"{self._kit.port}: the running agent ended") from error
+
+    async def close(self) -> None:
+        """Give the modem back. Closing twice is harmless."""
+        reading, self._reading = self._reading, None
+        self._connection = None
+        if reading is not None:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+        await self._stack.aclose()
+
+    async def _read(self, connection: Connection, receiver: Receiver) -> None:
+        reason = "the running agent ended, or lost the kit"
+        try:
+            while data := await connection.reader.read(4096):
+                receiver.data_received(data)
+        except OSError as error:
+            reason = str(error)
+        receiver.connection_lost(OSError(reason))
+
+    def _open(self) -> Connection:
+        if self._connection is None or self._connection.writer.is_closing():
+            raise LinkLost(f"{self._kit.port} is closed")
+        return self._connection

@@ -1,0 +1,109 @@
+"""The other side of the local socket: what commands ask of the agent that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from agent.daemon.control.socket_path import Place, place_of, places
+from agent.errors import AgentError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_CONNECT_S = 5.0
+_ANSWER_S = 20.0
+LONGEST_ANSWER = 4 * 1024 * 1024
+TURN_S = 100.0
+"""How long a turn is waited for; the agent itself gives up earlier, and says why."""
+
+
+class NotRunning(AgentError):
+    """No agent runs, or none of this profile."""
+
+    exit_code = 3
+    kind = "not-running"
+
+
+class AgentSaid(AgentError):
+    """The running agent refused; exit code and kind are its own."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(str(error.get("message", "")), hint=str(error.get("try", "")))
+        self.exit_code = int(error.get("exit", 1))  # type: ignore[misc]
+        self.kind = str(error.get("kind", "failed"))  # type: ignore[misc]
+
+
+class Connection:
+    """One request and its answers."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def answer(self, timeout_s: float | None = _ANSWER_S) -> dict[str, Any]:
+        """Return the next answer. Raises AgentSaid, NotRunning when the agent ended."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                line = await self.reader.readline()
+            answer = json.loads(line) if line else None
+        except TimeoutError:
+            raise NotRunning("the running agent does not answer", hint="restart it") from None
+        except (OSError, ValueError):
+            answer = None
+        if not isinstance(answer, dict):
+            raise NotRunning("the agent ended")
+        if "error" in answer:
+            raise AgentSaid(answer["error"])
+        return answer
+
+
+@contextlib.asynccontextmanager
+async def asking(
+    place: Place, *, longest_answer: int = LONGEST_ANSWER, **request: Any
+) -> AsyncIterator[Connection]:
+    """Connect and ask; an answer has at most `longest_answer` bytes. Raises NotRunning."""
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            if place.is_socket:
+                opened = asyncio.open_unix_connection(place.path, limit=longest_answer)
+            else:
+                port, request["token"] = place.read_port()
+                opened = asyncio.open_connection("127.0.0.1", port, limit=longest_answer)
+            reader, writer = await opened
+    except (OSError, ValueError, KeyError, TimeoutError) as error:
+        raise NotRunning("the agent does not run", hint=_how_to_reach_one(place)) from error
+    try:
+        writer.write(json.dumps(request).encode() + b"\n")
+        yield Connection(reader, writer)
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+def _how_to_reach_one(place: Place) -> str:
+    """Return what to try where nobody listens: perhaps it is another profile's agent that runs."""
+    others = [other for other in places(place.path.parent.parent) if other != place]
+    if others:
+        names = ", ".join(f"--profile {unquote(other.path.stem)}" for other in others)
+        return f"is another meant? {names}; else start it: `cellagent run`"
+    return "start it: `cellagent run`"
+
+
+async def ask(state_dir: Path, profile: str, **request: Any) -> dict[str, Any]:
+    """Ask the agent of a profile; return its answer. Raises NotRunning, AgentSaid."""
+    async with asking(place_of(state_dir, profile), **request) as connection:
+        return await connection.answer()
+
+
+def who() -> str:
+    """Return how this process is named to others."""
+    name = Path(sys.argv[0]).name
+    return f"{'cellagent' if name in {'', '__main__.py'} else name} (PID {os.getpid()})"

@@ -1,0 +1,64 @@
+"""Where a running agent listens: a socket in the state folder, or a loopback port with a token."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from agent.config.private_files import make_private_folder, write_private
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place to listen at. `path` is the socket, or the file that names port and token."""
+
+    path: Path
+
+    @property
+    def is_socket(self) -> bool:
+        """Whether it is a socket of the file system, which its mode protects."""
+        return self.path.suffix == ".sock"
+
+    def read_port(self) -> tuple[int, str]:
+        """Return port and token. Raises OSError, ValueError."""
+        known = json.loads(self.path.read_text("utf-8"))
+        return int(known["port"]), str(known["token"])
+
+    def write_port(self, port: int, token: str) -> None:
+        """Say where the agent listens, to its own user alone."""
+        write_private(self.path, json.dumps({"port": port, "token": token}).encode())
+
+
+def folder_of(state_dir: Path) -> Path:
+    """Return the folder that the agents of this state folder listen in."""
+    return state_dir / "run"
+
+
+def place_of(state_dir: Path, profile: str) -> Place:
+    """Return where the agent of a profile listens; makes the folder, 0700."""
+    folder = folder_of(state_dir)
+    make_private_folder(folder)
+    name = quote(profile, safe="").replace(".", "%2E")[:100]
+    path = folder / f"{name}.sock"
+    if not hasattr(socket, "AF_UNIX") or len(os.fsencode(path)) > _LONGEST_PATH:
+        path = path.with_suffix(".port")
+    return Place(path)
+
+
+def places(state_dir: Path) -> Iterator[Place]:
+    """Return every place where an agent may listen."""
+    folder = folder_of(state_dir)
+    if folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            if path.suffix in {".sock", ".port"} and not path.name.startswith("."):
+                yield Place(path)

@@ -1,0 +1,1 @@
+"""One kit of the agent: its link, console, identity, positions, updates and events."""

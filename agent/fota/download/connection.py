@@ -1,0 +1,115 @@
+"""Requests to a download host: the address that was checked is the one connected to.
+
+Redirects are checked again. The wire keeps no cookie, reads no proxy of the environment and knows
+no credential; connections of one name are not used for another.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from agent.errors import Unavailable, UsageError
+from agent.fota.addresses import checked_target
+from agent.fota.download.ranges import TryAgain
+from agent.http import Deadlines, Wire
+from agent.http.addresses import SourceRefused, addresses_of, checked_address
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from agent.fota.addresses import Sources
+    from agent.http import Stream
+    from agent.http.addresses import Target
+
+MAX_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Return the addresses of a host. Raises TryAgain where the name leads nowhere."""
+    try:
+        return await addresses_of(host, port)
+    except Unavailable as error:
+        raise TryAgain(str(error), hint=error.hint) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How the download host is reached."""
+
+    sources: Sources
+    ca_file: str = ""
+    proxy: str = ""
+    """Only with fota.trust_proxy: the proxy then chooses the address, not we."""
+    resolve: Callable[[str, int], Awaitable[Sequence[str]]] = resolve
+
+
+class Connection:
+    """Asks download hosts for files, and for nothing else."""
+
+    def __init__(self, network: Network, *, silence_s: float = 30.0) -> None:
+        self._network = network
+        self._wire = Wire(
+            ca_file=network.ca_file, proxy=network.proxy, deadlines=Deadlines(read_s=silence_s)
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._wire.close()
+
+    @asynccontextmanager
+    async def get(self, target: Target, headers: Mapping[str, str]) -> AsyncIterator[Stream]:
+        """Send a GET and follow redirects as far as the rule allows; yield the last answer.
+
+        Raises SourceRefused, TryAgain. The body is read by `pieces`.
+        """
+        for _ in range(MAX_REDIRECTS + 1):
+            address = await self._address(target)
+            with _ours(target):
+                asked = self._wire.open("GET", target.url, headers=headers, address=address)
+                stream = await asked.__aenter__()
+            try:
+                if stream.status not in _REDIRECTS:
+                    yield stream
+                    return
+                target = self._next(target, stream.headers.get("location", ""))
+            finally:
+                await asked.__aexit__(None, None, None)
+        raise SourceRefused(f"{target.host} redirects more than {MAX_REDIRECTS} times")
+
+    async def _address(self, target: Target) -> str:
+        if self._network.proxy:
+            return ""
+        found = await self._network.resolve(target.host, target.port)
+        return checked_address(target, found, stand_in=self._network.sources.stand_in)
+
+    def _next(self, target: Target, location: str) -> Target:
+        if not location:
+            raise SourceRefused(f"{target.host} redirects to nowhere")
+        try:
+            url = urljoin(target.url, location)
+        except ValueError:
+            raise SourceRefused(f"{target.host} redirects to {location[:80]!r}") from None
+        return checked_target(url, self._network.sources)
+
+
+async def pieces(stream: Stream, target: Target) -> AsyncIterator[bytes]:
+    """Yield the body as it comes. Raises TryAgain where the connection breaks."""
+    with _ours(target):
+        async for chunk in stream.chunks():
+            yield chunk
+
+
+@contextmanager
+def _ours(target: Target) -> Iterator[None]:
+    try:
+        yield
+    except Unavailable as error:
+        raise TryAgain(
+            f"the download from {target.host} broke off: {error}", hint=error.hint
+        ) from error
+    except UsageError as error:
+        raise SourceRefused(f"{target.url[:80]!r} cannot be asked for: {error}") from error

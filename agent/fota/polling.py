@@ -1,0 +1,127 @@
+"""When the agent looks for a job: every so often, not all at once, not in quiet hours. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from agent.errors import AgentError, ConfigError, Unavailable
+from at.protocol.errors import AtError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from agent.fota.download.downloader import Clock
+    from agent.fota.journal import Result
+
+
+_WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)")
+JITTER = 0.1
+"""Part of the interval by which a wait may be longer, so that a fleet spreads."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """Local time without updates; may run over midnight."""
+
+    start: time
+    end: time
+
+    def seconds_left(self, now: datetime) -> float:
+        """Return how long it is still quiet, 0 if it is not. `now` is local time."""
+        at = now.time()
+        if self.start <= self.end:
+            quiet = self.start <= at < self.end
+        else:
+            quiet = at >= self.start or at < self.end
+        if not quiet:
+            return 0.0
+        end = now.replace(hour=self.end.hour, minute=self.end.minute, second=0, microsecond=0)
+        if end <= now:
+            end += timedelta(days=1)
+        return (end - now).total_seconds()
+
+
+def parse_quiet_hours(text: str) -> QuietHours | None:
+    """Read "22:00-06:00"; None for "". Raises ConfigError."""
+    if not text.strip():
+        return None
+    found = _WINDOW.fullmatch(text.strip())
+    if found is None:
+        raise ConfigError(f"fota.quiet_hours is {text!r}", hint='write it as "22:00-06:00"')
+    numbers = [int(part) for part in found.groups()]
+    start, end = time(numbers[0], numbers[1]), time(numbers[2], numbers[3])
+    if start == end:
+        raise ConfigError(f"fota.quiet_hours {text!r} begins when it ends")
+    return QuietHours(start, end)
+
+
+def next_look(
+    now: datetime,
+    *,
+    interval_s: float,
+    quiet: QuietHours | None,
+    jitter: float,
+    asked_s: float | None = None,
+) -> float:
+    """Return the seconds until the next look: never earlier than the service asked for.
+
+    `now` is local time; `jitter` is in 0..1.
+    """
+    wait = max(interval_s * (1 + JITTER * jitter), asked_s or 0.0)
+    if quiet is None:
+        return wait
+    rest = quiet.seconds_left(now + timedelta(seconds=wait))
+    # The fleet must not come all at once when the quiet ends either.
+    return wait + rest + (interval_s * JITTER * jitter if rest else 0.0)
+
+
+class Told(Protocol):
+    """Who hears how each look ended."""
+
+    def result(self, result: Result | None) -> None:
+        """Hear of a job that ended, or None for "no job"."""
+
+    def trouble(self, error: Exception) -> None:
+        """Hear of what stood in the way; the next look comes all the same."""
+
+
+async def keep_pulling(
+    pull: Callable[[], Awaitable[Result | None]],
+    told: Told,
+    *,
+    interval_s: float,
+    quiet: QuietHours | None,
+    clock: Clock,
+    jitter: Callable[[], float],
+) -> None:
+    """Pull at start, then at the interval; at once again after a job, since jobs queue.
+
+    In quiet hours nothing is begun. Ends only by being cancelled.
+    """
+    rest = quiet.seconds_left(clock.now().astimezone()) if quiet else 0.0
+    if rest:
+        await clock.sleep(rest)
+    while True:
+        asked: float | None = None
+        interval = interval_s
+        try:
+            result = await pull()
+        except (AgentError, AtError) as error:
+            told.trouble(error)
+            asked = error.retry_after_s if isinstance(error, Unavailable) else None
+        else:
+            told.result(result)
+            if result is not None:
+                interval = min(interval_s, 1.0)
+        await clock.sleep(
+            next_look(
+                clock.now().astimezone(),
+                interval_s=interval,
+                quiet=quiet,
+                jitter=jitter(),
+                asked_s=asked,
+            )
+        )

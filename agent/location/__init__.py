@@ -1,0 +1,1 @@
+"""Scans of cells and Wi-Fi, the positions made of them, and assistance data for GNSS."""

@@ -1,0 +1,1 @@
+"""The resources of the observability service: projects, devices, releases, keys."""

@@ -1,0 +1,200 @@
+"""The observability service as one object: every resource through the same seven methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.call import Call, Host, Request, Scheme
+from agent.errors import BadAnswer
+from agent.observability.api.keys import (
+    CycleProjectKey,
+    CycleUserKey,
+    DeleteUserKey,
+    FetchProjectKey,
+    FetchUserKey,
+)
+from agent.observability.api.kinds import ORGANIZATION, Kind, Scope
+from agent.observability.api.paging import LARGEST_PAGE, Envelope, walk
+from agent.observability.api.resources import (
+    CreateResource,
+    DeleteResource,
+    DeleteResources,
+    FetchResource,
+    ListResources,
+    PutRelation,
+    Resource,
+    UpdateResource,
+)
+from agent.observability.api.slugs import slug, version_name
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from agent.call import Response
+    from agent.config.secrets import Secret
+    from agent.http import HttpClient
+
+
+@dataclass(frozen=True, slots=True)
+class FetchMe(Call[Resource]):
+    """GET /auth/me: email with password, or with user API key. Not below /api/v0."""
+
+    host = Host.API
+    schemes = (Scheme.BASIC,)
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("GET", "/auth/me")
+
+    def parse(self, response: Response) -> Resource:
+        """Return the user. Raises BadAnswer."""
+        body = response.json()
+        if not isinstance(body, dict):
+            raise BadAnswer("the answer is no user")
+        return Resource(body)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLatestRelease(Call[Resource | None]):
+    """With the project key, by the short URL; None where nothing is newer."""
+
+    host = Host.API
+    schemes = (Scheme.PROJECT_KEY,)
+
+    device_serial: str
+    hardware_version: str
+    software_type: str
+    current_version: str = ""
+
+    def request(self) -> Request:
+        """Return what to send. Raises UsageError."""
+        query = [
+            ("device_serial", slug(self.device_serial, "device serial")),
+            ("hardware_version", version_name(self.hardware_version, "hardware version")),
+            ("software_type", self.software_type),
+        ]
+        if self.current_version:
+            query.append(("current_version", self.current_version))
+        return Request("GET", "/api/v0/releases/latest", query)
+
+    def parse(self, response: Response) -> Resource | None:
+        """Return the release. Raises BadAnswer."""
+        if response.status == 204:
+            return None
+        return Resource(response.decode(dict))
+
+
+class Observability:
+    """Calls of the observability service, for one organization and project unless told.
+
+    Errors are those of HttpClient.send; names and times are checked before anything is sent.
+    """
+
+    def __init__(self, client: HttpClient, organization: str = "", project: str = "") -> None:
+        self.client = client
+        self.scope = Scope(organization, project)
+
+    async def whoami(self) -> Resource | list[Resource]:
+        """Return the user; with an organization token alone, the organizations that it opens."""
+        if Scheme.BASIC in self.client.keyring:
+            return await self.client.send(FetchMe())
+        return [each async for each in self.list(ORGANIZATION)]
+
+    async def list(
+        self,
+        kind: Kind,
+        filters: Mapping[str, Any] | None = None,
+        *,
+        sort: str = "",
+        per_page: int = LARGEST_PAGE,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> AsyncIterator[Resource]:
+        """Yield every resource of a kind, a page at a time; `sort` is a field, `-` descends.
+
+        `progress` is told how many have come and how many there are.
+        """
+
+        async def fetch(page: int) -> Envelope:
+            call = ListResources(kind, self.scope, filters or {}, sort, page, per_page)
+            return await self.client.send(call)
+
+        async for raw in walk(fetch, progress):
+            yield Resource(raw if isinstance(raw, dict) else {"value": raw})
+
+    async def page(
+        self,
+        kind: Kind,
+        filters: Mapping[str, Any] | None = None,
+        *,
+        sort: str = "",
+        page: int = 1,
+        per_page: int = 20,
+    ) -> Envelope:
+        """Return one page of a kind."""
+        call = ListResources(kind, self.scope, filters or {}, sort, page, per_page)
+        return await self.client.send(call)
+
+    async def get(self, kind: Kind, key: str) -> Resource:
+        """Return one resource."""
+        return await self.client.send(FetchResource(kind, self.scope, key))
+
+    async def create(self, kind: Kind, fields: Mapping[str, Any]) -> Resource | None:
+        """Create one; None where the service does not show it."""
+        return await self.client.send(CreateResource(kind, self.scope, fields))
+
+    async def update(self, kind: Kind, key: str, fields: Mapping[str, Any]) -> Resource | None:
+        """Change some fields of one; None where the service does not show it."""
+        return await self.client.send(UpdateResource(kind, self.scope, key, fields))
+
+    async def relate(
+        self,
+        kind: Kind,
+        key: str,
+        other: Kind,
+        other_key: str,
+        fields: Mapping[str, Any] | None = None,
+    ) -> Resource | None:
+        """Create or update the relationship of one resource to another (a device's cohort)."""
+        call = PutRelation(kind, self.scope, key, other, other_key, fields or {})
+        return await self.client.send(call)
+
+    async def delete(self, kind: Kind, key: str) -> None:
+        """Delete one."""
+        await self.client.send(DeleteResource(kind, self.scope, key))
+
+    async def delete_many(self, kind: Kind, ids: Sequence[str | int]) -> None:
+        """Delete several by their ids."""
+        await self.client.send(DeleteResources(kind, self.scope, ids))
+
+    async def project_key(self) -> str:
+        """Return the project's key."""
+        return await self.client.send(FetchProjectKey(self.scope))
+
+    async def cycle_project_key(self) -> str:
+        """Replace the project's key; the old one stops at once."""
+        return await self.client.send(CycleProjectKey(self.scope))
+
+    async def user_key(self) -> Secret | None:
+        """Return the user's own API key."""
+        return await self.client.send(FetchUserKey())
+
+    async def cycle_user_key(self) -> Secret:
+        """Replace the user's own API key, in all projects."""
+        return await self.client.send(CycleUserKey())
+
+    async def delete_user_key(self) -> None:
+        """End the user's own API key."""
+        await self.client.send(DeleteUserKey())
+
+    async def latest_release(
+        self,
+        device_serial: str,
+        hardware_version: str,
+        software_type: str,
+        current_version: str = "",
+    ) -> Resource | None:
+        """Return the newest release for a device, None where it has it."""
+        return await self.client.send(
+            FetchLatestRelease(device_serial, hardware_version, software_type, current_version)
+        )

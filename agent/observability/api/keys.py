@@ -1,0 +1,124 @@
+"""Project key and user API key: read, cycled (clauses O1.3, O5.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.call import Call, Host, Request, Scheme
+from agent.config.secrets import Secret
+from agent.errors import BadAnswer
+from agent.observability.api.kinds import PROJECT, Scope, path
+from agent.observability.api.resources import USER
+
+if TYPE_CHECKING:
+    from agent.call import Response
+
+
+@dataclass(frozen=True, slots=True)
+class FetchProjectKey(Call[str]):
+    """The key of a project, which every member may see."""
+
+    host = Host.API
+    schemes = USER
+
+    scope: Scope
+
+    def request(self) -> Request:
+        """Return what to send. Raises UsageError."""
+        return Request("GET", _project_key_path(self.scope))
+
+    def parse(self, response: Response) -> str:
+        """Return the key. Raises BadAnswer."""
+        return _api_key(response)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleProjectKey(Call[str]):
+    """Replace the key of a project: the old one stops at once, on every device that has it."""
+
+    host = Host.API
+    schemes = USER
+    repeatable = False
+
+    scope: Scope
+
+    def request(self) -> Request:
+        """Return what to send. Raises UsageError."""
+        return Request("POST", _project_key_path(self.scope))
+
+    def parse(self, response: Response) -> str:
+        """Return the new key. Raises BadAnswer."""
+        return _api_key(response)
+
+    def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
+        """Name the roles that may."""
+        if status == 403:
+            return "only organization admins and project managers generate and cycle the key"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class CycleUserKey(Call[Secret]):
+    """Make or replace the user's own API key, which works in all projects of the user."""
+
+    host = Host.API
+    schemes = (Scheme.BASIC,)
+    repeatable = False
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("POST", "/auth/api_key")
+
+    def parse(self, response: Response) -> Secret:
+        """Return the new key. Raises BadAnswer."""
+        return Secret(_api_key(response))
+
+
+@dataclass(frozen=True, slots=True)
+class FetchUserKey(Call[Secret | None]):
+    """The user's own API key, None where there is none."""
+
+    host = Host.API
+    schemes = (Scheme.BASIC,)
+    accepts = frozenset({404})
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("GET", "/auth/api_key")
+
+    def parse(self, response: Response) -> Secret | None:
+        """Return the key. Raises BadAnswer."""
+        if response.status == 404:
+            return None
+        key = _api_key(response, may_be_empty=True)
+        return Secret(key) if key else None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteUserKey(Call[None]):
+    """End the user's own API key."""
+
+    host = Host.API
+    schemes = (Scheme.BASIC,)
+    repeatable = False
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("DELETE", "/auth/api_key")
+
+    def parse(self, response: Response) -> None:
+        """Rely on no reply body."""
+
+
+def _project_key_path(scope: Scope) -> str:
+    return path(PROJECT, scope, scope.project) + "/api_key"
+
+
+def _api_key(response: Response, *, may_be_empty: bool = False) -> str:
+    body: Any = response.json()
+    inner = body.get("data", body) if isinstance(body, dict) else None
+    key = inner.get("api_key") if isinstance(inner, dict) else None
+    if not isinstance(key, str) or not (key or may_be_empty):
+        raise BadAnswer("the answer holds no key")
+    return key

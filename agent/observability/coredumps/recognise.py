@@ -1,0 +1,55 @@
+"""Which kind of core dump a file is, by its first bytes. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.errors import UsageError
+from agent.observability.coredumps.device_coredump import MAGIC as DEVICE_MAGIC
+from agent.observability.coredumps.elf import ELF
+from agent.observability.coredumps.linux_core import is_core
+from agent.observability.ingest.uploads import FileKind
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+_ZEPHYR = b"ZE"
+_ZIP = b"PK\x03\x04"
+_COMPRESSED = {
+    b"\x1f\x8b": "gunzip",
+    b"\x28\xb5\x2f\xfd": "zstd -d",
+    b"\xfd7zXZ\0": "xz -d",
+    b"\x04\x22\x4d\x18": "lz4 -d",
+    b"BZh": "bzip2 -d",
+}
+"""First bytes -> the program that undoes it."""
+
+
+def recognise(file: BinaryIO) -> FileKind:
+    """Return the kind of a core dump. Raises UsageError when it is none."""
+    head = file.read(20)
+    if head.startswith(DEVICE_MAGIC):
+        return FileKind.COREDUMP
+    if head.startswith(_ZEPHYR) and head[3:4] == b"\0":
+        return FileKind.ZEPHYR_COREDUMP
+    if head.startswith(ELF):
+        if is_core(head):
+            return FileKind.ELF_COREDUMP
+        raise UsageError(
+            f"{file.name}: an ELF file, but no core dump",
+            hint="symbols are sent with `cellagent report file --kind symbols`",
+        )
+    if head.startswith(_ZIP):
+        return FileKind.MAR
+    refuse_compressed(head, file.name)
+    raise UsageError(
+        f"{file.name}: no core dump of the device SDK, of Zephyr or of Linux",
+        hint="a console log is read with `cellagent capture coredump`",
+    )
+
+
+def refuse_compressed(head: bytes, name: str) -> None:
+    """Raise UsageError when a file that begins with `head` is compressed."""
+    for magic, program in _COMPRESSED.items():
+        if head.startswith(magic):
+            raise UsageError(f"{name}: it is compressed", hint=f"undo that first: {program}")

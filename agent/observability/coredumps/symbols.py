@@ -1,0 +1,157 @@
+"""Names for addresses, from a firmware's ELF file (extra `coredump`: pyelftools)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import AgentError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+_PREFIXES = ("_kernel_thread_info_", "_kernel_openocd_")
+_MOST = 64
+"""Entries of the table; it has 15."""
+_OLDEST = 9
+"""Entries of the oldest table, which does not say how many it has."""
+
+
+def thread_table(elf: Any) -> tuple[tuple[int, ...], int] | None:
+    """Return the table of an open ELF file and the bytes of a pointer; None where it has none."""
+    table = elf.get_section_by_name(".symtab")
+    if table is None:
+        return None
+    for prefix in _PREFIXES:
+        size = _bytes(elf, table, f"{prefix}size_t_size", 1)
+        if size is None or size[0] not in (4, 8):
+            continue
+        word = size[0]
+        number = _bytes(elf, table, f"{prefix}num_offsets", word)
+        count = min(int.from_bytes(number, "little"), _MOST) if number else _OLDEST
+        offsets = _bytes(elf, table, f"{prefix}offsets", count * word)
+        if offsets is not None:
+            words = (offsets[at : at + word] for at in range(0, len(offsets), word))
+            return tuple(int.from_bytes(each, "little") for each in words), word
+    return None
+
+
+def _bytes(elf: Any, table: Any, name: str, size: int) -> bytes | None:
+    """Return what the file holds at a symbol; None without the symbol or its bytes."""
+    symbols = table.get_symbol_by_name(name)
+    if not symbols or not isinstance(symbols[0]["st_shndx"], int):
+        return None
+    section = elf.get_section(symbols[0]["st_shndx"])
+    at = symbols[0]["st_value"] - section["sh_addr"]
+    found: bytes = section.data()[at : at + size] if at >= 0 else b""
+    return found if len(found) == size else None
+
+
+_THUMB_BIT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where an address lies; None for what the file does not say."""
+
+    address: int
+    function: str | None
+    offset: int | None
+    """Bytes from the function's beginning."""
+    file: str | None
+    line: int | None
+
+
+class ElfSymbols:
+    """The functions, source lines and build id of one ELF file.
+
+    Raises UsageError without pyelftools, AgentError when the file is no ELF or is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from elftools.elf.elffile import ELFFile
+        except ImportError as exc:
+            raise UsageError(
+                "symbols need pyelftools, which is not installed",
+                hint="pip install 'cellagent[coredump]'",
+            ) from exc
+        self.path = path
+        with path.open("rb") as file:
+            try:
+                elf = ELFFile(file)
+                self.machine: str = elf["e_machine"]
+                self.build_id = _build_id(elf)
+                self.thread_table = thread_table(elf)
+                """Where a Zephyr kernel keeps what of its threads; None without it."""
+                self._functions = _functions(elf)
+                self._lines = _lines(elf)
+            # What a damaged file makes pyelftools raise is no one tree of errors: its own, those of
+            # struct, zlib and seek, IndexError, MemoryError ...
+            except Exception as exc:
+                raise AgentError(f"{path} is no ELF file, or is damaged: {exc}") from exc
+
+    def locate(self, address: int) -> Location:
+        """Return where `address` lies. The Thumb bit of an ARM address is no part of it."""
+        if self.machine == "EM_ARM":
+            address &= ~_THUMB_BIT
+        name, offset = None, None
+        for start, size, function in self._functions:
+            if start <= address < start + max(size, 1):
+                name, offset = function, address - start
+                break
+        file, line = None, None
+        for start, end, found_file, found_line in self._lines:
+            if start <= address < end:
+                file, line = found_file, found_line
+                break
+        return Location(address, name, offset, file, line)
+
+
+def _build_id(elf: Any) -> str | None:
+    section = elf.get_section_by_name(".note.gnu.build-id")
+    sections = [section] if section is not None else list(elf.iter_sections(type="SHT_NOTE"))
+    for notes in sections:
+        for note in notes.iter_notes():
+            if note["n_type"] == "NT_GNU_BUILD_ID":
+                return str(note["n_desc"])
+    return None
+
+
+def _functions(elf: Any) -> list[tuple[int, int, str]]:
+    table = elf.get_section_by_name(".symtab")
+    if table is None:
+        return []
+    thumb = ~_THUMB_BIT if elf["e_machine"] == "EM_ARM" else ~0
+    return [
+        (symbol["st_value"] & thumb, symbol["st_size"], symbol.name)
+        for symbol in table.iter_symbols()
+        if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_shndx"] != "SHN_UNDEF"
+    ]
+
+
+def _lines(elf: Any) -> list[tuple[int, int, str, int]]:
+    """Return (first address, end, file, line) of every row of the line tables."""
+    rows: list[tuple[int, int, str, int]] = []
+    if not elf.has_dwarf_info():
+        return rows
+    dwarf = elf.get_dwarf_info()
+    for unit in dwarf.iter_CUs():
+        program = dwarf.line_program_for_CU(unit)
+        if program is None:
+            continue
+        files = program["file_entry"]
+        first = 0 if program["version"] >= 5 else 1
+        before = None
+        for entry in program.get_entries():
+            state = entry.state
+            if state is None:
+                continue
+            if before is not None and before.address < state.address:
+                index = before.file - first
+                if 0 <= index < len(files):
+                    name = files[index].name.decode("utf-8", "backslashreplace")
+                    rows.append((before.address, state.address, name, before.line))
+            before = None if state.end_sequence else state
+    return rows

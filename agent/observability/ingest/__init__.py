@@ -1,0 +1,1 @@
+"""What devices push: chunks, events, core dumps and files, and who they come from."""

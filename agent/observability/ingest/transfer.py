@@ -1,0 +1,356 @@
+"""Sends one large file: prepare, put, commit; after a break it goes on with what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agent.call import Host
+from agent.config.private_files import write_private
+from agent.errors import (
+    AgentError,
+    BadAnswer,
+    InvalidRequest,
+    NotFound,
+    ServiceRefusal,
+    Unavailable,
+)
+from agent.http.transport import SLOWEST_BYTES_PER_S
+from agent.observability.ingest.uploads import (
+    IN_PARTS_FROM,
+    CommitCoredump,
+    CommitFile,
+    FileKind,
+    PrepareCoredump,
+    PrepareFile,
+    PrepareParts,
+    completion,
+    part_bounds,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+    from typing import IO
+
+    from agent.http import Wire
+
+
+KEPT_S = 30 * 24 * 3600.0
+"""Seconds after which an upload is forgotten."""
+
+
+class Place(msgspec.Struct, kw_only=True):
+    """Where a file goes, and how much of it is there."""
+
+    token: str
+    url: str = ""
+    """Of the whole; "" where it goes in parts."""
+    part_urls: list[str] = []
+    complete_url: str = ""
+    tags: list[str] = []
+    """The ETags of the parts that are there, from the first on."""
+    whole: bool = False
+    """All bytes are there: what is missing is the commit."""
+
+
+class _Record(msgspec.Struct, kw_only=True):
+    place: Place | None = None
+    committed: str = ""
+
+
+class UploadJournal:
+    """The record of one upload; without a `path` it is kept in memory only.
+
+    A record that cannot be read, or not be written, costs an upload from the beginning at most.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._record = _Record()
+        if path is not None:
+            with suppress(OSError, msgspec.DecodeError):
+                self._record = msgspec.json.decode(path.read_bytes(), type=_Record)
+
+    @property
+    def place(self) -> Place | None:
+        """Where the file goes; None where nothing was begun."""
+        return self._record.place
+
+    @property
+    def committed(self) -> str:
+        """When it was committed, ISO 8601; "" if it never was."""
+        return self._record.committed
+
+    def keep(self, place: Place | None) -> None:
+        """Remember `place` as it now is; None: begin anew the next time."""
+        self._write(_Record(place=place))
+
+    def commit(self, when: str) -> None:
+        """Remember that the service has the file since `when`."""
+        self._write(_Record(committed=when))
+
+    def _write(self, record: _Record) -> None:
+        self._record = record
+        if self._path is not None:
+            with suppress(OSError):
+                write_private(self._path, msgspec.json.encode(record))
+
+
+def journal_name(*parts: object) -> str:
+    """Return the file name of the upload that `parts` tell from every other."""
+    text = msgspec.json.encode([str(part) for part in parts])
+    return f"{hashlib.sha256(text).hexdigest()}.json"
+
+
+def forget_old(folder: Path) -> None:
+    """Remove the records of uploads that are older than KEPT_S."""
+    with suppress(OSError):
+        for path in folder.glob("*.json"):
+            if path.stat().st_mtime < time.time() - KEPT_S:
+                path.unlink()
+
+
+_PIECE = 256 * 1024
+_EXPIRED = frozenset({401, 403, 404, 410})  # what a storage says of a place that is no more
+_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class PlaceGone(Unavailable):
+    """The storage does not know the place any more: another one must be asked for."""
+
+
+async def put(
+    wire: Wire,
+    url: str,
+    file: IO[bytes],
+    bounds: tuple[int, int],
+    *,
+    gzipped: bool = False,
+    sent: Callable[[int], None] | None = None,
+) -> str:
+    """Put the bytes of `file` between `bounds`; return the ETag that the storage gave.
+
+    `sent` is called with where in the file it is. Raises PlaceGone, Unavailable, AgentError.
+    """
+    start, end = bounds
+    headers = {"content-type": "application/octet-stream", "content-length": str(end - start)}
+    if gzipped:
+        headers["content-encoding"] = "gzip"
+    try:
+        async with (
+            asyncio.timeout(60 + (end - start) / SLOWEST_BYTES_PER_S),
+            wire.open("PUT", url, headers=headers, content=_pieces(file, bounds, sent)) as stream,
+        ):
+            _check(stream.status)
+            return stream.headers.get("etag", "")
+    except TimeoutError as exc:
+        raise Unavailable("the upload is slower than 4 KiB/s: it was given up") from exc
+
+
+async def complete(wire: Wire, url: str, body: bytes) -> None:
+    """Tell the storage that all parts are there. Raises PlaceGone, Unavailable, AgentError."""
+    headers = {"content-type": "application/xml"}
+    answer = await wire.exchange("POST", url, headers=headers, content=body, max_bytes=65536)
+    _check(answer.status)
+
+
+def _check(status: int) -> None:
+    if 200 <= status < 300:
+        return
+    message = f"the storage answered {status} to the upload"
+    if status in _EXPIRED:
+        raise PlaceGone(message, status=status)
+    if status in _AGAIN:
+        raise Unavailable(message, status=status)
+    if 300 <= status < 400:
+        raise BadAnswer(f"the storage redirects the upload ({status})", status=status)
+    raise InvalidRequest(message, status=status)
+
+
+async def _pieces(
+    file: IO[bytes], bounds: tuple[int, int], sent: Callable[[int], None] | None
+) -> AsyncIterator[bytes]:
+    at, end = bounds
+    file.seek(at)
+    while at < end and (piece := await asyncio.to_thread(file.read, min(_PIECE, end - at))):
+        yield piece
+        at += len(piece)
+        if sent is not None:
+            sent(at)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from pathlib import Path
+    from typing import IO
+
+    from agent.http import HttpClient, Wire
+    from agent.observability.ingest.device_identity import DeviceIdentity
+    from agent.observability.ingest.uploads import Project
+
+    Progress = Callable[[int, int], None]
+    """Called with the bytes that are there and those of the file; less again after a break."""
+
+TRIES = 5
+FIRST_WAIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An open file with what the service wants to know of it; `md5` is of the bytes as sent."""
+
+    file: IO[bytes]
+    name: str
+    size: int
+    md5: str
+    gzipped: bool = False
+
+
+@contextmanager
+def file_source(path: Path, *, compress: bool = False) -> Iterator[Source]:
+    """Open `path`; with `compress` a gzipped copy of it. Raises AgentError."""
+    try:
+        with path.open("rb") as file:
+            if not compress:
+                yield _source(file, path.name, gzipped=False)
+                return
+            # SIM115 does not apply: the copy is closed, and thereby removed, with the block.
+            with tempfile.TemporaryFile() as copy:
+                with gzip.GzipFile("", "wb", fileobj=copy, mtime=0) as packed:
+                    shutil.copyfileobj(file, packed, _PIECE)
+                yield _source(copy, path.name, gzipped=True)
+    except OSError as exc:
+        raise AgentError(f"{path}: {exc.strerror or exc}") from exc
+
+
+def _source(file: IO[bytes], name: str, *, gzipped: bool) -> Source:
+    file.seek(0)
+    digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False))  # type: ignore[arg-type]
+    return Source(file, name, file.tell(), digest.hexdigest(), gzipped)
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What is uploaded, beside its bytes."""
+
+    kind: FileKind
+    device: DeviceIdentity | None = None
+    details: Mapping[str, Any] | None = None
+    project: Project | None = None
+    """Given, a user's or organization's credential is used, else the project key."""
+    request_id: str = ""
+    """The same at every try; the service ignores what it does not know."""
+
+    @property
+    def host(self) -> Host:
+        """Where it is prepared and committed."""
+        return Host.INGRESS if self.kind.is_coredump else Host.FILES
+
+
+async def transfer(
+    client: HttpClient,
+    upload: Upload,
+    source: Source,
+    *,
+    progress: Progress | None = None,
+    tries: int = TRIES,
+    wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    journal: UploadJournal | None = None,
+) -> None:
+    """Bring `source` to the service. Raises what the client raises, and Unavailable at the end.
+
+    With a `journal` it goes on where an earlier run was broken off: with the first part that is
+    missing, or with the commit. A place for the whole file is good for one try.
+    """
+    journal = journal or UploadJournal()
+    earlier = journal.place is not None
+    attempt = 1
+    while True:
+        place = journal.place or await _prepare(client, upload, source)
+        try:
+            if not place.whole:
+                await _put(client.wire, place, source, journal, progress)
+            await _commit(client, upload, source, place)
+            return
+        except Unavailable as error:
+            if place.whole:
+                raise  # the client has tried the commit for long: a later run goes on with it
+            if isinstance(error, PlaceGone) or not place.part_urls:
+                journal.keep(None)
+            if attempt == tries:
+                raise
+        except ServiceRefusal:
+            journal.keep(None)
+            if not earlier:
+                raise
+            # What an earlier run was given is no longer good: once more from the beginning.
+            earlier = False
+            continue
+        await wait(FIRST_WAIT_S * 2 ** (attempt - 1))
+        attempt += 1
+
+
+async def _prepare(client: HttpClient, upload: Upload, source: Source) -> Place:
+    large = source.size >= IN_PARTS_FROM and not source.gzipped
+    if large and upload.kind is FileKind.OTA and upload.project is not None:
+        with suppress(NotFound):  # a service that takes it in one piece only
+            parts = await client.send(PrepareParts(upload.kind, source.size, upload.project))
+            return Place(
+                token=parts.token,
+                part_urls=list(parts.part_urls),
+                complete_url=parts.complete_url,
+            )
+    kind = PrepareCoredump if upload.kind.is_coredump else PrepareFile
+    prepared = await client.send(
+        kind(upload.kind, source.size, upload.device, source.gzipped, upload.project)
+    )
+    return Place(token=prepared.token, url=prepared.upload_url)
+
+
+async def _put(
+    wire: Wire, place: Place, source: Source, journal: UploadJournal, progress: Progress | None
+) -> None:
+    def sent(at: int) -> None:
+        if progress is not None:
+            progress(at, source.size)
+
+    if place.part_urls:
+        bounds = part_bounds(source.size, len(place.part_urls))
+        for number in range(len(place.tags), len(bounds)):
+            url = place.part_urls[number]
+            tag = await put(wire, url, source.file, bounds[number], sent=sent)
+            if not tag:
+                raise BadAnswer(f"the storage gave no ETag for part {number + 1}")
+            place.tags.append(tag)
+            journal.keep(place)
+        await complete(wire, place.complete_url, completion(place.tags))
+    else:
+        whole = (0, source.size)
+        await put(wire, place.url, source.file, whole, gzipped=source.gzipped, sent=sent)
+    place.whole = True
+    journal.keep(place)
+
+
+async def _commit(client: HttpClient, upload: Upload, source: Source, place: Place) -> None:
+    kind = CommitCoredump if upload.kind.is_coredump else CommitFile
+    await client.send(
+        kind(
+            upload.kind,
+            place.token,
+            name=source.name,
+            md5=source.md5,
+            details=upload.details or {},
+            project=upload.project,
+            request_id=upload.request_id,
+        )
+    )

@@ -1,0 +1,339 @@
+"""Large files: prepare, put the bytes, commit; core dumps also in one piece (O5.2, O5.3). Pure.
+
+Core dumps go to the ingress host whatever their kind and size; every other kind to the files
+host. The bytes themselves go to the URL that the service signs, without any credential.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+from xml.sax.saxutils import escape
+
+import msgspec
+
+from agent.call import Call, Host, Request, Response, Scheme
+from agent.errors import BadAnswer
+from agent.observability.ingest.device_identity import check_slug
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent.observability.ingest.device_identity import DeviceIdentity
+
+
+DIRECT_LIMIT = 1024 * 1024
+"""Bytes of a core dump that goes in one piece; a larger one is prepared first."""
+ZEPHYR_MIMETYPE = "application/vnd.zephyr.coredump"
+
+
+class FileKind(Enum):
+    """What a file is: the name that the service knows, and the path that commits it.
+
+    The path is that of the project key; "" where it takes a user's or organization's credential.
+    """
+
+    COREDUMP = ("COREDUMP", "coredump")
+    ELF_COREDUMP = ("ELF_COREDUMP", "elf_coredump")
+    MAR = ("MAR", "mar")
+    ZEPHYR_COREDUMP = ("CUSTOM_DATA_RECORDING", "custom-data-recording")
+    BUG_REPORT = ("ANDROID_BUG_REPORT", "bugreport")
+    SYMBOLS = ("SYMBOL_FILE", "")
+    OTA = ("OTA_PAYLOAD", "")
+
+    @property
+    def wire_name(self) -> str:
+        """The service's name for the kind."""
+        return self.value[0]
+
+    @property
+    def is_coredump(self) -> bool:
+        """Tell whether it goes to the ingress host."""
+        return self in _COREDUMPS
+
+
+_COREDUMPS = {
+    FileKind.COREDUMP,
+    FileKind.ELF_COREDUMP,
+    FileKind.MAR,
+    FileKind.ZEPHYR_COREDUMP,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The project that a user's or an organization's credential pushes into."""
+
+    organization: str
+    project: str
+
+    def __post_init__(self) -> None:
+        """Check the slugs."""
+        check_slug("account.organization", self.organization)
+        check_slug("account.project", self.project)
+
+    @property
+    def path(self) -> str:
+        """What the paths of the project begin with."""
+        return f"/api/v0/organizations/{self.organization}/projects/{self.project}"
+
+
+class _Upload(msgspec.Struct):
+    upload_url: str
+    token: str
+
+
+class _Prepared(msgspec.Struct):
+    data: _Upload
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Where the bytes go, and what commits them. Good for one use, for a short time."""
+
+    upload_url: str = field(repr=False)
+    """Signed: whoever has it may put the bytes."""
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareUpload(Call[Prepared]):
+    """Ask for a place for `size` bytes: POST .../upload.
+
+    Without `project` it takes the project key, with it a user's or organization's credential.
+    """
+
+    kind: FileKind
+    size: int
+    device: DeviceIdentity | None = None
+    gzipped: bool = False
+    project: Project | None = None
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """The credentials of the form."""
+        if self.project is None:
+            return (Scheme.PROJECT_KEY,)
+        return (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
+
+    def request(self) -> Request:
+        """Return the announcement."""
+        body: dict[str, Any] = {"kind": self.kind.wire_name, "size": self.size}
+        if self.device is not None:
+            body["device"] = asdict(self.device)
+        if self.gzipped:
+            body["content_encoding"] = "gzip"
+        prefix = "/api/v0" if self.project is None else self.project.path
+        return Request("POST", f"{prefix}/upload", json=body)
+
+    def parse(self, response: Response) -> Prepared:
+        """Return the place. Raises BadAnswer."""
+        data = response.decode(_Prepared).data
+        return Prepared(data.upload_url, data.token)
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareCoredump(PrepareUpload):
+    """As PrepareUpload, at the ingress host."""
+
+    host: ClassVar[Host] = Host.INGRESS
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareFile(PrepareUpload):
+    """As PrepareUpload, at the files host."""
+
+    host: ClassVar[Host] = Host.FILES
+
+
+@dataclass(frozen=True, slots=True)
+class CommitUpload(Call[None]):
+    """Say that the bytes are there: the service takes it in, some time later.
+
+    409 says that it has the file already, which is as good. `details` are the fields of the
+    kind, beside `file`.
+    """
+
+    accepts: ClassVar[frozenset[int]] = frozenset({409})
+
+    kind: FileKind
+    token: str = field(repr=False)
+    name: str = ""
+    md5: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    project: Project | None = None
+    request_id: str = ""
+    """The same at every try; the service ignores what it does not know."""
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """The credentials of the form."""
+        if self.project is None:
+            return (Scheme.PROJECT_KEY,)
+        return (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
+
+    def request(self) -> Request:
+        """Return the commit."""
+        file = {"token": self.token}
+        if self.md5:
+            file |= {"md5": self.md5, "name": self.name}
+        if self.project is None:
+            path = f"/api/v0/upload/{self.kind.value[1]}"
+        else:
+            path = f"{self.project.path}/{_WITH_USER[self.kind]}"
+        headers = {"x-request-id": self.request_id} if self.request_id else {}
+        return Request("POST", path, headers=headers, json={"file": file, **self.details})
+
+    def parse(self, response: Response) -> None:
+        """Return nothing: 202 says that it is queued. Raises BadAnswer."""
+        response.taken()
+
+
+_WITH_USER = {
+    FileKind.COREDUMP: "coredumps",
+    FileKind.ELF_COREDUMP: "elf_coredumps",
+    FileKind.MAR: "mar",
+    FileKind.ZEPHYR_COREDUMP: "custom-data-recording",
+    FileKind.BUG_REPORT: "bugreports",
+    FileKind.SYMBOLS: "symbols",
+    FileKind.OTA: "releases/ota_payload",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCoredump(CommitUpload):
+    """As CommitUpload, at the ingress host."""
+
+    host: ClassVar[Host] = Host.INGRESS
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFile(CommitUpload):
+    """As CommitUpload, at the files host."""
+
+    host: ClassVar[Host] = Host.FILES
+
+
+@dataclass(frozen=True, slots=True)
+class UploadCoredump(Call[None]):
+    """Push a core dump of the device SDK in one piece: POST /api/v0/upload/coredump."""
+
+    host: ClassVar[Host] = Host.INGRESS
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.PROJECT_KEY,)
+    accepts: ClassVar[frozenset[int]] = frozenset({409})
+
+    content: bytes
+    request_id: str = ""
+    """The same at every try; the service ignores what it does not know."""
+
+    def request(self) -> Request:
+        """Return the bytes as they are."""
+        headers = {"content-type": "application/octet-stream"}
+        if self.request_id:
+            headers["x-request-id"] = self.request_id
+        return Request("POST", "/api/v0/upload/coredump", headers=headers, content=self.content)
+
+    def parse(self, response: Response) -> None:
+        """Return nothing: 202 says that it is queued. Raises BadAnswer."""
+        response.taken()
+
+
+def commit_details(
+    kind: FileKind,
+    device: DeviceIdentity | None,
+    *,
+    captured_date: str = "",
+    reason: str = "",
+) -> dict[str, Any]:
+    """Return what the commit of a kind says beside the file."""
+    if device is None:
+        return {}
+    if kind is FileKind.COREDUMP:
+        return {"device_serial": device.device_serial}
+    if kind is FileKind.MAR:
+        return asdict(device)
+    if kind is FileKind.ELF_COREDUMP:
+        return {"device": asdict(device)}
+    if kind is FileKind.ZEPHYR_COREDUMP:
+        return {
+            "device": asdict(device),
+            "start_time": captured_date,
+            "duration_secs": 0,
+            "mimetypes": [ZEPHYR_MIMETYPE],
+            "reason": reason or "coredump",
+        }
+    if kind is FileKind.SYMBOLS:
+        return {"software_version": _software(device)}
+    if kind is FileKind.OTA:
+        software = _software(device)
+        return {"software_version": software, "hardware_version": device.hardware_version}
+    return {}
+
+
+def _software(device: DeviceIdentity) -> dict[str, str]:
+    return {"software_type": device.software_type, "version": device.software_version}
+
+
+IN_PARTS_FROM = 8 * 1024 * 1024
+"""Bytes of a file that is sent in parts; a smaller one is sooner sent again."""
+
+
+class _Parts(msgspec.Struct):
+    part_urls: list[str]
+    complete_upload_url: str
+    token: str
+
+
+class _PreparedParts(msgspec.Struct):
+    data: _Parts
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedParts:
+    """Where the parts go, what is told when they are there, and what commits the file."""
+
+    part_urls: tuple[str, ...] = field(repr=False)
+    """Signed, as `complete_url` is: whoever has one may put bytes there."""
+    complete_url: str = field(repr=False)
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareParts(Call[PreparedParts]):
+    """Ask for places for the parts of a file of `size` bytes: POST .../upload_multipart."""
+
+    host: ClassVar[Host] = Host.FILES
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
+
+    kind: FileKind
+    size: int
+    project: Project
+
+    def request(self) -> Request:
+        """Return the announcement."""
+        body = {"kind": self.kind.wire_name, "size": self.size}
+        return Request("POST", f"{self.project.path}/upload_multipart", json=body)
+
+    def parse(self, response: Response) -> PreparedParts:
+        """Return the places. Raises BadAnswer, also when there is none."""
+        data = response.decode(_PreparedParts).data
+        if not data.part_urls:
+            raise BadAnswer("the answer names no part to upload", status=response.status)
+        return PreparedParts(tuple(data.part_urls), data.complete_upload_url, data.token)
+
+
+def part_bounds(size: int, count: int) -> list[tuple[int, int]]:
+    """Return where each of `count` parts begins and ends: all alike, the rest in the last."""
+    each = size // count
+    starts = [number * each for number in range(count)]
+    return list(zip(starts, [*starts[1:], size], strict=True))
+
+
+def completion(tags: Sequence[str]) -> bytes:
+    """Return what tells the storage that the parts are there; `tags` are the ETags it gave."""
+    parts = "".join(
+        f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(tag)}</ETag></Part>"
+        for number, tag in enumerate(tags, start=1)
+    )
+    return f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()

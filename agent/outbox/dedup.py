@@ -1,0 +1,197 @@
+"""What comes in: to which message a chunk belongs, and what came before and is not taken again."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agent.observability.ingest.chunk_codec import decode_varint
+from agent.outbox.items import Kind
+
+if TYPE_CHECKING:
+    from agent.config.profile import Outbox as Limits
+    from agent.outbox.items import NewItem
+    from agent.outbox.tables import Tables
+
+
+WINDOW_S = 600.0
+"""Seconds within which an export of the same message is the same message, and the same core dump
+that a kit prints the same crash: unless the kit is known to have crashed or started in between."""
+
+_SIZE = 16  # bytes of a digest: the chunks' own CRC of 16 bits is the same for many messages
+_CONTINUATION = 0x80
+_MORE = 0x40
+_CRC_SIZE = 2
+
+
+class Place(NamedTuple):
+    """Where a chunk stands. `fingerprint` is there once its message is whole and recognisable."""
+
+    begins: bool
+    ends: bool
+    fingerprint: bytes | None = None
+
+
+_ALONE = Place(begins=True, ends=True)
+
+
+class MessageTracker:
+    """Follows the chunks of one device. Chunks that break the format are each their own message.
+
+    A message has the same fingerprint however it was cut.
+    """
+
+    def __init__(self) -> None:
+        self._digest = blake2b(digest_size=_SIZE)
+        self._total = 0
+        self._next = -1  # the offset that goes on; -1 when no message is open
+
+    def take(self, chunk: bytes) -> Place:
+        """Return where the next chunk of the device stands."""
+        if not chunk:
+            return _ALONE
+        header = chunk[0]
+        more = header & _MORE != 0
+        if not header & _CONTINUATION and not more:
+            self._next = -1
+            if len(chunk) < 1 + _CRC_SIZE:
+                return _ALONE
+            data = memoryview(chunk)[1:]
+            return Place(True, True, blake2b(data, digest_size=_SIZE).digest())
+        try:
+            number, start = decode_varint(chunk, 1)
+        except ValueError:
+            self._next = -1
+            return _ALONE
+        data = memoryview(chunk)[start:]
+        if not header & _CONTINUATION:
+            self._digest = blake2b(data, digest_size=_SIZE)
+            self._total, self._next = number, len(data)
+            return Place(begins=True, ends=False)
+        known = number == self._next
+        self._next = number + len(data) if more and known else -1
+        rest = self._total - number + (0 if more else _CRC_SIZE)  # padding may stand behind it
+        if known:
+            self._digest.update(data[: max(rest, 0)])
+        if more or not known or len(data) < rest:
+            return Place(begins=False, ends=not more)
+        return Place(begins=False, ends=True, fingerprint=self._digest.digest())
+
+
+_MOST_STARTS = 10_000  # marks whose crashes and starts are remembered
+_HEARD_AGAIN = 1000  # chunks: what a kit prints in seconds; a message beyond it is only not known
+
+
+class _Incoming:
+    """The messages of one device's chunks as they come in."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device.encode()
+        self.tracker = MessageTracker()
+        self.message: int | None = None
+        """The first id of the message that is open; None between messages."""
+
+
+class Arrivals:
+    """Knows what came in of late. Used as `Tables` is, and by the same thread."""
+
+    def __init__(self, tables: Tables, limits: Limits) -> None:
+        """Know a key for as long as `limits` let an item wait."""
+        self._tables = tables
+        self.limits = limits
+        self.load()
+
+    def load(self) -> None:
+        """Follow the newest chunks once more, to know what is open and what was just heard."""
+        self._incoming: dict[str, _Incoming] = {}
+        self._seen: dict[bytes, float] = {}
+        # Of what came before, nothing that the kit did since was heard.
+        self._starts: dict[bytes, int] = {}
+        newest = self._tables.db.execute(
+            "SELECT id, device, added, body FROM items WHERE kind = ? ORDER BY id DESC LIMIT ?",
+            (Kind.CHUNK.value, _HEARD_AGAIN),
+        ).fetchall()
+        for number, device, added, body in reversed(newest):
+            mark = self._follow(device, body, number)[1]
+            if mark is not None:
+                self._seen[mark] = added
+
+    @property
+    def open_messages(self) -> set[int]:
+        """The messages whose rest is still to come."""
+        return {each.message for each in self._incoming.values() if each.message is not None}
+
+    def forget(self, now: float) -> None:
+        """Forget what came too long ago to be known."""
+        limit = now - self.limits.max_age_s
+        self._seen = {mark: at for mark, at in self._seen.items() if abs(now - at) < WINDOW_S}
+        if len(self._starts) > _MOST_STARTS:
+            self._starts.clear()  # then something may be taken twice
+        self._tables.db.execute("DELETE FROM recent WHERE at < ? OR at > ?", (limit, now + 86400.0))
+
+    def is_known(self, item: NewItem, now: float) -> bool:
+        """Tell whether an item with a key, or a core dump, came before; remember that it did."""
+        if item.key is not None:
+            mark = b"key" + item.key.encode()
+        else:
+            import hashlib
+
+            mark = b"core" + hashlib.sha256(item.body).digest() + item.device.encode()
+        db = self._tables.db
+        row = db.execute("SELECT at FROM recent WHERE mark = ?", (mark,)).fetchone()
+        if row is not None and self._is_same(mark, item, now - row[0], self.limits.max_age_s):
+            return True
+        db.execute("INSERT OR REPLACE INTO recent VALUES(?, ?)", (mark, float(now)))
+        self._remember_start(mark, item)
+        return False
+
+    def place(
+        self, item: NewItem, number: int, now: float, rows: list[tuple[Any, ...]]
+    ) -> int | list[int]:
+        """Return the message of a chunk, or the ids to take back: its message came before.
+
+        `number` is to be its id; `rows` are what its call has taken so far.
+        """
+        message, mark = self._follow(item.device, item.body, number)
+        if mark is not None:
+            age_s = now - self._seen.get(mark, float("-inf"))
+            if self._is_same(mark, item, age_s, WINDOW_S):
+                return self._recall(message, number, rows)
+            self._seen[mark] = now
+            self._remember_start(mark, item)
+        return message
+
+    def _is_same(self, mark: bytes, item: NewItem, age_s: float, within_s: float) -> bool:
+        """Tell whether an item is the one that came `age_s` ago, and not another that is equal."""
+        if item.starts is not None:
+            within_s = min(within_s, WINDOW_S)
+            if self._starts.get(mark, 0) != item.starts:
+                return False
+        return abs(age_s) < within_s
+
+    def _remember_start(self, mark: bytes, item: NewItem) -> None:
+        if item.starts:
+            self._starts[mark] = item.starts
+        else:
+            self._starts.pop(mark, None)
+
+    def _follow(self, device: str, chunk: bytes, number: int) -> tuple[int, bytes | None]:
+        """Return the message that a chunk belongs to, and what marks it once it is whole."""
+        incoming = self._incoming.get(device)
+        if incoming is None:
+            incoming = self._incoming[device] = _Incoming(device)
+        place = incoming.tracker.take(chunk)
+        if place.begins or incoming.message is None:
+            incoming.message = number
+        message = incoming.message
+        if place.ends:
+            incoming.message = None
+        if place.fingerprint is None:
+            return message, None
+        return message, place.fingerprint + incoming.device
+
+    def _recall(self, message: int, last: int, rows: list[tuple[Any, ...]]) -> int | list[int]:
+        """Return the ids of a message that is a duplicate; the message if part of it is gone."""
+        ids = self._tables.message(message) + [row[0] for row in rows if row[3] == message]
+        complete = message == last or ids[:1] == [message]
+        return ids if complete and not self._tables.taken.intersection(ids) else message

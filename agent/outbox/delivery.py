@@ -1,0 +1,185 @@
+"""The loop that delivers: one task, one request in flight per device, waits that a wake ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from agent.errors import AgentError
+from agent.outbox.handoff import collect
+from agent.outbox.schedule import Lane, Schedule, Verdict, judge
+from at.protocol.errors import AtError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from agent.outbox.items import Item
+    from agent.outbox.outbox import Outbox
+
+IDLE_S = 5.0
+"""The longest wait without a look at the outbox, and at what other processes left for it."""
+
+_log = logging.getLogger(__name__)
+
+
+class Sender(Protocol):
+    """What takes a request's worth of items of one lane to the service."""
+
+    async def send(self, items: Sequence[Item]) -> None:
+        """Return once the service has taken all of them. Raises AgentError."""
+
+
+@dataclass(slots=True)
+class Delivered:
+    """What a run of the loop did."""
+
+    items: int = 0
+    requests: int = 0
+    refusals: int = 0
+    parked: int = 0
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+class Delivery:
+    """Delivers what the outbox holds. `clock`, `wait` and `jitter` are replaced by tests.
+
+    `wait` returns when its event is set or its seconds are over, whichever is first.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        sender: Sender,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[asyncio.Event, float], Awaitable[None]] = _wait,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.schedule = Schedule()
+        self.done = Delivered()
+        self._outbox = outbox
+        self._sender = sender
+        self._clock = clock
+        self._wait = wait
+        self._jitter = jitter
+        self._changed = asyncio.Event()
+        self._is_left = False  # what other processes left: it could not be taken over
+        self._running: dict[asyncio.Task[None], Lane] = {}
+
+    def wake(self) -> None:
+        """Say that something new is in the outbox."""
+        self._changed.set()
+
+    def try_now(self) -> None:
+        """End every wait: the network is back, or a person asks."""
+        self.schedule.try_now()
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Deliver until cancelled; what is in flight then waits again, for the next start."""
+        try:
+            while True:
+                lanes = await self._start_ready()
+                due = self.schedule.next_time(lanes)
+                seconds = IDLE_S if due is None else due - self._clock()
+                await self._wait(self._changed, min(max(seconds, 0.0), IDLE_S))
+        finally:
+            await self._stop()
+
+    async def flush(self, *, patience_s: float = 0.0) -> Delivered:
+        """Deliver what can be delivered now; wait for nothing that must wait over `patience_s`."""
+        deadline = self._clock() + patience_s
+        try:
+            while True:
+                lanes = await self._start_ready()
+                due = self.schedule.next_time(lanes)
+                if not self._running and (due is None or due > max(deadline, self._clock())):
+                    return self.done
+                seconds = IDLE_S if due is None else due - self._clock()
+                await self._wait(self._changed, min(max(seconds, 0.0), IDLE_S))
+        finally:
+            await self._stop()
+
+    async def _start_ready(self) -> list[Lane]:
+        """Start a request of each lane that is ready; return all lanes."""
+        self._changed.clear()
+        try:
+            await asyncio.to_thread(collect, self._outbox)
+        except AgentError as error:
+            if not self._is_left:
+                _log.warning("what others left stays where it is: %s", error)
+            self._is_left = True
+        else:
+            self._is_left = False
+        lanes = await self._outbox.ado(lambda store: store.lanes())
+        for lane in self.schedule.ready(lanes, self._clock()):
+            self.schedule.started(lane)
+            task = asyncio.create_task(self._deliver(lane), name=f"deliver {lane[1]} {lane[0]}")
+            self._running[task] = lane
+            task.add_done_callback(self._ended)
+        return lanes
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        lane = self._running.pop(task)
+        self.schedule.ended(lane)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The outbox itself failed, or a defect of ours: the lane waits, the others go on.
+            _log.error("%s of %s: %s", lane[1], lane[0] or "-", error)
+            self._set_back(lane, Verdict.LATER, error, 1)
+        self._changed.set()
+
+    def _set_back(self, lane: Lane, verdict: Verdict, error: BaseException, count: int) -> None:
+        now, jitter = self._clock(), self._jitter()
+        self.schedule.failed(lane, verdict, error, count=count, now=now, jitter=jitter)
+
+    async def _stop(self) -> None:
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        # Not awaited: this may be a cancellation, and the work is done all the same.
+        self._outbox.hand_in(lambda store: store.put_back_all())
+
+    async def _deliver(self, lane: Lane) -> None:
+        count, size = self.schedule.limits(lane)
+        items = await self._outbox.ado(lambda store: store.next_batch(*lane, count, size))
+        if not items:
+            return
+        ids = [item.id for item in items]
+        self.done.requests += 1
+        try:
+            await self._sender.send(items)
+        except (AgentError, AtError) as error:
+            await self._failed(lane, items, error)
+        except BaseException:
+            self._outbox.hand_in(lambda store: store.put_back(ids))
+            raise
+        else:
+            await self._outbox.ado(lambda store: store.delivered(ids))
+            self.done.items += len(ids)
+            self.schedule.delivered(lane)
+
+    async def _failed(self, lane: Lane, items: list[Item], error: AgentError | AtError) -> None:
+        verdict = judge(error, len(items))
+        self._set_back(lane, verdict, error, len(items))
+        _log.warning("%s of %s: %s (%s)", lane[1], lane[0] or "-", error, verdict.value)
+        if verdict is not Verdict.REFUSED:
+            ids = [item.id for item in items]
+            await self._outbox.ado(lambda store: store.put_back(ids))
+            return
+        self.done.refusals += 1
+        number, reason = items[0].id, str(error)
+        if await self._outbox.ado(lambda store: store.refused(number, reason)):
+            self.done.parked += 1
+            _log.error("%s of %s is parked after its last refusal: %s", lane[1], lane[0], error)

@@ -1,0 +1,175 @@
+"""Which items go next, and what a refusal means for them. Pure: times and jitter are arguments.
+
+A lane is a device and a kind. Each lane waits on its own; a device has one request in flight,
+whatever the kind, so that its chunks arrive in the order of the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from agent.errors import (
+    Conflict,
+    CredentialError,
+    PayloadTooLarge,
+    ServiceRefusal,
+    Unavailable,
+    UsageError,
+)
+from agent.outbox.items import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Lane = tuple[str, Kind]
+
+FIRST_WAIT_S = 10.0
+LONGEST_WAIT_S = 3600.0
+_REFUSED_WAIT_S = 1.0  # between the refusals of one item: the items behind it are not at fault
+_BLOCKED_WAIT_S = 3600.0  # until a refused credential is tried again unasked
+
+LIMITS = {
+    Kind.CHUNK: (100, 256 * 1024),
+    Kind.EVENT: (100, 512 * 1024),
+    Kind.COREDUMP: (1, 1 << 62),
+}
+"""Items and bytes of one request; one item always goes."""
+
+_TRY_AGAIN = frozenset({408, 409, 411, 425, 429})
+
+
+class Verdict(Enum):
+    """What a failed request means for what was in it."""
+
+    LATER = "later"
+    """The service or the way to it: the same again after a wait."""
+    SMALLER = "smaller"
+    """Too much at once, or one bad item among several: fewer at a time, to find it."""
+    REFUSED = "refused"
+    """This one item, for good: counted, and parked when it is counted often enough."""
+    BLOCKED = "blocked"
+    """Our own credential or configuration: nothing can be sent until it is put right."""
+
+
+def judge(error: Exception, count: int) -> Verdict:
+    """Return what `error` means for a request of `count` items."""
+    if isinstance(error, CredentialError | UsageError):
+        # A value of ours that breaks a rule is the item's fault, if it is alone.
+        own_fault = isinstance(error, UsageError) and error.kind == "usage"
+        if not own_fault:
+            return Verdict.BLOCKED
+        return Verdict.REFUSED if count == 1 else Verdict.SMALLER
+    if isinstance(error, Unavailable):
+        return Verdict.LATER
+    if isinstance(error, Conflict) or getattr(error, "status", None) in _TRY_AGAIN:
+        return Verdict.LATER
+    if isinstance(error, PayloadTooLarge | ServiceRefusal):
+        return Verdict.REFUSED if count == 1 else Verdict.SMALLER
+    # Another answer than the service gives: a portal or a proxy on the way.
+    return Verdict.LATER
+
+
+@dataclass(slots=True)
+class LaneState:
+    """How a lane is doing."""
+
+    failures: int = 0
+    not_before: float = 0.0
+    max_items: int = 1 << 30
+    """Halved by a request that was too large, doubled by each that is taken."""
+    trouble: str = ""
+    """What the last failure said; "" while all is well."""
+
+
+class Schedule:
+    """When each lane may send. Times are seconds of any clock that never goes back."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[Lane, LaneState] = {}
+        self._busy: set[str] = set()
+        self._blocked_until = 0.0
+        self.blocked = ""
+        """Why nothing at all is sent; "" while it is."""
+
+    def ready(self, lanes: Iterable[Lane], now: float) -> list[Lane]:
+        """Return the lanes that may send now: at most one of each device that is not sending."""
+        if now < self._blocked_until:
+            return []
+        chosen: dict[str, Lane] = {}
+        for lane in sorted(lanes, key=_rank):
+            device = lane[0]
+            if device not in self._busy and self._state(lane).not_before <= now:
+                chosen.setdefault(device, lane)
+        return list(chosen.values())
+
+    def next_time(self, lanes: Iterable[Lane]) -> float | None:
+        """Return when the next lane of an idle device may send, None if there is none."""
+        times = [self._state(lane).not_before for lane in lanes if lane[0] not in self._busy]
+        return max(min(times), self._blocked_until) if times else None
+
+    def limits(self, lane: Lane) -> tuple[int, int]:
+        """Return how many items and bytes the lane's next request may hold."""
+        items, size = LIMITS[lane[1]]
+        return min(items, self._state(lane).max_items), size
+
+    def started(self, lane: Lane) -> None:
+        """Take note that a request of the lane's device is in flight."""
+        self._busy.add(lane[0])
+
+    def ended(self, lane: Lane) -> None:
+        """Take note that it is not any more."""
+        self._busy.discard(lane[0])
+
+    def delivered(self, lane: Lane) -> None:
+        """Go on at once, with larger requests again."""
+        state = self._state(lane)
+        state.failures, state.not_before, state.trouble = 0, 0.0, ""
+        state.max_items = min(state.max_items * 2, 1 << 30)
+        self.blocked, self._blocked_until = "", 0.0
+
+    def failed(
+        self,
+        lane: Lane,
+        verdict: Verdict,
+        error: BaseException,
+        *,
+        count: int,
+        now: float,
+        jitter: float,
+    ) -> None:
+        """Set when the lane may try again. `jitter` (0..1) lengthens a wait by up to a quarter."""
+        state = self._state(lane)
+        state.trouble = str(error)
+        if verdict is Verdict.SMALLER:
+            state.max_items = max(1, count // 2)
+        elif verdict is Verdict.REFUSED:
+            state.not_before = now + _REFUSED_WAIT_S
+        elif verdict is Verdict.BLOCKED:
+            self.blocked = str(error)
+            self._blocked_until = now + _BLOCKED_WAIT_S
+        else:
+            asked = getattr(error, "retry_after_s", None) or 0.0
+            own = FIRST_WAIT_S * 2.0 ** min(state.failures, 20)
+            wait = max(asked, min(own, LONGEST_WAIT_S)) * (1 + jitter / 4)
+            state.not_before = now + wait
+            state.failures += 1
+
+    def try_now(self) -> None:
+        """Forget every wait, as a person or a network that came back asks."""
+        self._blocked_until = 0.0
+        for state in self._lanes.values():
+            state.not_before = 0.0
+
+    def trouble(self) -> dict[Lane, str]:
+        """Return what the lanes that fail say."""
+        return {lane: state.trouble for lane, state in self._lanes.items() if state.trouble}
+
+    def _state(self, lane: Lane) -> LaneState:
+        return self._lanes.setdefault(lane, LaneState())
+
+
+def _rank(lane: Lane) -> tuple[int, str]:
+    # A crash is what somebody waits for; events come before the bulk of the chunks.
+    return (Kind.COREDUMP, Kind.EVENT, Kind.CHUNK).index(lane[1]), lane[0]

@@ -1,0 +1,78 @@
+"""Takes what the outbox hands out to the service: each kind by its call."""
+
+from __future__ import annotations
+
+import io
+from hashlib import md5, sha256
+from typing import TYPE_CHECKING
+
+from agent.observability.ingest.chunks import PushChunks
+from agent.observability.ingest.device_identity import DeviceIdentity
+from agent.observability.ingest.events import PushEvents, captured_date_of
+from agent.observability.ingest.transfer import Source, Upload, transfer
+from agent.observability.ingest.uploads import (
+    DIRECT_LIMIT,
+    FileKind,
+    UploadCoredump,
+    commit_details,
+)
+from agent.outbox.items import Kind
+from agent.retry import ONCE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent.http import HttpClient
+    from agent.outbox.items import Item
+
+
+def request_id(items: Sequence[Item]) -> str:
+    """Return what tells a request from every other: the same for the same items, after a crash too.
+
+    Not the key of the first alone: another request may begin with it, and hold more or fewer.
+    """
+    keys = [item.idempotency_key for item in items]
+    return keys[0] if len(keys) == 1 else sha256("\n".join(keys).encode()).hexdigest()[:32]
+
+
+class ServiceSender:
+    """Sends each request once: the outbox keeps what failed, and comes back later."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+
+    async def send(self, items: Sequence[Item]) -> None:
+        """Send items of one device and kind. Raises AgentError."""
+        first = items[0]
+        bodies = [item.body for item in items]
+        if first.kind is Kind.CHUNK:
+            chunks = PushChunks(first.device, bodies, request_id(items))
+            await self._client.send(chunks, patience=ONCE)
+        elif first.kind is Kind.EVENT:
+            events = PushEvents(bodies, request_id(items))
+            await self._client.send(events, patience=ONCE)
+        else:
+            await self._coredump(first)
+
+    async def _coredump(self, item: Item) -> None:
+        kind = FileKind[str(item.meta.get("form", FileKind.COREDUMP.name))]
+        if kind is FileKind.COREDUMP and len(item.body) <= DIRECT_LIMIT:
+            direct = UploadCoredump(item.body, request_id=item.idempotency_key)
+            await self._client.send(direct, patience=ONCE)
+            return
+        identity = item.meta.get("device")
+        device = DeviceIdentity(**identity) if isinstance(identity, dict) else None
+        details = commit_details(
+            kind,
+            device,
+            captured_date=captured_date_of(item.captured_s),
+            reason=str(item.meta.get("reason", "")),
+        )
+        source = Source(
+            io.BytesIO(item.body),
+            str(item.meta.get("name", "coredump.bin")),
+            len(item.body),
+            md5(item.body, usedforsecurity=False).hexdigest(),
+        )
+        upload = Upload(kind, device, details, request_id=item.idempotency_key)
+        await transfer(self._client, upload, source, tries=1)

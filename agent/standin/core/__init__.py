@@ -1,0 +1,1 @@
+"""The HTTP server of the stand-in: operations, their checks, their documents."""

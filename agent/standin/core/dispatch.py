@@ -1,0 +1,213 @@
+"""From a path to its route in constant time, whatever the number of routes.
+
+Starlette's router tries one route after the other; the stand-in has more than a hundred.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
+
+from agent.standin.core.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, MutableMapping, Sequence
+
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+    from agent.standin.state import Cloud
+
+_log = logging.getLogger(__name__)
+
+_SLASH = "\ue000"
+
+_DEPTH = 4
+"""Segments of a path that are looked up at once."""
+
+DEFAULT_MAX_BODY = 4 * 1024 * 1024
+_DRAINED_BYTES = 32 * 1024 * 1024
+_DRAIN_S = 5.0
+
+
+class Endpoint(Route):
+    """A Starlette route with the largest body that it takes, in bytes."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
+        self.max_body: int = settings.pop("max_body", DEFAULT_MAX_BODY)
+        super().__init__(path, endpoint, **settings)
+
+
+class Dispatcher:
+    """An ASGI application over routes, told apart by the literal beginning of the path.
+
+    `refuse` writes an error that no route raised: unknown path, wrong method, body too large.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        cloud: Cloud,
+        refuse: Callable[[str, int, str], Refused],
+    ) -> None:
+        self._buckets: dict[tuple[str, ...], list[Route]] = {}
+        self._cloud = cloud
+        self._refuse = refuse
+        for route in routes:
+            segments = route.path.split("/")[1:]
+            literal = tuple(takewhile(lambda segment: "{" not in segment, segments))
+            self._buckets.setdefault(literal[:_DEPTH], []).append(route)
+        self._tops = {key[0] for key in self._buckets if key}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        started = False
+
+        async def watched(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
+            if not started:
+                # What an answer says is in the file before anybody hears of it.
+                self._cloud.store.commit()
+                started = True
+            await send(message)
+
+        try:
+            for settle in self._cloud.settling:
+                settle()
+            route = self._match(scope)
+            limit = getattr(route, "max_body", DEFAULT_MAX_BODY)
+            if _declared_length(scope) > limit:
+                raise _TooLarge(limit)
+            await route.handle(scope, _Capped(receive, limit), watched)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            if started:
+                raise
+            answer = self._refusal(scope, error).response()
+            self._keep()
+            if isinstance(error, _TooLarge):
+                await _answer_and_linger(answer, receive, send)
+            else:
+                await answer(scope, receive, send)
+
+    def _keep(self) -> None:
+        """Write what a refused request changed; a full disk does not hide why it was refused."""
+        with contextlib.suppress(sqlite3.Error):
+            self._cloud.store.commit()
+
+    def _match(self, scope: Scope) -> Route:
+        route: Route
+        quoted_slash = b"%2f" in scope["raw_path"].lower()
+        if quoted_slash:
+            # An id may hold a slash: only a slash that was sent as one parts segments.
+            raw = scope["raw_path"].decode("latin-1").replace("%2F", _SLASH).replace("%2f", _SLASH)
+            scope["path"] = unquote(raw)
+        path: str = scope["path"]
+        allowed: set[str] = set()
+        template = ""
+        for route in self._candidates(path):
+            # A path with fewer variables goes before one that would fit, too (OpenAPI, "Paths").
+            if template and route.path != template:
+                continue
+            match, child = route.matches(scope)
+            if match is Match.FULL:
+                if quoted_slash:
+                    found = child["path_params"]
+                    child["path_params"] = {k: v.replace(_SLASH, "/") for k, v in found.items()}
+                scope.update(child)
+                return route
+            if match is Match.PARTIAL:
+                template = route.path
+                allowed |= route.methods or set()
+        if allowed:
+            refused = self._refuse(path, 405, f"{scope['method']} is not offered here")
+            refused.headers["Allow"] = ", ".join(sorted(allowed))
+            raise refused
+        raise self._refuse(path, 404, "no such path")
+
+    def _candidates(self, path: str) -> Iterator[Route]:
+        """Yield the routes that may match, those with the longest literal beginning first."""
+        segments = tuple(path.split("/", _DEPTH + 1)[1 : _DEPTH + 1])
+        # The downloads host serves any path, yet not one below what another host owns.
+        shortest = 1 if segments[0] in self._tops else 0
+        for length in range(len(segments), shortest - 1, -1):
+            yield from self._buckets.get(segments[:length], ())
+
+    def _refusal(self, scope: Scope, error: Exception) -> Refused:
+        path = scope["path"]
+        if isinstance(error, _TooLarge):
+            refused = self._refuse(path, 413, str(error))
+            # What is left of the body, past a bound, is not read.
+            refused.headers["Connection"] = "close"
+            return refused
+        if isinstance(error, Refused):
+            return error
+        if isinstance(error, HTTPException):
+            return self._refuse(path, error.status_code, str(error.detail))
+        if isinstance(error, sqlite3.Error):
+            return self._refuse(path, 507, f"the state file cannot be written: {error}")
+        _log.error("defect while answering %s %s", scope["method"], path, exc_info=error)
+        return self._refuse(path, 500, "internal error")
+
+
+class _TooLarge(Exception):
+    """The body is larger than the route takes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"a body here is {limit} bytes at most")
+
+
+class _Capped:
+    """The receiving side of a request, which refuses a body as soon as it is known to be large."""
+
+    __slots__ = ("_left", "_limit", "_receive")
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive = receive
+        self._limit = self._left = limit
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                raise _TooLarge(self._limit)
+        return message
+
+
+async def _answer_and_linger(answer: Response, receive: Receive, send: Send) -> None:
+    """Answer, and close only when the sender had time to see it: a reset would hide the answer."""
+    start = {"type": "http.response.start", "status": answer.status_code}
+    await send({**start, "headers": answer.raw_headers})
+    await send({"type": "http.response.body", "body": bytes(answer.body), "more_body": True})
+    await drain(receive)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def drain(receive: Receive) -> None:
+    """Read what a client still sends, up to a bound."""
+    left = _DRAINED_BYTES
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_S):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+
+
+def _declared_length(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value)
+    return 0

@@ -1,0 +1,62 @@
+"""One operation as it is declared: what serves it and what documents it are the same words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.standin.core.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter of the query, the path or a header.
+
+    One whose schema is an array is repeated. One whose schema is an object stands for parameters
+    that follow from each other, by the names of its fields.
+    """
+
+    name: str
+    schema: Schema
+    where: str = "query"
+    required: bool = False
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """What can be asked next with what an answer, or its request, holds."""
+
+    status: int
+    to: str
+    """The operationId."""
+    parameters: Mapping[str, str]
+    """OpenAPI runtime expressions by the names of the parameters of `to`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What a document says of a method on a path."""
+
+    method: str
+    path: str
+    name: str
+    """The operationId."""
+    summary: str
+    tag: str
+    security: tuple[str, ...] = ()
+    """Names of security schemes of the document, any of which will do; () where it takes none."""
+    description: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    bodies: Mapping[str, Schema] = field(default_factory=dict)
+    """Schema by media type; none where there is no body."""
+    body_required: bool = True
+    answers: Mapping[int, Mapping[str, Schema]] = field(default_factory=dict)
+    """Schema by media type by status; {} for an answer without a body."""
+    refusals: tuple[int, ...] = ()
+    """Statuses that carry the service's error body."""
+    links: tuple[Link, ...] = ()
+    deprecated: bool = False

@@ -1,0 +1,222 @@
+"""A small JSON Schema: one declaration both checks what comes in and stands in the document.
+
+The keywords are those of OpenAPI 3.1 (JSON Schema 2020-12), as far as declarations use them.
+What no keyword can say, a `format` names: whoever takes the value looks into it. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+MAX_DEPTH = 64
+"""Of lists and objects inside each other."""
+_LEAST, _MOST = -(2**63), 2**64 - 1
+"""What MessagePack, and so the state file, holds as a whole number."""
+
+
+class BadJSON(ValueError):
+    """The bytes are no JSON, or hold what could not be kept."""
+
+
+def decode(raw: bytes) -> Any:
+    """Return a JSON value; whole numbers beyond 64 bits come as floats. Raises BadJSON."""
+    try:
+        holder = [msgspec.json.decode(raw)]
+        _hold_to_bounds(holder)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, OverflowError) as error:
+        raise BadJSON(str(error)) from error
+    return holder[0]
+
+
+def _hold_to_bounds(holder: list[Any]) -> None:
+    waiting: list[tuple[Any, int]] = [(holder, 0)]
+    while waiting:
+        one, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise BadJSON(f"it is nested deeper than {MAX_DEPTH}")
+        for key, inner in one.items() if isinstance(one, dict) else enumerate(one):
+            if isinstance(inner, dict | list):
+                waiting.append((inner, depth + 1))
+            elif isinstance(inner, int) and not _LEAST <= inner <= _MOST:
+                one[key] = float(inner)
+
+
+Schema = dict[str, Any]
+Errors = list[str] | dict[str, Any]
+"""Texts for a value, or errors by key or index for what a value holds."""
+
+NOT_A_DATETIME = "Not a valid datetime"
+
+_NAMES = {
+    "string": "Not a valid string.",
+    "integer": "Not a valid integer.",
+    "number": "Not a valid number.",
+    "boolean": "Not a valid boolean.",
+    "object": "Not a valid mapping type.",
+    "array": "Not a valid list.",
+    "null": "Field must be null.",
+}
+_DATETIME = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII
+)
+
+
+def check(value: Any, schema: Schema) -> Errors:
+    """Return what is wrong with `value`; empty when it fits."""
+    found = _check_itself(value, schema)
+    if not found and "anyOf" in schema:
+        found = _check_any(value, schema["anyOf"])
+    if not found and "oneOf" in schema:
+        found = _check_one(value, schema["oneOf"])
+    if not found and "not" in schema and not check(value, schema["not"]):
+        found = ["Not allowed here."]
+    return found
+
+
+def first_error(errors: Errors) -> str:
+    """Return the first of some errors in one line, with the place where it was found."""
+    place = []
+    while isinstance(errors, dict):
+        key, errors = next(iter(errors.items()))
+        place.append(key)
+    return f"{'.'.join(place)}: {errors[0]}" if place else errors[0]
+
+
+def _check_itself(value: Any, schema: Schema) -> Errors:
+    names = schema.get("type")
+    if names is not None:
+        names = [names] if isinstance(names, str) else names
+        if not any(_is(value, name) for name in names):
+            return [_NAMES[names[0]]]
+    if "enum" in schema and not any(_same(value, one) for one in schema["enum"]):
+        return [f"Must be one of: {', '.join(map(str, schema['enum']))}."]
+    return _CHECKS[type(value)](value, schema)
+
+
+def parse_datetime(text: str) -> float | None:
+    """Return an ISO 8601 date and time with a zone as Unix seconds, None where it is none."""
+    if not _DATETIME.fullmatch(text):
+        return None
+    try:
+        return datetime.fromisoformat(text.upper()).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _check_any(value: Any, options: list[Schema]) -> Errors:
+    found = [check(value, option) for option in options]
+    if not all(found):
+        return []
+    # What the sender meant is the form that fits best.
+    return min(found, key=_weight)
+
+
+def _check_one(value: Any, options: list[Schema]) -> Errors:
+    if sum(not check(value, option) for option in options) > 1:
+        return ["It fits more than one of its forms."]
+    return _check_any(value, options)
+
+
+def _weight(errors: Errors) -> int:
+    if isinstance(errors, list):
+        return 1000 if errors[0] in _NAMES.values() else 100
+    # Deep errors mean that the outside already fitted.
+    return min(999, sum(min(99, _weight(inner)) for inner in errors.values()))
+
+
+def _is(value: Any, name: str) -> bool:
+    if name == "null":
+        return value is None
+    if name == "boolean":
+        return isinstance(value, bool)
+    if name in {"integer", "number"}:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return name == "number" or isinstance(value, int) or value.is_integer()
+    return isinstance(value, {"string": str, "object": dict, "array": list}[name])
+
+
+def _same(value: Any, other: Any) -> bool:
+    return isinstance(value, bool) is isinstance(other, bool) and bool(value == other)
+
+
+def _check_text(value: str, schema: Schema) -> Errors:
+    if len(value) < schema.get("minLength", 0):
+        return [f"Shorter than minimum length {schema['minLength']}."]
+    if len(value) > schema.get("maxLength", len(value)):
+        return [f"Longer than maximum length {schema['maxLength']}."]
+    pattern = schema.get("pattern")
+    if pattern is not None and not _compiled(pattern).search(value):
+        return ["String does not match expected pattern."]
+    if schema.get("format") == "date-time" and parse_datetime(value) is None:
+        return [NOT_A_DATETIME]
+    return []
+
+
+@lru_cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    # "$" of ECMA-262 is the very end, that of Python also stands before a last line feed.
+    return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), re.ASCII)
+
+
+def _check_number(value: float, schema: Schema) -> Errors:
+    if value < schema.get("minimum", value):
+        return [f"Must be greater than or equal to {schema['minimum']}."]
+    if value > schema.get("maximum", value):
+        return [f"Must be less than or equal to {schema['maximum']}."]
+    return []
+
+
+def _check_list(value: list[Any], schema: Schema) -> Errors:
+    if len(value) < schema.get("minItems", 0):
+        return [f"Shorter than minimum length {schema['minItems']}."]
+    if len(value) > schema.get("maxItems", len(value)):
+        return [f"Longer than maximum length {schema['maxItems']}."]
+    items = schema.get("items", {})
+    found = ((str(index), check(item, items)) for index, item in enumerate(value))
+    return {index: errors for index, errors in found if errors}
+
+
+def _check_object(value: dict[str, Any], schema: Schema) -> Errors:
+    found: dict[str, Any] = {
+        name: ["Missing data for required field."]
+        for name in schema.get("required", ())
+        if name not in value
+    }
+    properties = schema.get("properties", {})
+    others = schema.get("additionalProperties", {})
+    names = schema.get("propertyNames", {})
+    for name, inner in value.items():
+        if name in properties:
+            errors = check(inner, properties[name])
+        elif others is False:
+            errors = ["Unknown field."]
+        else:
+            errors = check(name, names) or check(inner, others or {})
+        if errors:
+            found[name] = errors
+    if len(value) < schema.get("minProperties", 0):
+        return ["At least one field is needed."]
+    if len(value) > schema.get("maxProperties", len(value)):
+        return [f"At most {schema['maxProperties']} of these fields may be given."]
+    return found
+
+
+_CHECKS: Mapping[type, Callable[[Any, Schema], Errors]] = {
+    str: _check_text,
+    int: _check_number,
+    float: _check_number,
+    list: _check_list,
+    dict: _check_object,
+    bool: lambda _value, _schema: [],
+    type(None): lambda _value, _schema: [],
+}

@@ -1,0 +1,169 @@
+"""The stand-in on sockets: one port, or one each, inside the caller's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from agent.standin.core.dispatch import Dispatcher
+from agent.standin.core.guard import ACCEPTED_AT_ONCE, HostGuard, ServedConfig
+from agent.standin.core.hosts import ALSO_AT_API, Host, refusal
+from agent.standin.core.tls import next_context
+from agent.standin.faults import wrong_certificate
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+
+    from starlette.routing import Route
+    from starlette.types import ASGIApp
+
+    from agent.standin.state import Cloud
+
+
+def collect(cloud: Cloud) -> dict[Host, list[Route]]:
+    """Return the routes of both halves by host."""
+    from agent.standin.core.openapi import routes as documents
+    from agent.standin.device_cloud.routes import routes as device_cloud
+    from agent.standin.observability.routes import routes as observability
+
+    found: dict[Host, list[Route]] = {host: [] for host in Host}
+    for half in (device_cloud(cloud), observability(cloud), documents(cloud)):
+        for host, routes in half.items():
+            found[host] += routes
+    return found
+
+
+def one_app(cloud: Cloud) -> ASGIApp:
+    """Return the application that answers for every host on one port."""
+    routes = collect(cloud)
+    return _app(cloud, [route for host in Host for route in routes[host]])
+
+
+def split_apps(cloud: Cloud) -> dict[Host, ASGIApp]:
+    """Return an application for each host, which refuses the others' routes."""
+    routes = collect(cloud)
+    apps: dict[Host, ASGIApp] = {}
+    for host in Host:
+        also = ALSO_AT_API if host is Host.API else ()
+        apps[host] = _app(cloud, [*routes[host], *(route for h in also for route in routes[h])])
+    return apps
+
+
+def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:
+    from agent.standin.control import routes as control
+    from agent.standin.faults import FaultLayer
+
+    dispatcher = Dispatcher([*routes, *control(cloud)], cloud, refusal)
+    return HostGuard(FaultLayer(dispatcher, cloud), cloud, refusal)
+
+
+def urls_of(bases: Mapping[Host, str]) -> dict[str, str]:
+    """Return the `urls` object of the ready line."""
+    return {host.value: bases[host] for host in Host}
+
+
+_WAITING = 1024
+"""Connections that wait to be accepted."""
+_STOP_S = 2.0
+"""How long an answer in progress may take once the stand-in is told to stop."""
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves the signals to the program around it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    cloud: Cloud, *, host: str = "127.0.0.1", port: int = 0, split: bool = False
+) -> AsyncIterator[Cloud]:
+    """Serve `cloud` until the block ends; `cloud.urls` is filled before it begins.
+
+    With `split`, `port` is the device cloud's and every other host gets a free one. Raises
+    OSError where the address cannot be listened on.
+    """
+    apps: Mapping[Host | None, ASGIApp]
+    apps = dict(split_apps(cloud).items()) if split else {None: one_app(cloud)}
+    sockets: dict[Host | None, socket.socket] = {}
+    tasks: list[asyncio.Task[None]] = []
+    servers: list[_Server] = []
+    with contextlib.ExitStack() as opened:
+        for name in apps:
+            wanted = port if name in {None, Host.DEVICE_CLOUD} else 0
+            sockets[name] = opened.enter_context(listen(host, wanted))
+        scheme = "https" if wrong_certificate(cloud) else "http"
+        bases = {h: base_url(sockets[h if split else None], scheme) for h in Host}
+        cloud.urls = urls_of(bases)
+        try:
+            for name, app in apps.items():
+                server = _Server(_config(app, cloud))
+                servers.append(server)
+                tasks.append(asyncio.create_task(server.serve([sockets[name]])))
+            while not all(server.started for server in servers):
+                for task in tasks:
+                    if task.done():
+                        task.result()
+                await asyncio.sleep(0)
+            for listening in sockets.values():
+                # The loop accepts few at once, yet more may wait in the system's queue.
+                listening.listen(_WAITING)
+            yield cloud
+        finally:
+            for server in servers:
+                server.should_exit = True
+            _, late = await asyncio.wait(tasks, timeout=_STOP_S)
+            for server in servers:
+                server.force_exit = True
+            if late:
+                _, stuck = await asyncio.wait(late, timeout=_STOP_S)
+                for task in stuck:
+                    task.cancel()
+            await cloud.close()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # IPPROTO_TCP in so many words: without it asyncio takes an accepted connection for something
+    # else than TCP and never sets TCP_NODELAY, which costs 40 ms a request.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+        found.listen(_WAITING)
+    except OSError:
+        found.close()
+        raise
+    found.setblocking(False)
+    return found
+
+
+def base_url(listening: socket.socket, scheme: str = "http") -> str:
+    """Return the URL of a listening socket, without a slash at the end."""
+    host, port = listening.getsockname()[:2]
+    address = ipaddress.ip_address(host)
+    if address.is_unspecified:
+        host = "127.0.0.1" if address.version == 4 else "::1"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def _config(app: ASGIApp, cloud: Cloud) -> uvicorn.Config:
+    return ServedConfig(
+        app,
+        tls=lambda: next_context(cloud),
+        log_config=None,
+        backlog=ACCEPTED_AT_ONCE,
+        lifespan="off",
+        ws="none",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+    )

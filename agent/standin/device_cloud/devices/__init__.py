@@ -1,0 +1,1 @@
+"""Devices, their shadow, messages, Bluetooth children and bulk operations."""

@@ -1,0 +1,231 @@
+"""Operations that are accepted now and done a little later: bulk requests."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from agent.standin.clock import iso
+from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.errors import JSON
+from agent.standin.device_cloud import access, paging
+from agent.standin.device_cloud.devices.registry import registry
+from agent.standin.device_cloud.onboarding.credentials_csv import BadKey, is_device_id, parse_rows
+from agent.standin.device_cloud.refusals import not_found
+from agent.standin.device_cloud.resource import answer_one, with_meta
+from agent.standin.device_cloud.seed import ip_device
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import Route
+
+    from agent.standin.state import Cloud
+
+TEXT_ONLY_TOOL = "nrfcloud-utils/"
+"""How a released tool names itself that writes each value of an ended request as text, and fails
+on an object: the one reader to whom `$meta` is not shown."""
+BY_PROJECT = "CREATE_DEVICES"
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_FIRMWARE = frozenset(
+    {"APP", "BOOT", "MODEM", "MDM_FULL", "SMP", "CUSTOM", "SOFTDEVICE", "BOOTLOADER"}
+)
+
+
+def start(cloud: Cloud, team: str, endpoint: str, text: str) -> str:
+    """Accept a bulk request; its rows are worked off once its time has passed."""
+    now = cloud.clock.time()
+    operation = _ulid(now)
+    cloud.table("bulk").put(
+        operation,
+        {
+            "team": team,
+            "endpoint": endpoint,
+            "text": text,
+            "requested_at": now,
+            "due": now + cloud.settings.bulk_s,
+            "done": False,
+            "errors": [],
+        },
+    )
+    _waiting(cloud).add(operation)
+    return operation
+
+
+def settle(cloud: Cloud) -> None:
+    """Work off the requests whose time has come."""
+    table = cloud.table("bulk")
+    now = cloud.clock.time()
+    waiting = _waiting(cloud)
+    for key in sorted(waiting):
+        row = table.get(key)
+        if row["due"] <= now:
+            waiting.discard(key)
+            table.put(key, {**row, "done": True, "errors": _work_off(cloud, row)})
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the routes that show bulk requests and their files."""
+
+    def find(request: Request, team: str | None) -> tuple[str, dict[str, Any]]:
+        key = request.path_params["request_id"]
+        row = cloud.table("bulk").get(key)
+        if row is None or team not in {None, row["team"]}:
+            raise not_found("no such bulk request")
+        return key, row
+
+    async def fetch(request: Request) -> Response:
+        who = access.user(request, cloud)
+        key, row = find(request, who.team)
+        shown = _show(cloud, key, row)
+        if request.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOL):
+            return JSON(shown, headers={"ETag": shown.pop("$meta")["version"]})
+        return answer_one(shown)
+
+    async def listed(request: Request) -> Response:
+        who = access.user(request, cloud)
+        rows = [(key, row) for key, row in cloud.table("bulk").items() if row["team"] == who.team]
+        items, rest = paging.page(request, descending=True).cut(rows)
+        return JSON({"items": [_show(cloud, key, row) for key, row in items], **rest})
+
+    async def file(request: Request) -> Response:
+        # Like the signed links of the real service: the id is the secret, no header is needed.
+        _, row = find(request, None)
+        if request.path_params["name"] == "errors":
+            return JSON({"errors": row["errors"]})
+        if request.path_params["name"] == "upload":
+            return Response(row["text"], media_type="text/csv")
+        raise not_found("no such file")
+
+    return [
+        Endpoint("/v1/bulk-ops-requests", listed, methods=["GET"], name="ListBulkOpsRequests"),
+        Endpoint(
+            "/v1/bulk-ops-requests/{request_id}",
+            fetch,
+            methods=["GET"],
+            name="FetchBulkOpsRequest",
+        ),
+        Endpoint("/v1/bulk-ops-files/{request_id}/{name}", file, methods=["GET"]),
+    ]
+
+
+def _show(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
+    base = f"{cloud.urls['device_cloud']}/v1/bulk-ops-files/{key}"
+    shown = {
+        "bulkOpsRequestId": key,
+        # A request below a project does the same under another path.
+        "endpoint": "ONBOARD_DEVICES" if row["endpoint"] == BY_PROJECT else row["endpoint"],
+        "status": status(cloud, row),
+        "requestedAt": iso(row["requested_at"]),
+        "uploadedDataUrl": f"{base}/upload",
+    }
+    if row["done"]:
+        shown["completedAt"] = iso(row["due"])
+    if row["errors"]:
+        shown["errorSummaryUrl"] = f"{base}/errors"
+    updated = shown.get("completedAt", "")
+    return with_meta(shown, shown["requestedAt"], updated)
+
+
+def status(cloud: Cloud, row: dict[str, Any]) -> str:
+    """Return how far a request is, by its row."""
+    if row["done"]:
+        return "FAILED" if row["errors"] else "SUCCEEDED"
+    half = (row["requested_at"] + row["due"]) / 2
+    return "PENDING" if cloud.clock.time() < half else "IN_PROGRESS"
+
+
+def _work_off(cloud: Cloud, row: dict[str, Any]) -> list[str]:
+    """Do each row that can be done; return what is wrong with the others."""
+    errors = []
+    for number, fields in enumerate(parse_rows(row["text"])):
+        try:
+            _ROWS[row["endpoint"]](cloud, row["team"], fields)
+        except BadKey as error:
+            errors.append(f"[{number}]: {error}")
+    return errors
+
+
+def _register_row(cloud: Cloud, team: str, fields: list[str]) -> None:
+    from agent.standin.device_cloud.onboarding.device_keys import register
+
+    if len(fields) != 2 or not is_device_id(fields[0]):
+        raise BadKey("a row is a device id and a PEM")
+    register(cloud, team, fields[0], fields[1])
+
+
+def _create_row(cloud: Cloud, team: str, fields: list[str]) -> None:
+    if len(fields) != 2 or not is_device_id(fields[0]):
+        raise BadKey("a row is a device id and a certificate")
+    onboard(cloud, team, Newcomer(fields[0], fields[1], "", [], []))
+
+
+def _onboard_row(cloud: Cloud, team: str, fields: list[str]) -> None:
+    if len(fields) != 5 or not is_device_id(fields[0]):
+        raise BadKey("a row is a device id, sub-type, tags, firmware types and a PEM")
+    device_id, sub_type, tags, firmware, pem = fields
+    onboard(cloud, team, Newcomer(device_id, pem, sub_type, _parts(tags), _parts(firmware)))
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """A device as its onboarding describes it; `pem` is a certificate or a public key."""
+
+    device_id: str
+    pem: str
+    sub_type: str
+    tags: list[str]
+    firmware: list[str]
+
+
+def onboard(cloud: Cloud, team: str, newcomer: Newcomer) -> None:
+    """Add a device with its certificate or public key. Raises BadKey on what is wrong with it."""
+    from agent.standin.device_cloud.onboarding.device_keys import register
+
+    device_id, firmware = newcomer.device_id, newcomer.firmware
+    unknown = [name for name in firmware if name not in _FIRMWARE]
+    if unknown:
+        raise BadKey(f"no firmware type {unknown[0][:40]!r}")
+    register(cloud, team, device_id, newcomer.pem)
+    devices = registry(cloud)
+    known = devices.find(device_id)
+    fields = known["fields"] if known else ip_device(device_id, "Generic")
+    fields = {
+        **fields,
+        "tags": list(dict.fromkeys(newcomer.tags)),
+        "firmware": {**fields["firmware"], "supports": firmware},
+    }
+    if newcomer.sub_type:
+        fields["subType"] = newcomer.sub_type
+    if known:
+        devices.change(known, fields)
+    else:
+        devices.create(team, fields)
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in text.split("|") if part]
+
+
+_ROWS = {
+    "REGISTER_PUBLIC_KEYS": _register_row,
+    "REGISTER_CERTIFICATES": _register_row,
+    "ONBOARD_DEVICES": _onboard_row,
+    BY_PROJECT: _create_row,
+}
+
+
+def _waiting(cloud: Cloud) -> set[str]:
+    """Return the ids of the requests that are not done; found once, after a start."""
+    found: set[str] | None = cloud.rooms.get("bulk")
+    if found is None:
+        rows = cloud.table("bulk").items()
+        found = cloud.rooms["bulk"] = {key for key, row in rows if not row["done"]}
+    return found
+
+
+def _ulid(now_s: float) -> str:
+    number = (int(now_s * 1000) << 80) | secrets.randbits(80)
+    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))

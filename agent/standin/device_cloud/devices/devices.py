@@ -1,0 +1,263 @@
+"""ListDevices and FetchDevice (clauses D4, D5.1)."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.responses import Response
+
+from agent.standin.clock import iso
+from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.errors import JSON
+from agent.standin.device_cloud import access, bodies, paging
+from agent.standin.device_cloud.devices import bulk
+from agent.standin.device_cloud.devices.registry import Record, merge, registry, stamps
+from agent.standin.device_cloud.onboarding.credentials_csv import (
+    LINE_END,
+    Table,
+    parse_rows,
+    read_text,
+)
+from agent.standin.device_cloud.refusals import (
+    DeviceCloudRefused,
+    bad_request,
+    invalid,
+    not_built,
+    not_found,
+)
+from agent.standin.device_cloud.resource import (
+    accepted,
+    answer_one,
+    arrived,
+    check_if_match,
+    read_json,
+    with_meta,
+)
+from agent.standin.jsonata_pool import Engine, EngineBusy, ExpressionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.routing import Route
+
+    from agent.standin.state import Cloud
+
+
+LONGEST = 4096
+"""Characters of an expression."""
+
+
+async def apply(cloud: Cloud, expression: str, devices: list[Any]) -> list[Any]:
+    """Return the result for each device, in order; null where the expression yields nothing."""
+    if len(expression) > LONGEST:
+        raise bad_request(f"a transform is {LONGEST} characters at most")
+    if not expression.strip():
+        raise bad_request("the transform is empty")
+    engine = cloud.rooms.get("jsonata")
+    if engine is None:
+        engine = cloud.rooms["jsonata"] = Engine()
+        cloud.closing.append(engine.close)
+    assert isinstance(engine, Engine)
+    try:
+        results = await engine.evaluate(expression, msgspec.json.encode(devices))
+    except ExpressionFailed as error:
+        raise bad_request(f"the transform failed: {error}") from error
+    except EngineBusy as error:
+        raise DeviceCloudRefused(429, str(error), headers={"Retry-After": "5"}) from error
+    # Already JSON: what the worker wrote goes out as it is.
+    return [msgspec.Raw(result) for result in results]
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the routes that read devices."""
+
+    async def list_devices(request: Request) -> Response:
+        who = access.user(request, cloud)
+        devices = registry(cloud)
+        expression = request.query_params.get("transform")
+        state = paging.boolean(request, "includeState", default=False)
+        metadata = paging.boolean(request, "includeStateMeta", default=False)
+        wanted = _filter(request)
+        page = paging.page(request)
+        found = (record for record in devices.walk(who.team) if wanted(record))
+        records, rest = page.cut(found)
+        if expression is None:
+            items = [devices.present(r, state=state, metadata=metadata) for r in records]
+        else:
+            whole = [devices.present(record) for record in records]
+            items = await apply(cloud, expression, whole)
+        return JSON({"items": items, **rest})
+
+    async def fetch_device(request: Request) -> Response:
+        device_id = request.path_params["device_id"]
+        who = access.user_or_device(request, cloud, device_id, "device")
+        devices = registry(cloud)
+        device = devices.present(devices.get(who.team, device_id))
+        expression = request.query_params.get("transform")
+        if expression is None:
+            return answer_one(device)
+        (result,) = await apply(cloud, expression, [device])
+        return JSON(result, headers={"ETag": device["$meta"]["version"]})
+
+    return [
+        Endpoint("/v1/devices", list_devices, methods=["GET"], name="ListDevices"),
+        Endpoint("/v1/devices/{device_id}", fetch_device, methods=["GET"], name="FetchDevice"),
+    ]
+
+
+def _filter(request: Request) -> Callable[[Record], bool]:
+    """Return the test that the query's filters make of a device."""
+    tags = set(paging.listed(request, "tags"))
+    ids = {text.casefold() for text in paging.listed(request, "deviceIds", "deviceIdentifiers")}
+    types = {text.casefold() for text in paging.listed(request, "deviceTypes")}
+    sub_types = set(paging.listed(request, "subTypes"))
+    firmware = set(paging.listed(request, "firmwareSupport"))
+    without = set(paging.listed(request, "firmwareSupportExclude"))
+    gateway = request.query_params.get("gatewayId")
+    name = request.query_params.get("deviceNameFuzzy", "").casefold()
+
+    def wanted(record: Record) -> bool:
+        fields = record["fields"]
+        supports = set(fields["firmware"]["supports"])
+        return (
+            (not tags or not tags.isdisjoint(fields["tags"]))
+            and (not ids or fields["id"].casefold() in ids)
+            and (not types or fields["type"].casefold() in types)
+            and (not sub_types or fields.get("subType") in sub_types)
+            and (not firmware or not firmware.isdisjoint(supports))
+            and without.isdisjoint(supports)
+            and (gateway is None or fields.get("gatewayId") == gateway)
+            and name in fields["name"].casefold()
+        )
+
+    return wanted
+
+
+def change_routes(cloud: Cloud) -> list[Route]:
+    """Return the routes that change devices."""
+
+    async def rename(request: Request) -> Response:
+        record = await _changed_by_user(request, cloud)
+        name = await read_json(request, bodies.NAME)
+        if isinstance(name, list):
+            (name,) = name
+        registry(cloud).change(record, {**record["fields"], "name": name})
+        return accepted()
+
+    async def retag(request: Request) -> Response:
+        record = await _changed_by_user(request, cloud)
+        tags = await read_json(request, bodies.TAGS)
+        registry(cloud).change(record, {**record["fields"], "tags": list(dict.fromkeys(tags))})
+        return accepted()
+
+    async def update_state(request: Request) -> Response:
+        device_id = request.path_params["device_id"]
+        who = access.user_or_device(request, cloud, device_id, "device")
+        await arrived(request)
+        record = registry(cloud).get(who.team, device_id)
+        check_if_match(request, record["version"])
+        change = await read_json(request, bodies.STATE)
+        if record["fields"]["type"] == "BLE":
+            raise DeviceCloudRefused(409, "the state of a BLE device is its services: write those")
+        _update_state(cloud, record, change)
+        return accepted()
+
+    async def delete(request: Request) -> Response:
+        record = await _changed_by_user(request, cloud)
+        registry(cloud).delete(record)
+        return accepted()
+
+    one = "/v1/devices/{device_id}"
+    return [
+        Endpoint(one, delete, methods=["DELETE"], name="DeleteDevice"),
+        Endpoint(one + "/name", rename, methods=["PUT"], name="UpdateDeviceName"),
+        Endpoint(one + "/tags", retag, methods=["PUT"], name="UpdateDeviceTags"),
+        Endpoint(one + "/state", update_state, methods=["PATCH"], name="UpdateDeviceState"),
+    ]
+
+
+async def _changed_by_user(request: Request, cloud: Cloud) -> Record:
+    """Return the device that a user changes, once it may be changed."""
+    who = access.user(request, cloud)
+    await arrived(request)
+    record = registry(cloud).get(who.team, request.path_params["device_id"])
+    check_if_match(request, record["version"])
+    return record
+
+
+def _update_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
+    fields = copy.deepcopy(record["fields"])
+    state = fields["state"]
+    now = int(cloud.clock.time())
+    for part, content in change.items():
+        state[part] = merge(state.get(part, {}), content or {})
+        metadata = state.setdefault("metadata", {})
+        metadata[part] = merge(metadata.get(part, {}), stamps(content or {}, now))
+    state["version"] = int(state.get("version", 0)) + 1
+    supports = state.get("reported", {})
+    for step in ("device", "serviceInfo", "fota_v2"):
+        supports = supports.get(step) if isinstance(supports, dict) else None
+    if isinstance(supports, list):
+        fields["firmware"]["supports"] = [text for text in supports if isinstance(text, str)]
+    registry(cloud).change(record, fields)
+    if fields["type"] == "Gateway":
+        registry(cloud).agree(fields["id"])
+
+
+_TOKENS = ("attestationToken", "onboardingToken")
+TABLE = Table('device id,"PEM"', 2, 2, header="deviceId,certificate")
+_CREATE = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
+
+
+def project_routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of bulk creation."""
+
+    async def create(request: Request) -> Response:
+        path = request.path_params
+        who = access.project_client(request, cloud, path["organization"], path["project"])
+        head, *rest = re.split(LINE_END, await read_text(request), maxsplit=1)
+        columns, rows = head.split(","), "".join(rest)
+        if any(name in columns for name in _TOKENS):
+            raise not_built("nothing public says what such a token holds: send certificates")
+        if columns != TABLE.header.split(","):
+            raise invalid("the first row names the columns: deviceId,certificate")
+        TABLE.rows(rows)
+        key = bulk.start(cloud, who.team or cloud.team_id, bulk.BY_PROJECT, rows)
+        return Response(status_code=202, headers={"Location": f"{request.url.path}/{key}"})
+
+    async def fetch(request: Request) -> Response:
+        path = request.path_params
+        access.project_client(request, cloud, path["organization"], path["project"])
+        row = cloud.table("bulk").get(path["request_id"])
+        if row is None or row["endpoint"] != bulk.BY_PROJECT:
+            raise not_found("no such bulk request")
+        return answer_one(_show(cloud, path["request_id"], row))
+
+    return [
+        Endpoint(_CREATE, create, methods=["POST"], name="CreateProjectDevices"),
+        Endpoint(_CREATE + "/{request_id}", fetch, methods=["GET"], name="FetchProjectDevices"),
+    ]
+
+
+def _show(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
+    status = bulk.status(cloud, row)
+    shown: dict[str, Any] = {
+        "bulkOpsRequestId": key,
+        # A released tool takes any other word for the end.
+        "status": "IN_PROGRESS" if status == "PENDING" else status,
+        "requestedAt": iso(row["requested_at"]),
+    }
+    if row["errors"]:
+        ids = [fields[0] for fields in parse_rows(row["text"])]
+        told = (error.removeprefix("[").partition("]: ") for error in row["errors"])
+        shown["errorSummary"] = {
+            "errors": [
+                {"row": int(number), "deviceId": ids[int(number)], "error": text}
+                for number, _, text in told
+            ]
+        }
+    return with_meta(shown, shown["requestedAt"], iso(row["due"]) if row["done"] else "")

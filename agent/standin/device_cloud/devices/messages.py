@@ -1,0 +1,118 @@
+"""Messages of devices: sent with either scheme, listed by users."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.clock import iso
+from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.errors import JSON
+from agent.standin.device_cloud import access, bodies, paging
+from agent.standin.device_cloud.devices.registry import registry
+from agent.standin.device_cloud.refusals import invalid
+from agent.standin.device_cloud.resource import accepted, read_json, with_meta
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    from agent.standin.state import Cloud
+
+_DAY_S = 86400
+KEPT_S = 30 * _DAY_S
+OLDEST_STAMP_S = 90 * _DAY_S
+_MOST = 100_000
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of messages."""
+
+    async def send(request: Request) -> Response:
+        device_id = request.path_params["device_id"]
+        who = access.user_or_device(request, cloud, device_id, "device")
+        record = registry(cloud).get(who.team, device_id)
+        body = await read_json(request, bodies.MESSAGE)
+        own = record["fields"]["id"]
+        topic = body.get("topic", f"d/{own}/d2c")
+        if not isinstance(topic, str) or not _is_topic(topic, own):
+            raise invalid(f"a topic of this device is d/{own}/d2c, …/d2c/bulk or …/d2c/bin")
+        for message in _messages(topic, body["message"]):
+            _store(cloud, who.team, own, topic, message)
+        return accepted()
+
+    async def listed(request: Request) -> Response:
+        who = access.user(request, cloud)
+        query = request.query_params
+        since = paging.moment(request, "inclusiveStart", "start", default=0.0)
+        until = paging.moment(request, "exclusiveEnd", "end", default=float("inf"))
+        oldest = cloud.clock.time() - KEPT_S
+        found = (
+            row["message"]
+            for row in cloud.table("messages").values()
+            if row["team"] == who.team
+            and max(since, oldest) <= row["at"] < until
+            and query.get("deviceId") in {None, row["message"]["deviceId"]}
+            and query.get("topic") in {None, row["message"]["topic"]}
+            and query.get("appId") in {None, _app_id(row["message"]["message"])}
+        )
+        items, rest = paging.page(request, descending=True).cut(found)
+        return JSON({"items": items, **rest})
+
+    return [
+        Endpoint(
+            "/v1/devices/{device_id}/messages", send, methods=["POST"], name="SendDeviceMessage"
+        ),
+        Endpoint("/v1/messages", listed, methods=["GET"], name="ListMessages"),
+    ]
+
+
+def _is_topic(topic: str, device_id: str) -> bool:
+    """Say whether a topic, with or without the team's prefix, is one of this device's own."""
+    own = f"d/{device_id}/d2c"
+    return any(
+        topic == form or topic.endswith(f"/m/{form}") for form in (own, own + "/bulk", own + "/bin")
+    )
+
+
+def _messages(topic: str, message: Any) -> list[Any]:
+    if topic.endswith("/bulk"):
+        if not isinstance(message, list):
+            raise invalid("the bulk topic takes a list")
+        return message
+    if topic.endswith("/bin"):
+        try:
+            base64.b64decode(message, validate=True)
+        except (binascii.Error, ValueError, TypeError) as error:
+            raise invalid("the binary topic takes base64") from error
+        return [message]
+    return [message]
+
+
+def _store(cloud: Cloud, team: str, device_id: str, topic: str, message: Any) -> None:
+    now = cloud.clock.time()
+    at = now
+    stamp = message.get("ts") if isinstance(message, dict) else None
+    if isinstance(stamp, int | float) and not isinstance(stamp, bool):
+        stamped = stamp / 1000
+        if now - OLDEST_STAMP_S <= stamped <= now:
+            at = stamped
+    table = cloud.table("messages")
+    when = iso(at)
+    resource = {
+        "tenantId": team,
+        "topic": topic,
+        "deviceId": device_id,
+        "receivedAt": when,
+        "message": message,
+    }
+    row = {"team": team, "at": at, "message": with_meta(resource, when)}
+    table.put(f"{table.next_number():012d}", row)
+    if len(table) > _MOST:
+        table.delete(next(iter(table)))
+
+
+def _app_id(message: Any) -> Any:
+    return message.get("appId") if isinstance(message, dict) else None

@@ -1,0 +1,1 @@
+"""How devices come to a team: onboarding, claiming, certificates."""

@@ -1,0 +1,255 @@
+"""The provisioning host: claimed devices, rules and tags."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from agent.standin.clock import iso
+from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.errors import JSON
+from agent.standin.device_cloud import access, bodies, paging
+from agent.standin.device_cloud.onboarding.credentials_csv import Table
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
+from agent.standin.device_cloud.resource import (
+    answer_one,
+    arrived,
+    check_if_match,
+    decode_json,
+    read_json,
+    require,
+    with_meta,
+)
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import Route
+
+    from agent.standin.state import Cloud
+
+
+CLAIMS = Table("claim token[,tags joined by commas]", 1, 2, first=r"[A-Za-z0-9_.=-]{30,}")
+# Where the UUID stands in the body of an attestation token, in bytes.
+_BEFORE_UUID, _AFTER_UUID = 6, 22
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of claimed devices."""
+
+    async def claim(request: Request) -> Response:
+        who = access.user(request, cloud)
+        dry = paging.boolean(request, "dryrun", default=False)
+        body = await request.body()
+        # A released tool sends CSV with no content type at all: the body itself tells.
+        if not body.lstrip().startswith(b"{"):
+            return _claim_rows(cloud, who.team, body, dry=dry)
+        wish = decode_json(body)
+        require(wish, bodies.CLAIM)
+        device = _claim(cloud, who.team, wish, dry=dry)
+        if dry:
+            return Response(status_code=202)
+        return answer_one(_show(device, cloud.table("claimed").get(device)), 201)
+
+    async def listed(request: Request) -> Response:
+        who = access.user(request, cloud)
+        rows = [(key, r) for key, r in cloud.table("claimed").items() if r["team"] == who.team]
+        items, rest = paging.page(request).cut(rows)
+        return JSON({"items": [_show(key, row) for key, row in items], **rest})
+
+    async def fetch(request: Request) -> Response:
+        who = access.user(request, cloud)
+        device = request.path_params["device"]
+        return answer_one(_show(device, find(cloud, who.team, device)))
+
+    async def unclaim(request: Request) -> Response:
+        who = access.user(request, cloud)
+        device = request.path_params["device"]
+        row = find(cloud, who.team, device)
+        check_if_match(request, _show(device, row)["$meta"]["version"])
+        for command in row["commands"]:
+            cloud.table("provisioning").delete(command)
+        cloud.table("claimed").delete(device)
+        return Response(status_code=204)
+
+    one = "/v1/claimed-devices/{device}"
+    return [
+        Endpoint("/v1/claimed-devices", claim, methods=["POST"], name="ClaimDeviceOwnership"),
+        Endpoint("/v1/claimed-devices", listed, methods=["GET"], name="ListClaimedDevices"),
+        Endpoint(one, fetch, methods=["GET"], name="FetchClaimedDevice"),
+        Endpoint(one, unclaim, methods=["DELETE"], name="UnclaimDevice"),
+        *_named(cloud, "/v1/provisioning-rules", "name"),
+        *_named(cloud, "/v1/provisioning/tags", "tag"),
+    ]
+
+
+def find(cloud: Cloud, team: str, device: str) -> dict[str, Any]:
+    """Return a claimed device of the team. Raises a 404 where there is none."""
+    row: dict[str, Any] | None = cloud.table("claimed").get(device)
+    if row is None or row["team"] != team:
+        raise not_found("the device is not claimed")
+    return row
+
+
+def _named(cloud: Cloud, path: str, key: str) -> list[Route]:
+    """Return the routes of a list of objects that are known by one field."""
+    table = cloud.table(path.rpartition("/")[2])
+
+    async def listed(request: Request) -> Response:
+        who = access.user(request, cloud)
+        rows = [row["shown"] for row in table.values() if row["team"] == who.team]
+        items, rest = paging.page(request).cut(rows)
+        return JSON({"items": items, **rest})
+
+    async def create(request: Request) -> Response:
+        who = access.user(request, cloud)
+        body = await read_json(request, bodies.named(key))
+        row = f"{who.team}/{body[key]}"
+        known = table.get(row)
+        if known is not None:
+            check_if_match(request, known["shown"]["$meta"]["version"])
+        tags = list(dict.fromkeys(body.get("tags", [])))
+        shown = {"id": str(uuid.uuid4()), **body, "tags": tags}
+        shown = with_meta(shown, cloud.clock.iso())
+        table.put(row, {"team": who.team, "shown": shown})
+        return answer_one(shown, 201)
+
+    return [
+        Endpoint(path, listed, methods=["GET"]),
+        Endpoint(path, create, methods=["POST"]),
+    ]
+
+
+def _claim_rows(cloud: Cloud, team: str, body: bytes, *, dry: bool) -> Response:
+    """Claim each row of a CSV: a token, and tags joined by commas; tell which failed, and why."""
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise bad_request("the body is neither JSON nor CSV") from error
+    rows = CLAIMS.rows(text)
+    claimed: list[str] = []
+    failed: list[dict[str, Any]] = []
+    for number, (token, *tags) in enumerate(rows):
+        wish = {"claimToken": token, "tags": [tag for tag in ",".join(tags).split(",") if tag]}
+        try:
+            require(wish, bodies.CLAIM)
+            claimed.append(_claim(cloud, team, wish, dry=dry))
+        except DeviceCloudRefused as error:
+            failed.append({"row": number, "message": error.message})
+    return JSON({"claimedIds": claimed, "failed": failed}, 201 if claimed and not dry else 200)
+
+
+def _claim(cloud: Cloud, team: str, wish: dict[str, Any], *, dry: bool = False) -> str:
+    """Claim a device; return its UUID. Refuses one that is claimed already."""
+    device = _device_of(wish["claimToken"])
+    if device in cloud.table("claimed"):
+        raise DeviceCloudRefused(409, "the device is claimed already")
+    if not dry:
+        tags = list(dict.fromkeys(wish.get("tags", [])))
+        row = {"team": team, "tags": tags, "claimed_at": cloud.clock.time(), "commands": []}
+        cloud.table("claimed").put(device, row)
+    return device
+
+
+def _show(device: str, row: dict[str, Any]) -> dict[str, Any]:
+    shown = {"id": device, "tenantId": row["team"], "tags": row["tags"]}
+    return with_meta({**shown, "commands": row["commands"]}, iso(row["claimed_at"]))
+
+
+def _device_of(token: str) -> str:
+    """Return the UUID of the device that an attestation token, its form checked, speaks for.
+
+    Its signature is the chip maker's to check: this stand-in knows no identity keys.
+    """
+    body = base64.urlsafe_b64decode(token.partition(".")[0])
+    return str(uuid.UUID(bytes=body[_BEFORE_UUID:_AFTER_UUID]))
+
+
+def provisioning_routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of provisioning commands."""
+
+    async def create(request: Request) -> Response:
+        who = access.user(request, cloud)
+        device = request.path_params["device"]
+        await arrived(request)
+        claimed = find(cloud, who.team, device)
+        body = await read_json(request, bodies.COMMAND)
+        command = str(uuid.uuid4())
+        now = cloud.clock.time()
+        row = {
+            "device": device,
+            "description": body.get("description", ""),
+            "request": body["request"],
+            "created_at": now,
+            "due": now + cloud.settings.bulk_s,
+            "response": None,
+        }
+        cloud.table("provisioning").put(command, row)
+        claimed = {**claimed, "commands": [*claimed["commands"], command]}
+        cloud.table("claimed").put(device, claimed)
+        return answer_one(_show_provisioning(cloud, command, row), 201)
+
+    async def listed(request: Request) -> Response:
+        who = access.user(request, cloud)
+        commands = find(cloud, who.team, request.path_params["device"])["commands"]
+        items, rest = paging.page(request).cut(commands)
+        table = cloud.table("provisioning")
+        return JSON({"items": [_show_provisioning(cloud, c, table.get(c)) for c in items], **rest})
+
+    async def fetch(request: Request) -> Response:
+        who = access.user(request, cloud)
+        claimed = find(cloud, who.team, request.path_params["device"])
+        command = request.path_params["command"]
+        if command not in claimed["commands"]:
+            raise not_found("no such command")
+        return answer_one(
+            _show_provisioning(cloud, command, cloud.table("provisioning").get(command))
+        )
+
+    many = "/v1/claimed-devices/{device}/provisioning"
+    return [
+        Endpoint(many, create, methods=["POST"], name="CreateDeviceProvisioningCommand"),
+        Endpoint(many, listed, methods=["GET"], name="ListDeviceProvisioningCommands"),
+        Endpoint(
+            many + "/{command}", fetch, methods=["GET"], name="FetchDeviceProvisioningCommand"
+        ),
+    ]
+
+
+def _show_provisioning(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[str, Any]:
+    now = cloud.clock.time()
+    done = now >= row["due"]
+    if done and row["response"] is None:
+        row = {**row, "response": _carry_out(row["request"])}
+        cloud.table("provisioning").put(command, row)
+    half = (row["created_at"] + row["due"]) / 2
+    waiting = "PENDING" if now < half else "IN_PROGRESS"
+    shown = {
+        "id": command,
+        "deviceId": row["device"],
+        "description": row["description"],
+        "request": row["request"],
+        "status": "SUCCEEDED" if done else waiting,
+        "createdAt": iso(row["created_at"]),
+    }
+    if done:
+        shown["response"] = row["response"]
+    return with_meta(shown, iso(row["created_at"]), iso(row["due"]) if done else "")
+
+
+def _carry_out(wish: dict[str, Any]) -> dict[str, Any]:
+    """Do what a kit would do, and return what it would answer."""
+    ((kind, content),) = wish.items()
+    if kind != "certificateSigningRequest":
+        return {kind: {}}
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name.from_rfc4514_string(content.get("attributes", ""))
+    builder = x509.CertificateSigningRequestBuilder(name)
+    signed = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+    return {kind: {"csr": base64.urlsafe_b64encode(signed).rstrip(b"=").decode()}}

@@ -1,0 +1,103 @@
+"""The CSV bodies of onboarding and key registration."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from agent.standin.core.schema import Schema
+
+MOST_ROWS = 1000
+_FIELD = r'(?:"(?:[^"\x00]|"")*"|[^",\r\n\x00][^,\r\n\x00]*|)'
+LINE_END = r"(?:\r\n|\r|\n)"
+_TYPES = frozenset({"text/csv", "text/plain", "application/octet-stream"})
+# Any text may be an id (clause D2.2); a control character is none.
+_ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
+
+
+class BadKey(Exception):
+    """A PEM is no P-256 public key, or no certificate with one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns that a CSV has: how many of them, what the first holds, and a header, if any."""
+
+    columns: str
+    """In words."""
+    least: int
+    most: int
+    first: str = ".*"
+    """A pattern of the value of the first column."""
+    header: str = ""
+
+    @property
+    def schema(self) -> Schema:
+        """What the document says of the text; that JSON could be read as rows, nobody means."""
+        first = _FIELD if self.first == ".*" else f'(?:"{self.first}"|{self.first})'
+        row = f"{first}(?:,{_FIELD}){{{self.least - 1},{self.most - 1}}}"
+        head = f"{self.header}{LINE_END}" if self.header else ""
+        pattern = rf"^\ufeff?{head}{row}(?:{LINE_END}{row})*{LINE_END}?$"
+        return {
+            "type": "string",
+            "description": f"CSV of 1 to {MOST_ROWS} rows: {self.columns}.",
+            "pattern": pattern,
+            "not": {"pattern": r"^[\[{][\s\S]*[\]}]$"},
+        }
+
+    def rows(self, text: str) -> list[list[str]]:
+        """Return the rows below the header. Refuses with 422 what does not fit the schema."""
+        rows = parse_rows(text)
+        # Not by the pattern: a hostile text of quotes would cost half a gigabyte.
+        for number, row in enumerate(rows):
+            fits = self.least <= len(row) <= self.most
+            if not fits or not re.fullmatch(self.first, row[0], re.DOTALL):
+                raise invalid(f"[{number}]: the columns are {self.columns}")
+        if "\x00" in text or (text[0] in "[{" and text[-1] in "]}"):
+            raise invalid("that is no CSV")
+        return rows
+
+
+KEYS = Table('device id,"PEM"', 2, 2)
+NEWCOMERS = Table('device id,[sub-type],[tag|tag],[APP|MODEM],"PEM"', 5, 5)
+
+
+async def read_text(request: Request) -> str:
+    """Return the body of a CSV upload. Refuses another type, and what is no UTF-8."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in _TYPES:
+        raise DeviceCloudRefused(415, "the body is CSV: text/csv, text/plain or octet-stream")
+    try:
+        return (await request.body()).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise bad_request("the body is not UTF-8") from error
+
+
+def parse_rows(text: str) -> list[list[str]]:
+    """Return the rows of a CSV text. Refuses a blank line and too many rows."""
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        rows = list(islice(reader, MOST_ROWS + 1))
+    except csv.Error as error:
+        raise invalid(f"the CSV is malformed: {error}") from error
+    if not rows:
+        raise invalid("the CSV has no rows")
+    if len(rows) > MOST_ROWS:
+        raise invalid(f"more than {MOST_ROWS} rows")
+    if any(not row for row in rows):
+        raise invalid("a row is blank")
+    return rows
+
+
+def is_device_id(text: str) -> bool:
+    """Say whether a text may be a device id: 1 to 128 characters, none of them a control."""
+    return _ID.fullmatch(text) is not None

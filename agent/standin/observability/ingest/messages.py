@@ -1,0 +1,145 @@
+"""A message out of chunks: its kind, the project key that it may carry, its payload. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.observability.ingest.archives import take_archive
+from agent.standin.observability.ingest.coredumps import BadCoredump
+from agent.standin.observability.ingest.device_events import BadEvent, DeviceEvent, parse_events
+from agent.standin.observability.ingest.intake import refuse_bad, take_coredump, take_event
+from agent.standin.observability.project import SLUG, VERSION
+
+if TYPE_CHECKING:
+    from agent.standin.observability.project import Project
+
+
+MAX_EXPANDED_BYTES = 16 * 1024 * 1024
+
+_KEY_FOLLOWS = 0x40
+_RUN_LENGTHS = 0x80
+_KEY_BYTES = 32
+_MAX_VARINT_BYTES = 5
+
+
+class Kind(Enum):
+    """What the low six bits of the first byte say."""
+
+    COREDUMP = 1
+    EVENT = 2
+    LOG = 3
+    CDR = 4
+    MAR = 5
+
+
+class BadMessage(ValueError):
+    """The bytes are no message of a known kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A whole message. `project_key` overrides the key of the request when it is there."""
+
+    kind: Kind
+    project_key: str | None
+    payload: bytes
+
+
+def parse_message(data: bytes) -> Message:
+    """Read the header of a message and expand its run lengths. Raises BadMessage."""
+    if not data:
+        raise BadMessage("an empty message")
+    head, payload = data[0], data[1:]
+    try:
+        kind = Kind(head & 0x3F)
+    except ValueError:
+        raise BadMessage(f"message type {head & 0x3F} is not known") from None
+    key = None
+    if head & _KEY_FOLLOWS:
+        # The key travels as a C string: its NUL belongs to it, and is not the payload's.
+        if len(payload) <= _KEY_BYTES or payload[_KEY_BYTES]:
+            raise BadMessage("the project key of the message is cut short")
+        try:
+            key = payload[:_KEY_BYTES].decode("ascii")
+        except UnicodeDecodeError:
+            raise BadMessage("the project key of the message is no text") from None
+        payload = payload[_KEY_BYTES + 1 :]
+    if head & _RUN_LENGTHS:
+        payload = expand_runs(payload)
+    return Message(kind, key, payload)
+
+
+def expand_runs(data: bytes, limit: int = MAX_EXPANDED_BYTES) -> bytes:
+    """Undo the SDK's run-length code: n > 0 repeats one byte, n < 0 is -n bytes as they are.
+
+    Raises BadMessage when a run is cut short or the whole is longer than `limit` bytes.
+    """
+    out = bytearray()
+    at = 0
+    while at < len(data):
+        count, at = _signed_varint(data, at)
+        if count == 0:
+            raise BadMessage("a run of no bytes")
+        size = abs(count)
+        if len(out) + size > limit:
+            raise BadMessage(f"it expands to more than {limit} bytes")
+        taken = data[at : at + (1 if count > 0 else size)]
+        if len(taken) != (1 if count > 0 else size):
+            raise BadMessage("the last run is cut short")
+        out += taken * size if count > 0 else taken
+        at += len(taken)
+    return bytes(out)
+
+
+def _signed_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for index in range(_MAX_VARINT_BYTES):
+        if at + index >= len(data):
+            raise BadMessage("it ends within the length of a run")
+        byte = data[at + index]
+        value |= (byte & 0x7F) << 7 * index
+        if not byte & 0x80:
+            return (value >> 1) ^ -(value & 1), at + index + 1
+    raise BadMessage("the length of a run has more than five bytes")
+
+
+def take_message(project: Project, serial: str, message: bytes) -> None:
+    """Store what a message out of chunks holds; what is wrong goes to the processing log.
+
+    `serial` is that of the request: an event that names its own device overrides it.
+    """
+    try:
+        parsed = parse_message(message)
+        if parsed.project_key is not None:
+            project = _by_key(project, parsed.project_key)
+        if parsed.kind is Kind.COREDUMP:
+            take_coredump(project, parsed.payload, serial)
+        elif parsed.kind is Kind.MAR:
+            take_archive(project, parsed.payload, serial)
+        else:
+            events = parse_events(parsed.payload)
+            prepared = [_prepare(event, serial) for event in events]
+            for event, captured in prepared:
+                take_event(project, event, captured)
+    except (BadMessage, BadEvent, BadCoredump) as error:
+        project.log("error", str(error), serial)
+
+
+def _prepare(event: DeviceEvent, serial: str) -> tuple[dict[str, Any], float | None]:
+    """Fill in what a device leaves out, and hold it to the rules of the push."""
+    fields = {"device_serial": serial, "hardware_version": "unknown", **event.fields}
+    fields.setdefault("software_version", fields.get("release_version", "0.0.0"))
+    fields["type"] = event.type
+    for name, rule in (("device_serial", SLUG), ("hardware_version", VERSION)):
+        refuse_bad(fields[name], rule, name, BadEvent)
+    return fields, event.captured_unix_s
+
+
+def _by_key(project: Project, key: str) -> Project:
+    """Return the project of a key in the message, which counts more than that of the request."""
+    for other in project.cloud.table("projects").values():
+        if other["project_key"] == key:
+            return type(project)(project.cloud, other["organization"], other["slug"])
+    raise BadMessage("the project key in the message is not known")

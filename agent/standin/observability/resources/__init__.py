@@ -1,0 +1,1 @@
+"""Projects, devices, issues, releases: the resources and their methods."""

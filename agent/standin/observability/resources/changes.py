@@ -1,0 +1,191 @@
+"""What creating, changing and removing a resource does to it and to those that refer to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.observability.project import DEFAULT_COHORT
+from agent.standin.observability.refusals import ObservabilityRefused
+from agent.standin.observability.resources.conventions import unknown
+from agent.standin.principal import Kind
+
+if TYPE_CHECKING:
+    from agent.standin.observability.exchange import Exchange
+    from agent.standin.observability.project import Project, Record
+
+
+def conflict(what: str) -> ObservabilityRefused:
+    """409: it is there already, or still in use."""
+    return ObservabilityRefused(409, what)
+
+
+def create_release(exchange: Exchange) -> Record:
+    """Make a release without artifacts."""
+    project, body = exchange.project, exchange.body
+    if body["version"] in project.table("releases"):
+        raise conflict(f"release {body['version']} already exists")
+    record = {**project.release(body["version"]), **_known(body, "revision", "notes")}
+    record |= _known(body, "min_version", "extra_info", "must_pass_through")
+    project.table("releases").put(body["version"], record)
+    return record
+
+
+def change_release(exchange: Exchange, record: Record) -> Record:
+    """Change what is there of a release's fields."""
+    names = ("revision", "notes", "extra_info", "must_pass_through")
+    return _changed(exchange, "releases", record["version"], record, *names)
+
+
+def remove_release(project: Project, record: Record) -> None:
+    """Remove a release that no deployment hands out."""
+    version = record["version"]
+    active = (one for one in project.table("deployments").values() if one["status"] != "aborted")
+    if any(one["release"] == version and not one["delta_from"] for one in active):
+        raise conflict(f"release {version} is deployed")
+    project.table("releases").delete(version)
+
+
+def create_cohort(exchange: Exchange) -> Record:
+    """Make a cohort."""
+    slug = exchange.body["slug"]
+    if exchange.project.cohort(slug) is not None:
+        raise conflict(f"cohort {slug} already exists")
+    return exchange.project.make_cohort(slug, exchange.body.get("name") or slug)
+
+
+def change_cohort(exchange: Exchange, record: Record) -> Record:
+    """Rename a cohort."""
+    return _changed(exchange, "cohorts", record["slug"], record, "name")
+
+
+def remove_cohort(project: Project, record: Record) -> None:
+    """Remove a cohort; its devices fall back to the default one, which stays."""
+    slug = record["slug"]
+    if slug == DEFAULT_COHORT:
+        raise conflict("the default cohort stays")
+    devices = project.table("devices")
+    for serial, device in devices.items():
+        if device["cohort"] == slug:
+            devices.put(serial, {**device, "cohort": DEFAULT_COHORT, "updated": project.now})
+    deployments = project.table("deployments")
+    for key, deployment in deployments.items():
+        if deployment["cohort"] == slug:
+            deployments.delete(key)
+    project.table("cohorts").delete(slug)
+
+
+def create_device(exchange: Exchange) -> Record:
+    """Make a device before it sends anything."""
+    project, body = exchange.project, exchange.body
+    serial = body["device_serial"]
+    if serial in project.table("devices"):
+        raise conflict(f"device {serial} already exists")
+    _require_cohort(project, body)
+    record = project.device(serial, body["hardware_version"])
+    record = {**record, **_known(body, "owner_ref", "nickname", "description", "cohort")}
+    project.table("devices").put(serial, record)
+    return record
+
+
+def change_device(exchange: Exchange, record: Record) -> Record:
+    """Change what is there of a device's fields."""
+    _require_cohort(exchange.project, exchange.body)
+    names = ("hardware_version", "owner_ref", "nickname", "description", "cohort")
+    return _changed(exchange, "devices", record["device_serial"], record, *names)
+
+
+def remove_device(project: Project, record: Record) -> None:
+    """Remove a device; what it sent stays, without it."""
+    project.table("devices").delete(record["device_serial"])
+
+
+def create_deployment(exchange: Exchange) -> Record:
+    """Hand out a release to a cohort; the same release there before is taken over by this one."""
+    project, body, who = exchange.project, exchange.body, exchange.who
+    # A step from one version to another is named by both.
+    pair = body["release"] if isinstance(body["release"], list) else ["", body["release"]]
+    named = {"delta_from": pair[0], "release": pair[1], "cohort": body["cohort"]}
+    if release_of(project, named) is None:
+        raise unknown("release", "This release")
+    if project.cohort(body["cohort"]) is None:
+        raise unknown("cohort", "This cohort")
+    kind = body.get("type", "normal")
+    percent = body.get("rollout_percent", 100) if kind == "staged_rollout" else 100
+    table = project.table("deployments")
+    for key, other in table.items():
+        if named.items() <= other.items() and other["status"] != "aborted":
+            table.put(key, {**other, "status": "aborted"})
+    number = project.next_id("deployments")
+    record = {
+        "id": number,
+        "type": kind,
+        "status": "done" if percent == 100 else "in_progress",
+        **named,
+        "deployer": {"email": who.email} if who.kind is Kind.BASIC else None,
+        "rollout_percent": percent,
+        "deployed": project.now,
+        "extra_info": body.get("extra_info"),
+    }
+    table.put(str(number), record)
+    return record
+
+
+def release_of(project: Project, deployment: Record) -> Record | None:
+    """Return the release that a deployment hands out, whole or a step."""
+    found: Record | None
+    if deployment["delta_from"]:
+        key = f"{deployment['delta_from']}/{deployment['release']}"
+        found = project.table("delta-releases").get(key)
+    else:
+        found = project.table("releases").get(deployment["release"])
+    return found
+
+
+def change_deployment(exchange: Exchange, record: Record) -> Record:
+    """Widen or narrow a rollout."""
+    percent = exchange.body.get("rollout_percent", record["rollout_percent"])
+    if record["status"] == "aborted":
+        raise conflict("the deployment was aborted")
+    changed = {
+        **record,
+        "rollout_percent": percent,
+        "status": "done" if percent == 100 else "in_progress",
+    }
+    exchange.project.table("deployments").put(str(record["id"]), changed)
+    return changed
+
+
+def abort_deployment(project: Project, record: Record) -> None:
+    """Stop handing out a release; the deployment stays to be read."""
+    project.table("deployments").put(str(record["id"]), {**record, "status": "aborted"})
+
+
+def change_issue(exchange: Exchange, record: Record) -> Record:
+    """Close, resolve, open again or rename an issue."""
+    changed = {**record, **_known(exchange.body, "status", "title")}
+    exchange.project.table("issues").put(str(record["id"]), changed)
+    return changed
+
+
+def put_device_in_cohort(exchange: Exchange, serial: str, slug: str) -> Record:
+    """Make the relation of a device to a cohort, or change it."""
+    project = exchange.project
+    devices = project.table("devices")
+    record = {**devices.get(serial), "cohort": slug, "updated": project.now}
+    devices.put(serial, record)
+    return record
+
+
+def _known(body: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: body[name] for name in names if name in body}
+
+
+def _changed(exchange: Exchange, table: str, key: str, record: Record, *names: str) -> Record:
+    changed = {**record, **_known(exchange.body, *names), "updated": exchange.project.now}
+    exchange.project.table(table).put(key, changed)
+    return changed
+
+
+def _require_cohort(project: Project, body: dict[str, Any]) -> None:
+    if "cohort" in body and project.cohort(body["cohort"]) is None:
+        raise unknown("cohort", "This cohort")

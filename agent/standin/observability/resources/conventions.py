@@ -1,0 +1,146 @@
+"""What every list has in common: paging, the envelope, filters, sort (clause O2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.core.errors import JSON
+from agent.standin.core.operation import Parameter
+from agent.standin.observability.refusals import ObservabilityRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from agent.standin.core.schema import Schema
+    from agent.standin.observability.project import Record
+
+PER_PAGE = 20
+MAX_PER_PAGE = 100
+_MAX_PAGE = 2**31 - 1
+
+PAGING: Schema = {
+    "type": "object",
+    "required": ["item_count", "total_count", "page", "page_count", "per_page"],
+    "properties": {
+        "item_count": {"type": "integer", "description": "Items in this response."},
+        "total_count": {"type": "integer", "description": "Items on the server."},
+        "page": {"type": "integer"},
+        "page_count": {"type": "integer"},
+        "per_page": {"type": "integer", "description": "Most items of a response."},
+    },
+}
+PAGE_PARAMETERS = (
+    Parameter(
+        name="page",
+        schema={"type": "integer", "minimum": 1, "maximum": _MAX_PAGE, "default": 1},
+        description="The page, counted from 1.",
+    ),
+    Parameter(
+        name="per_page",
+        schema={"type": "integer", "minimum": 1, "maximum": MAX_PER_PAGE, "default": PER_PAGE},
+        description="Most items of a response.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter of a list: values that match, the first instant that does, or the last."""
+
+    read: Callable[[Record], Any]
+    kind: str = "any"
+    """"any": one of the repeated values; "since" and "until": a timestamp parameter."""
+    description: str = ""
+
+    def admits(self, record: Record, wanted: Any) -> bool:
+        """Say whether a record passes."""
+        value = self.read(record)
+        if self.kind == "any":
+            return str(value) in wanted
+        if value is None:
+            return False
+        return bool(value >= wanted if self.kind == "since" else value <= wanted)
+
+
+def list_parameters(
+    filters: Mapping[str, Filter], sorts: Mapping[str, Callable[[Record], Any]]
+) -> tuple[Parameter, ...]:
+    """Return the query parameters of a list."""
+    found = list(PAGE_PARAMETERS)
+    for name, one in filters.items():
+        schema: Schema = {"type": "array", "items": {"type": "string"}}
+        if one.kind != "any":
+            schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
+        text = one.description or ("May be repeated." if one.kind == "any" else "")
+        found.append(Parameter(name=name, schema=schema, description=text))
+    if sorts:
+        names = [*sorts, *(f"-{name}" for name in sorts)]
+        schema = {"type": "array", "items": {"type": "string", "enum": names}}
+        text = "A leading - sorts descending. May be repeated, the first counts most."
+        found.append(Parameter(name="sort", schema=schema, description=text))
+    return tuple(found)
+
+
+def select(
+    records: Iterable[Record],
+    query: Mapping[str, Any],
+    filters: Mapping[str, Filter],
+    sorts: Mapping[str, Callable[[Record], Any]],
+) -> list[Record]:
+    """Return the records that a list is asked for, all pages of them."""
+    wanted = [(one, query[name]) for name, one in filters.items() if name in query]
+    found = [
+        record for record in records if all(one.admits(record, value) for one, value in wanted)
+    ]
+    for name in reversed(query.get("sort", [])):
+        read = sorts[name.removeprefix("-")]
+        found.sort(key=lambda record: _order(read(record)), reverse=name.startswith("-"))
+    return found
+
+
+def page_of(
+    records: list[Record], query: Mapping[str, Any], render: Callable[[Record], Any]
+) -> JSON:
+    """Answer with one page in the envelope."""
+    page, per_page = query["page"], query["per_page"]
+    first = (page - 1) * per_page
+    items = [render(record) for record in records[first : first + per_page]]
+    return JSON(
+        {
+            "data": items,
+            "paging": {
+                "item_count": len(items),
+                "total_count": len(records),
+                "page": page,
+                "page_count": -(-len(records) // per_page),
+                "per_page": per_page,
+            },
+        }
+    )
+
+
+def many(item: Schema) -> Schema:
+    """Return the schema of a page."""
+    return {
+        "type": "object",
+        "required": ["data", "paging"],
+        "properties": {"data": {"type": "array", "items": item}, "paging": PAGING},
+    }
+
+
+def one(item: Schema) -> Schema:
+    """Return the schema of an answer with one item."""
+    return {"type": "object", "required": ["data"], "properties": {"data": item}}
+
+
+def unknown(name: str, what: str) -> Exception:
+    """409: a field names something that is not there."""
+    return ObservabilityRefused(
+        409, f"{what} does not exist.", details={name: [f"{what} does not exist."]}
+    )
+
+
+def _order(value: Any) -> tuple[Any, ...]:
+    # What is not known comes first, as the smallest.
+    return (value is not None, value if value is not None else 0)

@@ -1,0 +1,81 @@
+"""The processing log: what the service found wrong in data that it had taken.
+
+It pages by cursor, unlike every resource of the contract, and is none of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.standin.core.errors import JSON
+from agent.standin.core.operation import Parameter
+from agent.standin.observability.project import timestamp
+from agent.standin.observability.resources.resources import by_project
+from agent.standin.observability.shapes import DATE, NUMBER, TEXT, TEXT_OR_NULL, shape
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from agent.standin.core.schema import Schema
+    from agent.standin.observability.exchange import Exchange, Served
+
+LIFE_S = 60 * 86_400
+_LINE = shape(id=NUMBER, created_date=DATE, level=TEXT, message=TEXT, device_serial=TEXT_OR_NULL)
+_PAGE: Schema = shape(data={"type": "array", "items": _LINE}, links=shape(next=TEXT_OR_NULL))
+
+
+def served() -> list[Served]:
+    """Return the operation of the log."""
+    size: Schema = {"type": "integer", "minimum": 1, "maximum": 500, "default": 100}
+    after: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31, "default": 0}
+    levels: Schema = {"type": "array", "items": {"enum": ["info", "warning", "error"]}}
+    start: Schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
+    return [
+        by_project(
+            "GET",
+            "/processing-log",
+            "ListProcessingLog",
+            "What was found wrong in data that was taken; the next page is `links.next`",
+            _show,
+            tag="processing-log",
+            parameters=(
+                Parameter(name="page[size]", schema=size),
+                Parameter(name="page[after]", schema=after),
+                Parameter(name="level", schema=levels),
+                Parameter(name="start", schema=start),
+                Parameter(name="device_serial", schema=TEXT),
+            ),
+            answers={200: _PAGE},
+        )
+    ]
+
+
+async def _show(exchange: Exchange) -> Response:
+    query, project = exchange.query, exchange.project
+    size, after = query["page[size]"], query["page[after]"]
+    oldest = project.now - LIFE_S
+    found = [
+        line
+        for line in project.table("processing-log").values()
+        if line["id"] > after
+        and line["created"] >= max(oldest, query.get("start", oldest))
+        and line["level"] in query.get("level", [line["level"]])
+        and query.get("device_serial", line["device_serial"]) == line["device_serial"]
+    ]
+    shown = found[:size]
+    following = None
+    if len(found) > size:
+        url = exchange.request.url.include_query_params(**{"page[after]": shown[-1]["id"]})
+        following = str(url)
+    return JSON(
+        {
+            "data": [
+                {
+                    **{key: line[key] for key in ("id", "level", "message", "device_serial")},
+                    "created_date": timestamp(line["created"]),
+                }
+                for line in shown
+            ],
+            "links": {"next": following},
+        }
+    )

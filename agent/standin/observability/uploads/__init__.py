@@ -1,0 +1,1 @@
+"""Files in parts, and what becomes of them once they are committed."""

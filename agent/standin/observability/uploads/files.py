@@ -1,0 +1,238 @@
+"""Stored bytes and the signed URLs that lead to them: uploads in one piece or in parts, downloads.
+
+A signed URL is its own credential, as at a plain object store: no key is sent to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from agent.standin.core.hosts import Host
+from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.ranged import ranged
+from agent.standin.device_cloud.refusals import DeviceCloudRefused
+from agent.standin.observability.access import Access
+from agent.standin.observability.exchange import Exchange, Served
+from agent.standin.observability.ingest.push import decoded
+from agent.standin.observability.refusals import ObservabilityRefused, forbidden, invalid, not_found
+
+if TYPE_CHECKING:
+    from agent.standin.core.schema import Schema
+    from agent.standin.state import Cloud
+
+DOWNLOAD_LIFE_S = 6 * 3600
+UPLOAD_LIFE_S = 3600
+MAX_FILE = 256 * 1024 * 1024
+PART_BYTES = 8 * 1024 * 1024
+MAX_PARTS = 100
+
+# Every repetition is bounded: a body of spaces must not be tried in all ways.
+_PART = re.compile(
+    r"<PartNumber>\s{0,20}(\d{1,5})\s{0,20}</PartNumber>\s{0,20}<ETag>([^<]{1,200})</ETag>"
+)
+_STORAGE = "/api/v0/storage"
+_TEXT: Schema = {"type": "string", "maxLength": 512}
+_SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53}
+_BINARY: Schema = {"type": "string", "format": "binary"}
+
+
+def put_blob(cloud: Cloud, data: bytes) -> str:
+    """Store bytes and return their name."""
+    name = secrets.token_hex(16)
+    cloud.table("observability/blobs").put(name, data)
+    return name
+
+
+def get_blob(cloud: Cloud, name: str) -> bytes | None:
+    """Return stored bytes, None where there are none of that name."""
+    found: bytes | None = cloud.table("observability/blobs").get(name)
+    return found
+
+
+def signed_url(cloud: Cloud, blob: str, filename: str, base_url: str = "") -> str:
+    """Return a URL that opens a stored file for six hours."""
+    base = base_url or cloud.urls.get("files", "")
+    expires = int(cloud.clock.time()) + DOWNLOAD_LIFE_S
+    signature = _sign(cloud, blob, expires)
+    name = quote(filename, safe="") or "file"
+    return f"{base}{_STORAGE}/files/{blob}/{name}?expires={expires}&signature={signature}"
+
+
+def upload_url(cloud: Cloud, secret: str, base_url: str, part: int | None = None) -> str:
+    """Return the URL that takes the bytes of a prepared upload, or one part of them."""
+    base = cloud.urls.get("files") or base_url.rstrip("/")
+    return f"{base}{_STORAGE}/uploads/{secret}" + ("" if part is None else f"/{part}")
+
+
+def served() -> list[Served]:
+    """Return the operations of the storage."""
+    secret = Parameter(name="secret", schema=_TEXT, where="path", required=True)
+    part = Parameter(
+        name="part",
+        schema={"type": "integer", "minimum": 1, "maximum": MAX_PARTS},
+        where="path",
+        required=True,
+    )
+    bodies = {"application/octet-stream": _BINARY}
+    put = Operation(
+        method="PUT", path=_STORAGE + "/uploads/{secret}", name="PutUpload",
+        summary="The bytes of a prepared upload", tag="files",
+        description="The URL is the credential; no key is sent here.",
+        parameters=(secret,), bodies=bodies, answers={200: {}},
+        refusals=(400, 404, 413, 415),
+    )  # fmt: skip
+    put_part = Operation(
+        method="PUT", path=_STORAGE + "/uploads/{secret}/{part}", name="PutUploadPart",
+        summary="One part of a prepared upload; its ETag is needed at the end", tag="files",
+        parameters=(secret, part), bodies=bodies, answers={200: {}},
+        refusals=(400, 404, 413, 415),
+    )  # fmt: skip
+    complete = Operation(
+        method="POST", path=_STORAGE + "/uploads/{secret}", name="CompleteUpload",
+        summary="Put the parts of an upload together", tag="files",
+        parameters=(secret,), bodies={"application/xml": {"type": "string"}},
+        answers={200: {"application/xml": {"type": "string"}}},
+        refusals=(400, 404, 413),
+    )  # fmt: skip
+    get = Operation(
+        method="GET", path=_STORAGE + "/files/{blob}/{filename}", name="Download",
+        summary="A stored file; a range of it with Range", tag="files",
+        parameters=(
+            Parameter(name="blob", schema=_TEXT, where="path", required=True),
+            Parameter(name="filename", schema=_TEXT, where="path", required=True),
+            Parameter(name="expires", schema=_SECONDS, required=True),
+            Parameter(name="signature", schema=_TEXT, required=True),
+        ),
+        answers={200: bodies, 206: bodies, 304: {}}, refusals=(400, 403, 404, 416),
+    )  # fmt: skip
+    every = (Host.FILES, Host.INGRESS)
+    return [
+        Served(operation=put, handler=_put, access=Access.SIGNED, hosts=every, max_body=MAX_FILE),
+        Served(operation=put_part, handler=_put_part, access=Access.SIGNED, hosts=every,
+               max_body=MAX_FILE),
+        Served(operation=complete, handler=_complete, access=Access.SIGNED, hosts=every),
+        Served(operation=get, handler=_get, access=Access.SIGNED, hosts=(Host.FILES,)),
+    ]  # fmt: skip
+
+
+def find_upload(cloud: Cloud, secret: str) -> dict[str, Any]:
+    """Return an upload that still waits for its bytes. Raises 404."""
+    found: dict[str, Any] | None = cloud.table("observability/uploads").get(secret)
+    if found is None or cloud.clock.time() > found["created"] + UPLOAD_LIFE_S:
+        raise not_found("upload")
+    return found
+
+
+def forget_expired(cloud: Cloud) -> None:
+    """Forget the uploads whose time is over, and what came of their bytes."""
+    uploads, blobs = cloud.table("observability/uploads"), cloud.table("observability/blobs")
+    parts, tokens = cloud.table("observability/parts"), cloud.table("observability/tokens")
+    for secret, upload in uploads.items():
+        if cloud.clock.time() <= upload["created"] + UPLOAD_LIFE_S:
+            continue
+        uploads.delete(secret)
+        tokens.delete(upload["token"])
+        if upload["blob"] is not None:
+            blobs.delete(upload["blob"])
+        for number in range(1, upload["parts"] + 1):
+            if f"{secret}/{number}" in parts:
+                parts.delete(f"{secret}/{number}")
+
+
+async def _put(exchange: Exchange) -> Response:
+    secret = exchange.path["secret"]
+    upload, data = await _content(exchange, secret)
+    if len(data) != upload["size"]:
+        raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
+    data = decoded(data, upload["content_encoding"], MAX_FILE)
+    _stored(exchange.cloud, secret, upload, data)
+    return Response(headers={"ETag": _etag(data)})
+
+
+async def _put_part(exchange: Exchange) -> Response:
+    secret, number = exchange.path["secret"], int(exchange.path["part"])
+    upload, data = await _content(exchange, secret)
+    if number > upload["parts"]:
+        raise not_found(f"part {number}")
+    exchange.cloud.table("observability/parts").put(f"{secret}/{number}", data)
+    return Response(headers={"ETag": _etag(data)})
+
+
+async def _complete(exchange: Exchange) -> Response:
+    secret = exchange.path["secret"]
+    text = (await exchange.request.body()).decode("utf-8", "replace")
+    upload = find_upload(exchange.cloud, secret)
+    # No XML parser: two numbers are read, and nothing else that XML can hold.
+    named = _PART.findall(text)
+    if not named or [int(number) for number, _ in named] != list(range(1, len(named) + 1)):
+        raise invalid("the parts are to be named from 1 on, each with its ETag")
+    table = exchange.cloud.table("observability/parts")
+    data = b""
+    for number, etag in named:
+        part: bytes | None = table.get(f"{secret}/{number}")
+        plain = etag.strip().replace("&quot;", '"').strip('"')
+        if part is None or plain != _etag(part).strip('"'):
+            raise invalid(f"part {number} is not what came")
+        data += part
+    if len(data) != upload["size"]:
+        raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
+    for number, _ in named:
+        table.delete(f"{secret}/{number}")
+    _stored(exchange.cloud, secret, upload, data)
+    answer = "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
+    return Response(answer, media_type="application/xml")
+
+
+async def _get(exchange: Exchange) -> Response:
+    cloud, blob = exchange.cloud, exchange.path["blob"]
+    expires = exchange.query["expires"]
+    signature = exchange.query["signature"]
+    if not hmac.compare_digest(_sign(cloud, blob, expires).encode(), signature.encode()):
+        raise forbidden("the signature of this URL is wrong")
+    if cloud.clock.time() > expires:
+        raise forbidden("this URL has expired: ask for a new one")
+    data = get_blob(cloud, blob)
+    if data is None:
+        raise not_found("file")
+    try:
+        return ranged(data, exchange.request.headers)
+    except DeviceCloudRefused as error:
+        # The same ranges as at the other half's downloads; the error in the words of this one.
+        raise ObservabilityRefused(error.status, error.message, headers=error.headers) from error
+
+
+async def _content(exchange: Exchange, secret: str) -> tuple[dict[str, Any], bytes]:
+    """Return an upload and the bytes that came for it; more than announced are not waited for."""
+    announced = find_upload(exchange.cloud, secret)["size"]
+    declared = exchange.request.headers.get("content-length")
+    if declared is not None and int(declared) > announced:
+        raise invalid(f"{declared} bytes come, {announced} were announced")
+    data = await exchange.request.body()
+    # Looked at once more: it may have been committed while these bytes came.
+    return find_upload(exchange.cloud, secret), data
+
+
+def _stored(cloud: Cloud, secret: str, upload: dict[str, Any], data: bytes) -> None:
+    uploads = cloud.table("observability/uploads")
+    if upload["blob"] is not None:  # sent once more
+        cloud.table("observability/blobs").delete(upload["blob"])
+    uploads.put(secret, {**upload, "blob": put_blob(cloud, data)})
+
+
+def _etag(data: bytes) -> str:
+    return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
+
+
+def _sign(cloud: Cloud, blob: str, expires: int) -> str:
+    table = cloud.table("observability/secrets")
+    if "downloads" not in table:
+        table.put("downloads", secrets.token_bytes(32))
+    text = f"{blob}\n{expires}".encode("utf-8", "surrogatepass")
+    return hmac.new(table.get("downloads"), text, hashlib.sha256).hexdigest()

@@ -1,0 +1,217 @@
+"""From what a kit prints to what is delivered: chunks and core dumps into the outbox.
+
+What the kit printed once is gone from the kit: it is on disk before anything else happens to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from agent.console.chunk_lines import ChunkLine
+from agent.console.dump_lines import CapturedDump
+from agent.console.zephyr_coredump import reason_name
+from agent.console.zephyr_registers import frame, registers
+from agent.errors import AgentError
+from agent.observability.ingest.chunk_codec import goes_on
+from agent.observability.ingest.events import trace
+from agent.observability.ingest.uploads import FileKind
+from agent.outbox import Kind, NewItem
+from agent.outbox.items import TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from agent.config import Configuration
+    from agent.console.reader import ConsoleItem
+    from agent.observability.ingest.device_identity import DeviceIdentity, DeviceNames
+    from agent.outbox import Outbox
+
+STACK_OVERFLOW, MEMORY_FAULT, BUS_FAULT, USAGE_FAULT = 0x800B, 0x9200, 0x9100, 0x9300
+KERNEL_PANIC, HARD_FAULT, SECURITY_VIOLATION = 0x8008, 0x9400, 0x9402
+
+
+AGAIN_S = 5.0
+"""Between two tries to keep what the disk did not take."""
+_MOST_PENDING = 1000  # chunks, dumps and traces that wait in memory for room on the disk
+
+
+def _raised(error: AgentError | None) -> None:
+    if error is not None:
+        raise error
+
+
+class Forwarder:
+    """Puts the chunks and dumps of one kit into the outbox, in the order they were printed.
+
+    What the disk does not take waits in memory, and is tried again by what comes next and by `run`.
+    `told` hears why, and None once all is kept; by default it is raised.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        names: DeviceNames,
+        *,
+        wake: Callable[[], None] = lambda: None,
+        told: Callable[[AgentError | None], None] = _raised,
+        wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.lost = 0
+        """How much was lost: for want of memory, or because it will never fit the quota."""
+        self._outbox = outbox
+        self._names = names
+        self._wake = wake
+        self._told = told
+        self._wait = wait
+        self._sender = ""
+        self._pending: list[NewItem] = []
+        self._keeping = asyncio.Lock()
+        self._stuck = asyncio.Event()
+
+    @property
+    def waiting(self) -> int:
+        """How much waits in memory for room on the disk."""
+        return len(self._pending)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Tell whether the disk did not take what came last."""
+        return self._stuck.is_set()
+
+    async def take(self, items: Sequence[ConsoleItem], now: datetime) -> None:
+        """Keep what is to be delivered; return once it is on disk, or waits for room there.
+
+        `now` (aware) is when it was heard.
+        """
+        kept: list[NewItem] = []
+        for item in items:
+            if isinstance(item, ChunkLine):
+                self._names.hear(item.chunk)
+                if not self._sender or not goes_on(item.chunk):
+                    # A message has one sender, also if a better name is learned in its middle.
+                    self._sender = self._names.sender
+                kept.append(_chunk(item, self._sender, now))
+            elif isinstance(item, CapturedDump) and item.dump.usable:
+                kept += dump_items(item, self._names.identity(), now)
+        if kept:
+            self._pending += kept
+            # Whoever is cancelled meanwhile must not leave it half done, or it is kept twice.
+            await asyncio.shield(self.keep())
+
+    async def run(self) -> None:
+        """Try again, as long as there is something to try, until cancelled."""
+        while True:
+            await self._stuck.wait()
+            await self._wait(AGAIN_S)
+            await self.keep()
+
+    async def keep(self) -> None:
+        """Put what waits in memory into the outbox."""
+        async with self._keeping:
+            try:
+                await self._keep_all()
+            except AgentError as error:
+                self._lose(max(0, len(self._pending) - _MOST_PENDING))
+                self._stuck.set()
+                self._told(error)
+                return
+            if self._stuck.is_set():
+                self._stuck.clear()
+                self._told(None)
+
+    async def _keep_all(self) -> None:
+        at_once = len(self._pending)
+        while self._pending:
+            first = self._pending[:at_once]
+            try:
+                await self._outbox.aput(first)
+            except TooLarge as error:
+                if len(first) > 1:
+                    at_once = 1  # to find what is too large: the others pass
+                    continue
+                self._lose(1)
+                self._stuck.set()
+                self._told(error)
+            else:
+                del self._pending[: len(first)]
+                self._wake()
+
+    def _lose(self, count: int) -> None:
+        del self._pending[:count]
+        self.lost += count
+
+
+def _chunk(item: ChunkLine, sender: str, now: datetime) -> NewItem:
+    return NewItem(Kind.CHUNK, sender, item.chunk, now.timestamp(), starts=item.starts)
+
+
+def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) -> list[NewItem]:
+    """Return a Zephyr dump as what the service takes: the file, and a trace with its registers."""
+    header = captured.dump.header
+    assert header is not None
+    found = frame(registers(captured.dump, captured.data))
+    body = bytes(captured.data)
+    file = NewItem(
+        Kind.COREDUMP,
+        device.device_serial,
+        body,
+        now.timestamp(),
+        starts=captured.starts,
+        meta={
+            "form": FileKind.ZEPHYR_COREDUMP.name,
+            "name": "zephyr-coredump.bin",
+            "device": asdict(device),
+            "reason": reason_name(header),
+        },
+    )
+    event = trace(
+        device,
+        trace_reason(header.reason),
+        now,
+        pc=found.get("pc", 0),
+        lr=found.get("lr"),
+        sp=found.get("sp"),
+        user_info={"zephyr_reason": header.reason},
+    )
+    # The dump is the same by its content; its trace is, by the dump's.
+    key = f"trace-of-{_digest(body)}-{device.device_serial}"
+    told = NewItem(
+        Kind.EVENT, device.device_serial, event, now.timestamp(), key, starts=captured.starts
+    )
+    return [file, told]
+
+
+def outbox_folder(configuration: Configuration) -> Path:
+    """Return where the profile's outbox is; each profile has its own project, and its own."""
+    return configuration.state_dir / "outbox" / configuration.name
+
+
+def trace_reason(reason: int) -> int:
+    """Return the service's number for a reason of the kernel."""
+    if reason in {2, 17, 32}:
+        return STACK_OVERFLOW
+    if reason in {3, 4}:
+        return KERNEL_PANIC
+    for numbers, number in (
+        (range(16, 22), MEMORY_FAULT),
+        (range(22, 29), BUS_FAULT),
+        (range(29, 37), USAGE_FAULT),
+    ):
+        if reason in numbers:
+            return number
+    return SECURITY_VIOLATION if reason >= 37 else HARD_FAULT
+
+
+def utc_now() -> datetime:
+    """Return the time of this machine, aware."""
+    return datetime.now(UTC)
+
+
+def _digest(body: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(body).hexdigest()

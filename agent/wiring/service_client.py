@@ -1,0 +1,85 @@
+"""From a configuration to a client that holds its credentials."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from agent.auth.basic import Basic
+from agent.auth.bearer import ApiKey, EvaluationToken, OrganizationToken, ServiceToken
+from agent.auth.credential import Credential, Keyring
+from agent.auth.project_key import ProjectKey
+from agent.call import Host, Scheme
+from agent.http import HttpClient, Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent.auth.modem_jwt import AskModem
+    from agent.config import Configuration
+
+_PREFERABLE = {
+    "api-key": Scheme.API_KEY,
+    "device-jwt": Scheme.DEVICE_JWT,
+    "service-jwt": Scheme.SERVICE_JWT,
+    "organization-token": Scheme.ORGANIZATION_TOKEN,
+}
+
+
+def connect(
+    configuration: Configuration,
+    *,
+    ask_modem: AskModem | None = None,
+    unattended: bool = False,
+    **client: Any,
+) -> HttpClient:
+    """Return a client for the services of a configuration; nothing is opened yet.
+
+    `ask_modem` makes the kit's tokens (`AT%JWT`); `unattended` adds the warnings for those who
+    are not there to log in again. `client` are arguments of HttpClient. Raises ConfigError.
+    """
+    profile = configuration.profile
+    hosts = {host: getattr(profile.hosts, host.value) for host in Host}
+    # Expanded here: the wire takes paths as they are.
+    wire = Wire(ca_file=os.path.expanduser(profile.hosts.ca_file), proxy=profile.hosts.proxy)  # noqa: PTH111 - "" stays ""
+    keyring = Keyring(
+        _credentials(configuration, ask_modem, unattended=unattended),
+        prefer=_PREFERABLE.get(profile.credentials.prefer),
+    )
+    return HttpClient(wire, hosts, keyring, **client)
+
+
+def _credentials(
+    configuration: Configuration, ask_modem: AskModem | None, *, unattended: bool
+) -> Iterator[Credential]:
+    profile, secrets = configuration.profile, configuration.secrets
+    account, kit = profile.account, profile.kit
+    for name, kind in (
+        ("api_key", ApiKey),
+        ("organization_token", OrganizationToken),
+        ("service_token", ServiceToken),
+        ("evaluation_token", EvaluationToken),
+    ):
+        if secret := secrets.get(name):
+            yield kind(secret)
+    if secret := secrets.get("project_key"):
+        yield ProjectKey(secret, header=account.project_key_header)
+    for name in ("user_api_key", "user_password"):
+        secret = secrets.get(name) if account.email else None
+        if secret:
+            is_password = name == "user_password"
+            yield Basic(account.email, secret, is_password=is_password, unattended=unattended)
+            break
+    # Key files need cryptography, which is loaded for those who have one.
+    if ask_modem is not None:
+        from agent.auth.modem_jwt import ModemJwt
+
+        yield ModemJwt(ask_modem, kit.device_id)
+    elif profile.credentials.device_key_file:
+        from agent.auth.key_files import DeviceKey
+
+        yield DeviceKey(profile.credentials.device_key_file, kit.device_id)
+    if profile.credentials.service_key_files:
+        from agent.auth.key_files import ServiceKeys
+
+        yield ServiceKeys(profile.credentials.service_key_files, account.team_id)

@@ -1,0 +1,90 @@
+"""What a modem says of itself, question by question, for a person: what it is and how it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from at.commands.clock import ReadClock
+from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
+from at.commands.power import ReadFunctionalMode
+from at.commands.registration import ReadRegistration
+from at.commands.sim import ReadPinState
+from at.protocol.errors import CommandRejected, ParseError
+
+if TYPE_CHECKING:
+    from at.driver.modem import Modem
+    from at.protocol.command import Command
+    from at.protocol.firmware import Verdict
+
+REGISTRATION = {
+    0: "not registered, not searching",
+    1: "registered, home network",
+    2: "searching",
+    3: "denied",
+    4: "out of coverage",
+    5: "registered, roaming",
+    90: "no usable SIM",
+}
+_MODES = {0: "off", 1: "on", 4: "flight mode", 20: "LTE off", 21: "LTE on", 44: "flight mode"}
+_WHY_NOT = {
+    "sim": "it answers only while the modem is on: AT+CFUN=1",
+    "time": "the network gives the time; --set-clock of other commands sets it from this computer",
+    "device_uuid": "an nRF9160 tells it in a token only: `cellagent modem jwt`",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report. `ok` is None for what is neither good nor bad."""
+
+    name: str
+    value: object
+    shown: str
+    ok: bool | None = None
+    hint: str = ""
+
+
+def firmware_check(verdict: Verdict) -> Check:
+    """Return what the gate says."""
+    shown = verdict.text if verdict.allowed else f"{verdict.text}: {verdict.reason}"
+    return Check("firmware", verdict.text, shown or verdict.note, verdict.allowed, verdict.hint)
+
+
+async def check_modem(modem: Modem) -> list[Check]:
+    """Ask everything that changes nothing on the modem. What it refuses to tell is told so."""
+    return [await _ask(modem, *question) for question in _QUESTIONS]
+
+
+_QUESTIONS: tuple[tuple[str, Command[Any], str], ...] = (
+    # name, command and the field of its answer that tells
+    ("model", ReadModel(), "model"),
+    ("imei", ReadImei(), "imei"),
+    ("device_uuid", ReadDeviceUuid(), "uuid"),
+    ("functional_mode", ReadFunctionalMode(), "fun"),
+    ("sim", ReadPinState(), "code"),
+    ("registration", ReadRegistration(), "stat"),
+    ("time", ReadClock(), "time"),
+)
+
+
+async def _ask(modem: Modem, name: str, command: Command[Any], field: str) -> Check:
+    try:
+        answer = await modem.send(command)
+    except CommandRejected as refused:
+        # A number says more than a bare ERROR, which may only mean that the modem is off.
+        hint = refused.hint if refused.code is not None else _WHY_NOT.get(name, "")
+        return Check(name, None, f"not told ({refused})", None, hint)
+    except ParseError as malformed:
+        return Check(name, None, f"not understood: {malformed}", False)
+    value = getattr(answer, field)
+    if name == "registration":
+        return Check(name, value, REGISTRATION.get(value, str(value)), value in {1, 5} or None)
+    if name == "functional_mode":
+        return Check(name, int(value), _mode(int(value)))
+    shown = str(value)
+    return Check(name, value if isinstance(value, int | None) else shown, shown)
+
+
+def _mode(mode: int) -> str:
+    return f"{mode} ({_MODES[mode]})" if mode in _MODES else str(mode)

@@ -1,0 +1,184 @@
+"""Which kit is on which port, which of its ports answers AT, and why the others do not."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from at.driver.modem import Modem
+from at.driver.opening import is_garbage, transport_of
+from at.ports.usb import UsbPort, system_ports
+from at.protocol.errors import AtError, LinkLost, NoAnswer, PortBusy, PortForbidden
+from at.protocol.framing import Framer, Log
+from at.protocol.ownership import line_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from at.transport.base import Transport
+
+# Speeds of the kits' firmwares, the likeliest first; the first is Serial Modem's and AT host's.
+BAUD_RATES = (115200, 1000000, 921600, 460800, 230400)
+_PATIENCE_S = 0.4
+_OTHER_RATE_S = 0.3
+_QUESTION_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known of one port. `role`: "at", "console", "trace" or "unknown".
+
+    Where it does not answer AT, `reason` says why and `hint` what to try.
+    """
+
+    usb: UsbPort
+    role: str = "unknown"
+    answers: bool = False
+    dialect: str | None = None
+    terminator: str | None = None
+    baud: int | None = None
+    firmware: str | None = None
+    imei: str | None = None
+    reason: str = ""
+    hint: str = ""
+
+
+def open_port(device: str, baud: int) -> Transport:
+    """Return the transport of a port to be probed."""
+    return transport_of(device, baud=baud)
+
+
+async def survey(
+    *,
+    probe_all: bool = False,
+    named: Iterable[str] = (),
+    listing: Callable[[], list[UsbPort]] = system_ports,
+    transport: Callable[[str, int], Transport] = open_port,
+) -> list[Report]:
+    """Probe the ports at the same time; return a report for each.
+
+    Bytes are written only to ports of known kits, to those in `named`, and with `probe_all` to
+    every one: other devices may take a word of ours for an order.
+    """
+    ports = listing()
+    names = list(named)
+    if names:
+        known = {port.device: port for port in ports}
+        ports = [known.get(name, UsbPort(name)) for name in names]
+
+    async def one(port: UsbPort) -> Report:
+        if not (probe_all or names or port.model):
+            return Report(
+                port,
+                reason="not probed: its USB identity is not that of a kit",
+                hint=f"`cellagent ports --port {port.device}`, or --probe-all",
+            )
+        return await probe(port, transport)
+
+    return list(await asyncio.gather(*map(one, ports)))
+
+
+async def probe(port: UsbPort, transport: Callable[[str, int], Transport] = open_port) -> Report:
+    """Ask one port whether it answers AT. Raises nothing: what goes wrong is the reason."""
+    try:
+        return await _probe(port, BAUD_RATES[0], transport, _PATIENCE_S)
+    except PortBusy as busy:
+        return Report(port, reason=f"in use by {busy.holder or 'another program'}", hint=busy.hint)
+    except PortForbidden as forbidden:
+        group = f"; the group {forbidden.group} may open it" if forbidden.group else ""
+        return Report(port, reason=f"no permission{group}", hint=forbidden.hint)
+    except NoAnswer as silent:
+        if is_garbage(silent.heard):
+            return await _other_rates(port, transport, silent)
+        return _silent(port, silent)
+    except AtError as error:
+        return Report(port, reason=str(error), hint=error.hint)
+
+
+async def _probe(
+    port: UsbPort, baud: int, transport: Callable[[str, int], Transport], patience_s: float
+) -> Report:
+    modem = Modem(transport(port.device, baud))
+    await modem.open(patience_s=patience_s)
+    try:
+        report = Report(
+            port,
+            role="at",
+            answers=True,
+            dialect=modem.dialect.value,
+            terminator=modem.terminator.value,
+            baud=baud,
+        )
+        try:
+            firmware = await modem.execute("AT+CGMR", timeout_s=_QUESTION_S)
+            imei = await modem.execute("AT+CGSN=1", timeout_s=_QUESTION_S)
+        except LinkLost:
+            raise
+        except AtError as error:
+            return replace(report, reason=f"it answered once: {error}", hint=error.hint)
+        return replace(
+            report,
+            firmware=firmware.lines[0] if firmware.ok and len(firmware.lines) == 1 else None,
+            imei=_imei(imei.lines) if imei.ok else None,
+        )
+    finally:
+        await modem.close()
+
+
+async def _other_rates(
+    port: UsbPort, transport: Callable[[str, int], Transport], silent: NoAnswer
+) -> Report:
+    for baud in BAUD_RATES[1:]:
+        try:
+            return await _probe(port, baud, transport, _OTHER_RATE_S)
+        except NoAnswer as error:
+            if error.heard and not is_garbage(error.heard):
+                return replace(_silent(port, error), baud=baud)
+        except AtError as error:
+            return Report(port, reason=str(error), hint=error.hint)
+    rates = ", ".join(map(str, BAUD_RATES))
+    return Report(
+        port,
+        role="trace",
+        reason=f"no AT answer, {len(silent.heard)} garbage bytes at {BAUD_RATES[0]} baud; "
+        f"tried {rates}",
+        hint="a modem trace looks like this; else name its speed with --baud",
+    )
+
+
+def _silent(port: UsbPort, silent: NoAnswer) -> Report:
+    text = silent.heard
+    if not text:
+        return Report(
+            port,
+            reason="silence: no answer with CR, CR LF, LF or NUL as line end",
+            hint="is the kit on, and is it the right firmware? another port may be the AT port",
+        )
+    if b"command not found" in text or b":~$" in text:
+        return Report(
+            port,
+            role="console",
+            baud=BAUD_RATES[0],
+            reason="a shell without an `at` command",
+            hint="flash a firmware with the AT shell, or use the kit's other port",
+        )
+    framer = Framer()
+    if any(isinstance(event, Log) for event in [*framer.feed(text), *framer.finish()]):
+        return Report(
+            port,
+            role="console",
+            baud=BAUD_RATES[0],
+            reason="log lines, but no AT answer",
+            hint="the kit's console: another port may be the AT port",
+        )
+    return Report(port, reason=f"{len(text)} bytes of text, but no AT answer", hint=silent.hint)
+
+
+def _imei(lines: tuple[str, ...]) -> str | None:
+    for line in lines:
+        found = re.search(r"\d{15}", line)
+        if found and line_name(line) in {"", "+CGSN"}:
+            return found.group()
+    return None

@@ -1,0 +1,382 @@
+"""The link to one modem: turns, time limits, resynchronisation. Cancel-safe at every await."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from typing import TYPE_CHECKING, TypeVar
+
+from at.protocol import dialect as dialects
+from at.protocol import recovery
+from at.protocol.dialect import Dialect, Terminator
+from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
+from at.protocol.exchange import Answer, Exchange, Item, NoticeLine, Restart, Unknown, final_result
+from at.protocol.framing import Prompt
+from at.protocol.ownership import Owner, command_name, looks_like_notice
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from at.transport.base import Receiver, Transport
+
+T = TypeVar("T")
+
+_CTRL_Z = b"\x1a"
+_READ = re.compile(r"[^=]*[^=]\?")
+_RESTARTS_IN_A_ROW = 5
+
+
+class Link:
+    """One command in flight over a transport; everything else that arrives goes to `on_item`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        on_item: Callable[[Item], None],
+        on_lost: Callable[[LinkLost], None],
+    ) -> None:
+        self.transport = transport
+        self.dialect = Dialect.AT_HOST
+        self.terminator = Terminator.CR
+        self.after_restart: Callable[[], Awaitable[None]] | None = None
+        """Sets again, in the turn of the next command, what a restart has undone."""
+        self.restarts = 0
+        self.raw: bytearray | None = None
+        """While not None, collects every byte that arrives."""
+        self.in_data_mode = False
+        self.weak_probes = False
+        """The modem knows no probe of ours (ESP-AT): an answer to AT, then silence, must do."""
+        self._borrower: Receiver | None = None
+        self._on_item = on_item
+        self._on_lost = on_lost
+        self.on_idle_restart: Callable[[], None] = lambda: None
+        """Called when the modem restarts while no command is in flight."""
+        self._machine = Exchange()
+        self._debts = recovery.Debts()
+        self._suspect = False
+        self._restarted = False
+        self._lost: LinkLost | None = None
+        self._busy = False
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._waiter: asyncio.Future[Answer] | None = None
+        self._payload: bytes | None = None
+        self._accept: Callable[[Answer], bool] | None = None
+        self._answered = False  # something else came while a probe's answer was waited for
+        self._listening: tuple[str, Owner] = ("AT", Owner("", lambda _: True))
+        self._loop: asyncio.AbstractEventLoop
+
+    async def open(self) -> None:
+        """Open the transport. Raises PortError."""
+        self._loop = asyncio.get_running_loop()
+        await self.transport.open(self)
+
+    async def close(self) -> None:
+        """Close the transport; who still waits gets LinkLost."""
+        await self.transport.close()
+        self.connection_lost(None)
+
+    # --- what the transport calls
+
+    def data_received(self, data: bytes) -> None:
+        """Sort what arrived. A failure within ends the link by name: nobody is left waiting."""
+        try:
+            if self.raw is not None:
+                self.raw += data
+            if self._borrower is not None:
+                self._borrower.data_received(data)
+            for item in self._machine.feed(data):
+                self._take(item)
+        except Exception as error:  # noqa: BLE001 - every waiter must learn it, whatever it was
+            self._fail(LinkLost(f"{self.transport.name}: the reader failed: {error!r}"), error)
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Fail whoever waits, at once."""
+        what = f"lost: {reason}" if reason else "closed"
+        self._fail(LinkLost(f"{self.transport.name} was {what}"), reason)
+
+    # --- what the modem calls
+
+    async def ask(
+        self,
+        line: str,
+        *,
+        owner: Owner | None = None,
+        timeout_s: float,
+        payload: bytes | None = None,
+    ) -> Answer:
+        """Send a checked command line when its turn comes; return its answer.
+
+        `payload` follows at the modem's prompt. Raises CommandTimeout, ModemReset, LinkLost,
+        NoAnswer.
+        """
+        if self._busy or self._queue:
+            await self._turn()
+        self._busy = True
+        try:
+            if self._suspect or self._restarted:
+                await self.settle()
+            return await self.exchange(line, timeout_s, owner, payload=payload)
+        finally:
+            self._pass_on()
+
+    async def lend(self, borrower: Receiver, work: Callable[[], Awaitable[None]]) -> None:
+        """Run `work`, which may `write`, as one turn; `borrower` gets the bytes that arrive.
+
+        They are sorted all the same, so that nothing printed meanwhile is lost. Afterwards nobody
+        knows what was left behind: the link is resynchronised.
+        """
+
+        async def lent() -> None:
+            await self.settle()
+            self._borrower = borrower
+            try:
+                await work()
+            finally:
+                self._borrower = None
+                self.distrust()
+
+        await self.occupy(lent)
+
+    async def occupy(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run `work`, which uses `exchange()` and `settle()`, as one turn."""
+        if self._busy or self._queue:
+            await self._turn()
+        self._busy = True
+        try:
+            return await work()
+        finally:
+            self._pass_on()
+
+    async def settle(self) -> None:
+        """Make the link trustworthy: resynchronise, then set again what a restart has undone.
+
+        A kit says several times that it boots: that starts it over, a bounded number of times.
+        """
+        for _ in range(_RESTARTS_IN_A_ROW):
+            if self._lost:
+                raise self._lost
+            if self._suspect:
+                await self._resynchronise()
+            if not self._restarted:
+                return
+            self._restarted = False
+            try:
+                if self.after_restart:
+                    await self.after_restart()
+            except (ModemReset, CommandTimeout):
+                self._restarted = True
+            except BaseException:
+                self._restarted = True
+                raise
+        raise NoAnswer(f"{self.transport.name}: the modem keeps restarting")
+
+    @property
+    def unsettled(self) -> bool:
+        """Tell whether something is to be done before the next command."""
+        return self._suspect or self._restarted
+
+    async def exchange(
+        self,
+        line: str,
+        timeout_s: float,
+        owner: Owner | None = None,
+        *,
+        data: bytes | None = None,
+        payload: bytes | None = None,
+    ) -> Answer:
+        """Send a command within a turn that the caller holds; return its answer.
+
+        `data` is written instead of the command, where an earlier attempt left most of it there.
+        """
+        if self._lost:
+            raise self._lost
+        waiter: asyncio.Future[Answer] = self._loop.create_future()
+        self._waiter = waiter
+        self._payload = payload
+        typed = dialects.typed(self.dialect, line)
+        self._machine.start(line, owner, prompt=payload is not None, typed=typed)
+        timer = self._loop.call_later(timeout_s, self._expire, waiter, line, timeout_s)
+        try:
+            self.transport.write(typed.encode() + self.terminator.wire if data is None else data)
+            return await waiter
+        except BaseException:
+            if self._machine.in_flight:
+                self._suspect = True
+                self._debts.owe(line)
+                for item in self._machine.abandon():
+                    self._on_item(item)
+            raise
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    def write(self, data: bytes) -> None:
+        """Write bytes within a turn that the caller holds. Raises LinkLost."""
+        if self._lost:
+            raise self._lost
+        self.transport.write(data)
+
+    def distrust(self) -> None:
+        """Have the link resynchronised before the next command."""
+        self._suspect = True
+
+    def forget(self) -> None:
+        """Owe nothing: the caller has made sure that no older answer can follow."""
+        self._suspect = self._restarted = False
+        self._debts.clear()
+
+    # --- turns
+
+    async def _turn(self) -> None:
+        ticket = self._loop.create_future()
+        self._queue.append(ticket)
+        try:
+            await ticket
+        except BaseException:
+            if not ticket.cancelled():
+                self._pass_on()  # it was our turn already
+            raise
+
+    def _pass_on(self) -> None:
+        while self._queue:
+            ticket = self._queue.popleft()
+            if not ticket.done():
+                ticket.set_result(None)
+                return
+        self._busy = False
+
+    # --- one exchange
+
+    def _expire(self, waiter: asyncio.Future[Answer], line: str, timeout_s: float) -> None:
+        if not waiter.done():
+            name = command_name(line) or "AT"
+            waiter.set_exception(
+                CommandTimeout(
+                    f"{self.transport.name}: no answer to {name} within {timeout_s:g} s",
+                    hint="the modem may be busy: try again, or `cellagent modem check`",
+                )
+            )
+
+    def _take(self, item: Item) -> None:
+        if type(item) is NoticeLine:
+            if self._suspect and self._debts.owes(item.name) and not looks_like_notice(item.line):
+                self._on_item(Unknown(item.line))  # a late answer's line
+            else:
+                self._on_item(item)
+            return
+        waiter = self._waiter
+        if type(item) is Answer:
+            if self._accept is not None and not self._accept(item):
+                self._machine.start(*self._listening)
+                if self.dialect is Dialect.AT_HOST and waiter is not None and not self._answered:
+                    # It was busy when the probe came, and lost it: no use to wait much longer.
+                    self._loop.call_later(recovery.KICK_S, _give_up, waiter)
+                self._answered = True
+            elif waiter is not None and not waiter.done():
+                if item.final == "OK" and not item.lines and _READ.fullmatch(item.command or ""):
+                    self._suspect = True  # it may be another command's OK, come twice
+                waiter.set_result(item)
+            return
+        if isinstance(item, Prompt) and self._payload is not None:
+            payload, self._payload = self._payload, None
+            self.transport.write(payload + _CTRL_Z)
+        elif isinstance(item, Restart):
+            self._restart(item)
+        elif type(item) is Unknown and not self._machine.in_flight and final_result(item.text):
+            self._suspect = True  # a final result too many: is there another on its way?
+        self._on_item(item)
+
+    def _restart(self, item: Restart) -> None:
+        self.restarts += 1
+        self._restarted = self._suspect = True
+        self.in_data_mode = False
+        self._debts.clear()
+        if not self._busy:
+            self.on_idle_restart()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(
+                ModemReset(
+                    f"{self.transport.name}: the modem restarted ({item.text})",
+                    hint="whether the command took effect is unknown: read it back",
+                )
+            )
+
+    def _fail(self, error: LinkLost, cause: BaseException | None) -> None:
+        if self._lost is None:
+            error.__cause__ = cause
+            error.hint = "plug the kit in, then open the port again" if cause else ""
+            self._lost = error
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(self._lost)
+        for ticket in self._queue:
+            if not ticket.done():
+                ticket.set_result(None)  # its turn comes, and meets the loss
+        if self._borrower is not None:
+            self._borrower.connection_lost(self._lost)
+        self._on_lost(self._lost)
+
+    # --- resynchronisation
+
+    async def _resynchronise(self) -> None:
+        kicked, self._answered = 0, False
+        for _ in range(recovery.ATTEMPTS):
+            # Who answers something holds no line that is to be ended: a probe is enough.
+            if not self._answered:
+                for kick in recovery.kicks(
+                    kicked, self.terminator, self.dialect, data_mode=self.in_data_mode
+                ):
+                    await self._listen("AT", kick, recovery.KICK_S, lambda _answer: True)
+                kicked += 1
+            self._answered = False
+            if await self._probe():
+                self._suspect = self.in_data_mode = False
+                self._debts.clear()
+                return
+        raise NoAnswer(
+            f"{self.transport.name}: the modem does not answer since a command was broken off",
+            hint="it may still be busy; else reset the kit",
+        )
+
+    async def _probe(self) -> bool:
+        """Send one probe; tell whether an answer came after which nothing older can follow."""
+        if self.weak_probes:
+            end = self.terminator.wire
+            if (
+                await self._listen("AT", b"AT" + end, recovery.PROBE_S, lambda _answer: True)
+                is None
+            ):
+                return False
+            return await self._listen("AT", b"", recovery.PROBE_S, lambda _answer: True) is None
+        probe = self._debts.choose_probe()
+        self._debts.owe(probe)
+        data = dialects.typed(self.dialect, probe).encode() + self.terminator.wire
+        return await self._listen(probe, data, recovery.PROBE_S, self._debts.settled_by) is not None
+
+    async def _listen(
+        self, command: str, data: bytes, seconds: float, accept: Callable[[Answer], bool]
+    ) -> Answer | None:
+        """Write `data`; return the next answer that `accept` takes, None after `seconds`."""
+        if self._lost:
+            raise self._lost
+        self._listening = (command, Owner(command_name(command), lambda _: True, bare=False))
+        self._accept = accept
+        waiter: asyncio.Future[Answer] = self._loop.create_future()
+        self._waiter = waiter
+        self._machine.start(*self._listening)
+        timer = self._loop.call_later(seconds, _give_up, waiter)
+        try:
+            self.transport.write(data)
+            return await waiter
+        except (ModemReset, CommandTimeout):
+            return None
+        finally:
+            timer.cancel()
+            self._waiter = self._accept = None
+            for item in self._machine.disown():
+                self._on_item(item)
+
+
+def _give_up(waiter: asyncio.Future[Answer]) -> None:
+    if not waiter.done():
+        waiter.set_exception(CommandTimeout("nothing came"))

@@ -1,0 +1,342 @@
+"""A modem to talk to: typed commands, raw lines, notices, payloads; opened by its port's name."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from at.driver.link import Link
+from at.driver.opening import PATIENCE_S, establish, transport_of
+from at.driver.stream import Stream
+from at.protocol import encoding
+from at.protocol.dialect import LONGEST_COMMAND, Dialect, Terminator
+from at.protocol.error_codes import rejection
+from at.protocol.errors import AtError, CommandTimeout, LinkLost, ParseError
+from at.protocol.exchange import Answer, Item, NoticeLine, Restart
+from at.protocol.notices import BoundedQueue, Dispatcher, Notice
+from at.protocol.ownership import Owner, command_name
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from at.protocol.command import Command
+    from at.transport.base import Receiver, Transport
+
+
+T = TypeVar("T")
+N = TypeVar("N", bound=Notice)
+DEFAULT_TIMEOUT_S = 5.0
+_CLOSE_S = 3.0
+_BACKLOG = 256
+
+
+class Modem:
+    """One modem over one transport. One command is in flight; the others wait their turn.
+
+    Made by `open_modem`, or by hand: `Modem(transport)`, `await modem.open()`.
+    """
+
+    def __init__(
+        self, transport: Transport, *, dialect: str = "auto", terminator: str = "auto"
+    ) -> None:
+        self._link = Link(transport, self._sort, self._on_lost)
+        self._link.after_restart = self._set_again
+        self._link.on_idle_restart = self._recover
+        self._wanted = (dialect, terminator)
+        self._dispatcher = Dispatcher()
+        self._notices: list[Stream[Notice]] = []
+        self._consoles: list[Stream[Item]] = []
+        self._subscriptions: dict[str, str] = {}
+        self._cmee_before: int | None = None
+        self._again: asyncio.Task[None] | None = None
+        self.on_restart: Callable[[str], None] = lambda _line: None
+        """Called with each line by which the modem says that it started again: several a start."""
+        self._lost: LinkLost | None = None
+        self._unread: BoundedQueue[Item] = BoundedQueue(_BACKLOG)
+
+    # --- life
+
+    async def open(self, *, patience_s: float = PATIENCE_S) -> None:
+        """Open the port, find out who answers and how, turn numbered errors on.
+
+        A line end or dialect that gets no answer is given up after `patience_s`. Raises PortError,
+        NoAnswer.
+        """
+        await self._link.open()
+        try:
+            self._cmee_before = await establish(self._link, *self._wanted, patience_s)
+            if self._cmee_before == 0:
+                await self._link.ask("AT+CMEE=1", timeout_s=DEFAULT_TIMEOUT_S)
+        except BaseException:
+            await self._link.close()
+            raise
+
+    async def close(self) -> None:
+        """Put CMEE back as it was found and close the port, in bounded time. Twice is harmless."""
+        if self._again is not None:
+            self._again.cancel()
+        try:
+            if self._cmee_before == 0 and self._lost is None:
+                self._cmee_before = None
+                with contextlib.suppress(AtError, TimeoutError):  # the port closes all the same
+                    async with asyncio.timeout(_CLOSE_S):
+                        await self._link.ask("AT+CMEE=0", timeout_s=_CLOSE_S)
+        finally:
+            await self._link.close()
+
+    @property
+    def name(self) -> str:
+        """The port, as a person would write it."""
+        return self._link.transport.name
+
+    @property
+    def dialect(self) -> Dialect:
+        """Who takes the command lines."""
+        return self._link.dialect
+
+    @property
+    def terminator(self) -> Terminator:
+        """What ends a command line."""
+        return self._link.terminator
+
+    @property
+    def restarts(self) -> int:
+        """How often the modem restarted since the port was opened."""
+        return self._link.restarts
+
+    # --- commands
+
+    async def send(self, command: Command[T], *, timeout_s: float | None = None) -> T:
+        """Send a typed command and return the value of its answer.
+
+        Raises CommandRejected where the modem says no, ParseError where the answer breaks its
+        grammar, UnsafeArgument before anything is sent; CommandTimeout, ModemReset, LinkLost,
+        NoAnswer.
+        """
+        line = self._checked(command.encode(), multiline=command.multiline)
+        answer = await self._link.ask(
+            line,
+            owner=Owner(command.prefix, command.owns, bare=not command.prefix),
+            timeout_s=command.timeout_s if timeout_s is None else timeout_s,
+        )
+        if answer.final != "OK":
+            raise rejection(line, answer)
+        try:
+            return command.parse(answer.lines)
+        except ParseError:
+            if not answer.lines:
+                self._link.distrust()  # it may be another command's OK, come twice
+            raise
+
+    async def execute(
+        self,
+        line: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        multiline: bool = False,
+        payload: bytes | None = None,
+    ) -> Answer:
+        """Send a command line as it stands and return its answer, whether OK or not.
+
+        `multiline` permits CR and LF within its quotes; `payload` is the text for a command that
+        asks with a prompt. Raises as `send`, but for CommandRejected and ParseError.
+        """
+        line = self._checked(line, multiline=multiline)
+        return await self._link.ask(line, timeout_s=timeout_s, payload=payload)
+
+    async def subscribe(self, line: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """Send a subscription ("AT+CEREG=5"), and again after each restart of the modem.
+
+        A later subscription of the same name takes its place. Raises CommandRejected.
+        """
+        answer = await self.execute(line, timeout_s=timeout_s)
+        if not answer.ok:
+            raise rejection(line, answer)
+        self._subscriptions[command_name(line)] = line
+
+    async def transfer(
+        self, command: str, payload: bytes, *, done: str = "#XDATAMODE", timeout_s: float = 60.0
+    ) -> str:
+        """Send a command that answers OK and then takes raw bytes (#XDFUWRITE); send the bytes.
+
+        Returns the line called `done` that ends it. Within `timeout_s`, or CommandTimeout.
+        """
+        # few sessions carry payloads
+
+        with self.notices(done) as ends:
+            return await transfer(self._link, self._checked(command), payload, ends, timeout_s)
+
+    async def lend(
+        self,
+        borrower: Receiver,
+        work: Callable[[Callable[[bytes], None]], Awaitable[None]],
+    ) -> None:
+        """Let somebody else speak to the modem while `work(write)` runs; commands wait meanwhile.
+
+        `borrower` gets the bytes that arrive, and learns of a loss. Raises LinkLost, NoAnswer.
+        """
+        await self._link.lend(borrower, lambda: work(self._link.write))
+        await self._settle()
+
+    async def type_line(self, line: str) -> None:
+        """Write a line as a person would, a shell's perhaps, in a turn of its own.
+
+        What it is answered comes as console lines. Raises LinkLost, NoAnswer.
+        """
+        data = line.encode() + self.terminator.wire
+
+        async def typed() -> None:
+            await self._link.settle()
+            self._link.write(data)
+            self._link.distrust()  # nobody knows what it started
+
+        await self._link.occupy(typed)
+        await self._settle()
+
+    # --- what comes unasked
+
+    @overload
+    def notices(self, first: type[N], /, *wanted: type[N], limit: int = 256) -> Stream[N]: ...
+
+    @overload
+    def notices(self, *wanted: type[Notice] | str, limit: int = 256) -> Stream[Notice]: ...
+
+    def notices(self, *wanted: type[Notice] | str, limit: int = 256) -> Stream[Any]:
+        """Subscribe to notices by type or name ("+CEREG"); none named means all.
+
+        with modem.notices(RegistrationNotice) as notices:
+            async for notice in notices: ...
+        """
+
+        def leave(stream: Stream[Notice]) -> None:
+            self._dispatcher.remove(stream.queue)
+            self._notices.remove(stream)
+
+        stream: Stream[Notice] = Stream(limit, leave)
+        self._dispatcher.add(stream.queue, *wanted)
+        self._notices.append(stream)
+        if self._lost is not None:
+            stream.end(self._lost)
+        return stream
+
+    def lines(self, limit: int = 4096) -> Stream[Item]:
+        """Subscribe to the console: log lines, unknown lines, echoes, restarts.
+
+        It begins with what came while nobody listened, a boot banner that waited in the port for
+        one; what was too much to be kept counts as dropped.
+        """
+        stream: Stream[Item] = Stream(limit, self._consoles.remove)
+        while self._unread:
+            stream.queue.put(self._unread.take())
+        stream.queue.dropped += self._unread.dropped
+        self._unread.dropped = 0
+        self._consoles.append(stream)
+        if self._lost is not None:
+            stream.end(self._lost)
+        return stream
+
+    # --- inside
+
+    def _checked(self, line: str, *, multiline: bool = False) -> str:
+        return encoding.check_line(line, multiline=multiline, longest=LONGEST_COMMAND[self.dialect])
+
+    def _sort(self, item: Item) -> None:
+        if type(item) is NoticeLine:
+            self._dispatcher.dispatch(item.name, item.line, item.context)
+            return
+        if type(item) is Restart:
+            self.on_restart(item.text)
+        for stream in self._consoles:
+            stream.queue.put(item)
+        if not self._consoles:
+            self._unread.put(item)
+
+    def _on_lost(self, error: LinkLost) -> None:
+        self._lost = error
+        for notices in self._notices:
+            notices.end(error)
+        for console in self._consoles:
+            console.end(error)
+
+    def _recover(self) -> None:
+        """Bring subscriptions back though nobody sends a command."""
+        if self._subscriptions and (self._again is None or self._again.done()):
+            self._again = asyncio.get_running_loop().create_task(self._settle())
+
+    async def _settle(self) -> None:
+        with contextlib.suppress(AtError):  # the next command tries again, and says what is wrong
+            await self._link.ask("AT", timeout_s=DEFAULT_TIMEOUT_S)
+
+    async def _set_again(self) -> None:
+        """Set what a restart has undone. Runs in the turn of the command that comes next."""
+        lines = list(self._subscriptions.values())
+        if self._cmee_before is not None:
+            lines.insert(0, "AT+CMEE=1")
+        for line in lines:
+            await self._link.exchange(line, DEFAULT_TIMEOUT_S)
+
+
+@contextlib.asynccontextmanager
+async def open_modem(
+    port: str,
+    *,
+    baud: int = 115200,
+    dialect: str = "auto",
+    terminator: str = "auto",
+    rtscts: bool | None = None,
+) -> AsyncIterator[Modem]:
+    """Open the modem behind `port`; close it at the end. Raises PortError, NoAnswer.
+
+    `port`: "/dev/ttyACM0", "COM3", "serial:NUMBER", "tcp://HOST:PORT", "virtual:[STATEFILE]" or
+    "replay:FILE". `dialect`: "auto", "at-host", "serial-modem" or "shell". `terminator`: "auto",
+    "cr", "lf", "crlf" or "null". `rtscts`: hardware flow control, None for what the kit has.
+    """
+    transport = transport_of(port, baud=baud, rtscts=rtscts)
+    modem = Modem(transport, dialect=dialect, terminator=terminator)
+    await modem.open()
+    try:
+        yield modem
+    finally:
+        await modem.close()
+
+
+_PIECE_BYTES = 4096
+
+
+async def transfer(
+    link: Link, line: str, payload: bytes, ends: Stream[Notice], timeout_s: float
+) -> str:
+    """Send `line`, then `payload`; return the line that ends the transfer.
+
+    Broken off within, the link leaves data mode before anything else is sent.
+    """
+    last = ""
+
+    async def work() -> Answer:
+        nonlocal last
+        await link.settle()
+        answer = await link.exchange(line, timeout_s)
+        if not answer.ok:
+            return answer
+        link.in_data_mode = True
+        try:
+            async with asyncio.timeout(timeout_s):
+                for start in range(0, len(payload), _PIECE_BYTES):
+                    link.write(payload[start : start + _PIECE_BYTES])
+                    await link.transport.drain()
+                last = (await anext(ends)).line
+        except TimeoutError as error:
+            link.distrust()
+            name = command_name(line)
+            raise CommandTimeout(f"{name}: no end of the transfer in {timeout_s:g} s") from error
+        except BaseException:
+            link.distrust()
+            raise
+        link.in_data_mode = False
+        return answer
+
+    answer = await link.occupy(work)
+    if not answer.ok:
+        raise rejection(line, answer)
+    return last

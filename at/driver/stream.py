@@ -1,0 +1,73 @@
+"""What a modem sends, as an asynchronous iterator over a bounded queue."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from at.protocol.notices import BoundedQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from at.protocol.errors import AtError
+
+T = TypeVar("T")
+
+
+class Stream(Generic[T]):
+    """Items as they come. A context manager: leaving it unsubscribes.
+
+    Iterating waits for the next item; once the link is lost, it raises the loss after the items
+    that came before; once closed, it ends.
+    """
+
+    def __init__(self, limit: int, unsubscribe: Callable[[Stream[T]], None]) -> None:
+        self.queue: BoundedQueue[T] = BoundedQueue(limit, self._wake)
+        self._unsubscribe = unsubscribe
+        self._waiter: asyncio.Future[None] | None = None
+        self._ended: AtError | None = None
+        self._closed = False
+
+    @property
+    def dropped(self) -> int:
+        """Items that made room for newer ones before they were read."""
+        return self.queue.dropped
+
+    def end(self, reason: AtError) -> None:
+        """Raise `reason` to the reader once the queue is empty."""
+        self._ended = reason
+        self._wake()
+
+    def close(self) -> None:
+        """Take nothing more."""
+        if not self._closed:
+            self._closed = True
+            self._unsubscribe(self)
+            self._wake()
+
+    def __enter__(self) -> Stream[T]:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def __aiter__(self) -> Stream[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        while not self.queue:
+            if self._closed:
+                raise StopAsyncIteration
+            if self._ended is not None:
+                raise self._ended
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        return self.queue.take()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

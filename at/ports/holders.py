@@ -1,0 +1,190 @@
+"""Why a port cannot be opened: who holds it, which group may open it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+from pathlib import Path, PurePath
+
+from at.protocol.errors import PortBusy, PortError, PortForbidden, PortNotFound
+
+_ANOTHER = "another user's process"
+_PSEUDO_TERMINALS = range(136, 144)  # major numbers: Linux, Documentation/admin-guide/devices.txt
+
+
+def opening_error(name: str, device: str, error: Exception) -> PortError:
+    """Return the error of our own for what opening `device` raised."""
+    code = getattr(error, "errno", None)
+    shown = name if name == device else f"{name} ({device})"
+    if code in {errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK} or "exclusively lock" in str(error):
+        holder = holder_of(device)
+        return PortBusy(
+            f"{shown} is in use by {holder}",
+            hint="close that program" if "ModemManager" not in holder else _modem_manager_hint(),
+            holder=holder,
+        )
+    if code in {errno.EACCES, errno.EPERM} or "PermissionError" in str(error):
+        group = group_of(device)
+        if os.name == "nt":
+            # Windows says "access denied" for a port that another program has open.
+            return PortBusy(f"{shown} is in use or forbidden", holder=_ANOTHER)
+        return PortForbidden(
+            f"no permission to open {shown}",
+            hint=f"join the group that may: `sudo usermod -aG {group} $USER`, then log in again"
+            if group
+            else "ask the administrator for access",
+            group=group,
+        )
+    if code in {errno.ENOENT, errno.ENODEV, errno.ENXIO} or "FileNotFoundError" in str(error):
+        return PortNotFound(
+            f"there is no port {shown}", hint="is it plugged in? `cellagent ports` lists them"
+        )
+    return PortError(f"{shown} cannot be opened: {error}")
+
+
+def holder_of(device: str, proc: Path = Path("/proc")) -> str:
+    """Return who has `device` open: "NAME (PID n)", or "another user's process".
+
+    Where /proc does not show it, ModemManager is asked for its own list.
+    """
+    try:
+        wanted = Path(device).stat().st_rdev
+    except OSError:
+        return _ANOTHER
+    hidden = ""
+    for process in proc.glob("[0-9]*"):
+        if process.name == str(os.getpid()):
+            continue
+        try:
+            handles = list((process / "fd").iterdir())
+        except OSError:
+            if _process_name(process) == "ModemManager":
+                hidden = process.name
+            continue
+        if any(_is_device(handle, wanted) for handle in handles) and not _serves(process, wanted):
+            return shown_process(process)
+    return _own_holder(wanted, proc) or (_modem_manager(device, hidden) if hidden else _ANOTHER)
+
+
+def shown_process(process: Path) -> str:
+    """Return "NAME (PID n)" of a process by its folder in /proc."""
+    return f"{_process_name(process)} (PID {process.name})"
+
+
+def group_of(device: str) -> str:
+    """Return the name of the group that owns `device`, "" where there is none."""
+    try:
+        import grp
+
+        return grp.getgrgid(Path(device).stat().st_gid).gr_name
+    except (ImportError, OSError, KeyError):
+        return ""
+
+
+def _modem_manager(device: str, pid: str) -> str:
+    """Name ModemManager, whose files we may not see, where its own list has the port."""
+    # only a busy port asks for it
+
+    held = lists(device)
+    if held is None:
+        return f"ModemManager, perhaps (PID {pid})"
+    return f"ModemManager (PID {pid})" if held else _ANOTHER
+
+
+def _own_holder(wanted: int, proc: Path) -> str:
+    try:
+        handles = list((proc / "self" / "fd").iterdir())
+    except OSError:
+        return ""
+    held = any(_is_device(handle, wanted) for handle in handles)
+    return f"this program (PID {os.getpid()})" if held else ""
+
+
+def _is_device(handle: Path, wanted: int) -> bool:
+    try:
+        return handle.stat().st_rdev == wanted
+    except OSError:
+        return False
+
+
+def _serves(process: Path, terminal: int) -> bool:
+    """Tell whether a process is a pseudo-terminal's far end, such as a virtual modem."""
+    if os.major(terminal) not in _PSEUDO_TERMINALS:
+        return False
+    mark = f"tty-index:\t{os.minor(terminal)}\n"
+    try:
+        return any(mark in info.read_text() for info in (process / "fdinfo").iterdir())
+    except OSError:
+        return False
+
+
+def _process_name(process: Path) -> str:
+    try:
+        return (process / "comm").read_text().strip()
+    except OSError:
+        return "a process"
+
+
+def _modem_manager_hint() -> str:
+    return "`sudo systemctl stop ModemManager`, or the udev rule of `cellagent run --print-udev`"
+
+
+NAME = "org.freedesktop.ModemManager1"
+_ROOT = "/org/freedesktop/ModemManager1"
+_MODEM = f"{NAME}.Modem"
+_PATIENCE_S = 1.0
+
+
+def lists(device: str) -> bool | None:
+    """Tell whether `device` is a port of a modem that ModemManager holds; None where it is silent.
+
+    Waits a second at most. Never starts a ModemManager that does not run.
+    """
+    found: list[frozenset[str]] = []
+
+    def work() -> None:
+        names = asyncio.run(_port_names())
+        if names is not None:
+            found.append(names)
+
+    # In a thread of its own: this is asked while an event loop is opening a port.
+    thread = threading.Thread(target=work, name="modem-manager", daemon=True)
+    thread.start()
+    thread.join(2 * _PATIENCE_S)
+    return PurePath(device).name in found[0] if found else None
+
+
+async def _port_names() -> frozenset[str] | None:
+    try:
+        from dbus_fast import BusType, Message, MessageFlag, MessageType
+        from dbus_fast.aio import MessageBus
+        from dbus_fast.errors import DBusError
+    except ImportError:  # the driver can be used without D-Bus
+        return None
+    call = Message(
+        destination=NAME,
+        path=_ROOT,
+        interface="org.freedesktop.DBus.ObjectManager",
+        member="GetManagedObjects",
+        flags=MessageFlag.NO_AUTOSTART,
+    )
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            bus = MessageBus(bus_type=BusType.SYSTEM)
+            try:
+                await bus.connect()
+                reply = await bus.call(call)
+            finally:
+                bus.disconnect()
+    except (OSError, EOFError, TimeoutError, DBusError):
+        return None
+    if reply.message_type is not MessageType.METHOD_RETURN:
+        return None
+    names: set[str] = set()
+    for interfaces in reply.body[0].values():
+        modem = {key: value.value for key, value in interfaces.get(_MODEM, {}).items()}
+        names.update(str(port[0]) for port in modem.get("Ports", ()))
+        names.update(filter(None, [str(modem.get("PrimaryPort", ""))]))
+    return frozenset(names)

@@ -1,0 +1,59 @@
+"""A lock file that makes something one process's; it ends with the process, however that ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from at.ports.holders import shown_process
+
+_PID_DIGITS = 20
+
+
+class HeldByAnother(Exception):
+    """Another process, or this one, holds the lock; `holder` names it: "cellagent (PID 4242)"."""
+
+    def __init__(self, pid: str) -> None:
+        self.holder = shown_process(Path("/proc", pid)) if pid else "another process"
+        super().__init__(f"held by {self.holder}")
+
+
+class ProcessLock:
+    """Held from construction to `release`. Raises HeldByAnother; OSError where no file can be.
+
+    The file, 0600, stays behind: to take it away would let two processes hold two files.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_INHERIT, 0o600)
+        try:
+            _lock(self._descriptor)
+        except OSError as error:
+            os.lseek(self._descriptor, 1, os.SEEK_SET)
+            pid = os.read(self._descriptor, _PID_DIGITS).decode("ascii", "replace").strip()
+            os.close(self._descriptor)
+            raise HeldByAnother(pid) from error
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, b"\n%d\n" % os.getpid())
+
+    def release(self) -> None:
+        """Let another process have it."""
+        os.close(self._descriptor)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    _NO_INHERIT = os.O_NOINHERIT | os.O_BINARY
+
+    def _lock(descriptor: int) -> None:
+        # Only the first byte, so that the number behind it can be read.
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    _NO_INHERIT = os.O_CLOEXEC
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

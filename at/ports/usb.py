@@ -1,0 +1,175 @@
+"""The kits by their USB identity, and a port's name turned into a device of this system.
+
+Identities: the nRF91 kits' own documentation and Nordic's credential tool (USB vendor with the
+start of the serial number; a J-Link's product id only says which USB functions are on).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from at.protocol.errors import PortNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+SEGGER, NORDIC = 0x1366, 0x1915
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A kind of kit. `at_index`: which of its ports, in the order of its interfaces, speaks AT."""
+
+    name: str
+    vendor: int
+    serials: tuple[str, ...]
+    at_index: int | None = 0
+    rtscts: bool = True
+
+    @property
+    def board(self) -> str:
+        """What Zephyr calls it: "nrf9161dk"."""
+        return "".join(c for c in self.name.lower() if c.isalnum())
+
+
+MODELS = (
+    Model("nRF9160 DK", SEGGER, ("0009600",)),
+    Model("nRF9161 DK", SEGGER, ("0010509",)),
+    Model("nRF9151 DK", SEGGER, ("0010512", "0010520")),
+    Model("nRF9131 EK", SEGGER, ("0010510",)),
+    Model("Thingy:91 X", SEGGER, ("0010550", "0010551", "0010513"), rtscts=False),
+    Model("Thingy:91 X", NORDIC, ("THINGY91X",), rtscts=False),
+    Model("Thingy:91", NORDIC, ("THINGY91", "PCA20035"), rtscts=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UsbPort:
+    """A serial port as the system lists it; without USB, `vendor` is None."""
+
+    device: str
+    vendor: int | None = None
+    product: int | None = None
+    serial: str = ""
+    place: str = ""
+    """Where on the bus: "1-2.4" names the hub's socket."""
+    interface: int = 0
+    description: str = ""
+
+    @property
+    def model(self) -> Model | None:
+        """The kit it belongs to, None for what is no known kit."""
+        serial = self.serial.zfill(12) if self.vendor == SEGGER else self.serial.upper()
+        for model in MODELS:
+            if self.vendor == model.vendor and serial.startswith(model.serials):
+                return model
+        return None
+
+
+def system_ports() -> list[UsbPort]:
+    """Return the serial ports of this system, sorted by place and interface."""
+    from serial.tools import list_ports
+
+    found = []
+    for port in list_ports.comports():
+        place, interface = _location(port.location or "", port.hwid or "", port.device)
+        found.append(
+            UsbPort(
+                port.device,
+                port.vid,
+                port.pid,
+                port.serial_number or "",
+                place,
+                interface,
+                "" if port.description in {None, "n/a"} else str(port.description),
+            )
+        )
+    return sorted(found, key=lambda port: (port.place, port.interface, port.device))
+
+
+def kit_ports(ports: Iterable[UsbPort], serial: str) -> list[UsbPort]:
+    """Return the ports of the kit with this serial number; leading zeros do not matter."""
+    wanted = serial.lstrip("0").upper()
+    return [port for port in ports if port.serial and port.serial.lstrip("0").upper() == wanted]
+
+
+def resolve(
+    name: str, rtscts: bool | None = None, listing: Callable[[], list[UsbPort]] = system_ports
+) -> tuple[str, bool]:
+    """Return the device of a port's name, and whether to use hardware flow control.
+
+    "serial:NUMBER" is the AT port of that kit, "serial:NUMBER/1" another of its ports by index;
+    everything else is a device already. Raises PortNotFound.
+    """
+    if not name.startswith("serial:"):
+        if rtscts is None:
+            rtscts = _has_flow_control(name, listing) if name.startswith("/dev/ttyACM") else False
+        return name, rtscts
+    number, _, index = name.removeprefix("serial:").partition("/")
+    ports = kit_ports(listing(), number)
+    if not ports:
+        raise PortNotFound(
+            f"no kit with serial number {number} is plugged in",
+            hint="`cellagent ports` lists the kits that are",
+        )
+    model = ports[0].model
+    wanted = int(index) if index.isdigit() else (model.at_index if model else None) or 0
+    if wanted >= len(ports):
+        raise PortNotFound(f"the kit {number} has {len(ports)} ports, not {wanted + 1}")
+    flow = model.rtscts if model else False
+    return ports[wanted].device, flow if rtscts is None else rtscts
+
+
+def model_at(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> Model | None:
+    """Return the kit that a port's name belongs to, None where that is not known."""
+    if not name.startswith(("serial:", "/dev/", "COM")):
+        return None
+    ports = listing()
+    if name.startswith("serial:"):
+        number = name.removeprefix("serial:").partition("/")[0]
+        found = kit_ports(ports, number)
+    else:
+        found = [port for port in ports if port.device == name]
+    return found[0].model if found else None
+
+
+def same_port(one: str, other: str) -> bool:
+    """Tell whether two names mean one port: links are followed, and kits found by their number."""
+    if one.startswith("serial:") and other.startswith("serial:"):
+        return _number(one) == _number(other)
+    return device_of(one) == device_of(other)
+
+
+def _number(port: str) -> str:
+    return port.removeprefix("serial:").lstrip("0").upper()
+
+
+def device_of(port: str) -> str:
+    """Return the device that a port's name leads to now; the name itself where it leads nowhere."""
+    if port.startswith("serial:"):
+        try:
+            return resolve(port)[0]
+        except PortNotFound:
+            return port
+    if "/" in port and "://" not in port and not port.startswith("virtual:"):
+        return os.path.realpath(port)
+    return port
+
+
+def _has_flow_control(device: str, listing: Callable[[], list[UsbPort]]) -> bool:
+    model = model_at(device, listing)
+    return bool(model and model.rtscts)
+
+
+def _location(location: str, hwid: str, device: str) -> tuple[str, int]:
+    """Split "1-2.4:1.0" into the place on the bus and the interface's number."""
+    place, _, rest = location.partition(":")
+    found = re.search(r"\.(\d+)$", rest) or re.search(r"MI_(\d+)", hwid)
+    if found:
+        return place, int(found.group(1))
+    # macOS names no interface: the device's own number keeps the order.
+    digits = re.search(r"(\d+)$", device)
+    return place, int(digits.group(1)) if digits else 0

@@ -1,0 +1,1 @@
+"""Lines, answers, notices and values of AT. Pure: no port, clock or event loop."""

@@ -1,0 +1,120 @@
+"""What a typed command is: how it is written, how its answer is read, how long it may take."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from at.protocol.encoding import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from at.protocol.values import Value
+
+T = TypeVar("T")
+Parameters = tuple[int | str | None, ...]
+
+_NAMED = re.compile(
+    r"[Aa][Tt](?P<name>[+%#*^$&!@][A-Za-z0-9_]+)(?P<rest>=\?|\?|=.*)?", re.ASCII | re.DOTALL
+)
+
+
+class Form(Enum):
+    """The four forms in which the manual gives a command, and what stands behind its name."""
+
+    EXECUTE = ""
+    SET = "="
+    READ = "?"
+    TEST = "=?"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandText:
+    """A command as it was captured: "AT%CMNG=1,17" is "%CMNG", SET, "1,17"."""
+
+    name: str
+    form: Form
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command(Generic[T]):
+    """One command of the modem. A subclass holds its parameters as fields.
+
+    `timeout_s` is the time within which the final result must come, in seconds.
+    `prefix` is what its body lines start with ("+CEREG"), "" where they carry none: it settles
+    which lines are the answer and which are notices of the same name (`owns`).
+    `multiline` permits CR and LF within the quotes of its line, for PEM texts.
+    `name` and `form` tell which captured command texts it is the type of.
+    """
+
+    timeout_s: ClassVar[float] = 5.0
+    prefix: ClassVar[str] = ""
+    multiline: ClassVar[bool] = False
+    name: ClassVar[str] = ""
+    form: ClassVar[Form] = Form.EXECUTE
+
+    def parameters(self) -> Parameters:
+        """Return what a SET command carries: numbers, texts, and None for an empty place."""
+        return ()
+
+    def encode(self) -> str:
+        """Return the command line without its terminator. Raises UnsafeArgument."""
+        return f"AT{self.name}{self.form.value}{written(self.parameters())}"
+
+    def parse(self, lines: Sequence[str]) -> T:
+        """Return the value of the body lines of an answer that ended in OK. Raises ParseError."""
+        raise NotImplementedError
+
+    def owns(self, line: str) -> bool:
+        """Tell whether a body line that starts with `prefix` is the reply, not a notice.
+
+        Overridden where a notice has the reply's own prefix (+CEREG, +CSCON, ...).
+        """
+        return line.startswith(self.prefix)
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Return the command that was captured with these arguments.
+
+        None when they are not this command's, as for the four operations of %CMNG.
+        """
+        del arguments
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class Order(Command[None]):
+    """A command that answers nothing but OK."""
+
+    def parse(self, lines: Sequence[str]) -> None:
+        """Take the OK."""
+
+
+def written(parameters: Parameters) -> str:
+    """Return parameters as a command carries them: numbers bare, texts in quotes, None empty.
+
+    Trailing Nones leave no comma behind. Raises UnsafeArgument.
+    """
+    places = [
+        "" if item is None else quoted(item) if isinstance(item, str) else str(int(item))
+        for item in parameters
+    ]
+    while places and not places[-1]:
+        places.pop()
+    return ",".join(places)
+
+
+def read_command(text: str) -> CommandText | None:
+    """Return the parts of a command line as it was sent; None if it has no name ("AT", "ATE0")."""
+    match = _NAMED.fullmatch(text.strip())
+    if match is None:
+        return None
+    name, rest = match["name"].upper(), match["rest"] or ""
+    if rest in {"", "?", "=?"}:
+        return CommandText(name, Form(rest))
+    return CommandText(name, Form.SET, rest[1:])

@@ -1,0 +1,68 @@
+"""The one door to the port: no value leaves its quotes, no line leaves its command."""
+
+from __future__ import annotations
+
+import re
+
+from at.protocol.errors import UnsafeArgument
+
+# CR and LF end a command, NUL may, Ctrl-Z and Esc end or abort a text, backspace and DEL edit it.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_CONTROL_BUT_LINE_ENDS = re.compile("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_QUOTED = re.compile('"[^"]*"')
+
+
+def quoted(value: str) -> str:
+    """Return `value` in quotes. Raises UnsafeArgument where it would break out of them."""
+    return _quoted(value, _CONTROL)
+
+
+def quoted_lines(value: str) -> str:
+    """Return a text of several lines (PEM) in quotes; CR and LF are data there."""
+    return _quoted(value, _CONTROL_BUT_LINE_ENDS)
+
+
+def check_line(line: str, *, multiline: bool = False, longest: int = 4095) -> str:
+    """Return `line` if it is one command and nothing else. Raises UnsafeArgument.
+
+    `multiline`: its quoted text may hold CR and LF. `longest`: bytes that the modem's side takes.
+    """
+    if not line[:2].upper() == "AT":
+        raise UnsafeArgument(f"{_shown(line)} is no AT command: it does not begin with AT")
+    if line.count('"') % 2:
+        raise UnsafeArgument(
+            f"{_shown(line)} has an odd quote", hint="the modem would wait for its end for ever"
+        )
+    outside = _QUOTED.sub("", line)
+    if found := _CONTROL.search(outside):
+        raise UnsafeArgument(f"{_shown(line)} holds {_named(found)} outside quotes")
+    forbidden = _CONTROL_BUT_LINE_ENDS if multiline else _CONTROL
+    if found := forbidden.search(line):
+        raise UnsafeArgument(f"{_shown(line)} holds {_named(found)} in its quotes")
+    try:
+        size = len(line.encode())
+    except UnicodeEncodeError:
+        raise UnsafeArgument(f"{_shown(line)} cannot be written as UTF-8") from None
+    if size > longest:
+        raise UnsafeArgument(
+            f"{_shown(line)} has {size} bytes; the modem takes {longest} and would lose the rest"
+        )
+    return line
+
+
+def _quoted(value: str, forbidden: re.Pattern[str]) -> str:
+    if '"' in value:
+        raise UnsafeArgument("the value holds a quote: it would end its own text early")
+    if found := forbidden.search(value):
+        raise UnsafeArgument(f"the value holds {_named(found)}: it would break out of its quotes")
+    return f'"{value}"'
+
+
+def _named(found: re.Match[str]) -> str:
+    names = {"\r": "CR", "\n": "LF", "\x00": "NUL", "\x1a": "Ctrl-Z", "\x1b": "Esc"}
+    return names.get(found.group(), f"control character 0x{ord(found.group()):02x}")
+
+
+def _shown(line: str) -> str:
+    """Return the name of the command: its values may be secret."""
+    return repr(re.split("[=?]", line, maxsplit=1)[0][:24])

@@ -1,0 +1,381 @@
+"""One command in flight, paired with its answer; every line of the modem gets its owner. Pure.
+
+Live, `start()` says what was sent and `feed()` classifies what comes back. Offline
+(`Exchange(offline=True)`) nobody says what was sent: an echo does, or nothing; `finish()` ends it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from at.protocol.framing import Data, Framer, Line, Log, Overlong, Prompt
+from at.protocol.ownership import (
+    NOTICES_ONLY,
+    Owner,
+    command_name,
+    line_name,
+    looks_like_notice,
+    owner_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from at.protocol.framing import Event
+
+_WORDS = frozenset(
+    ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")
+)
+_NUMBERED = re.compile(r"(\+CM[ES] ERROR|MODEM ERROR):\s*(.*)", re.DOTALL)
+_FINAL_FIRST = frozenset("+MC")
+_CONNECT = re.compile(r"CONNECT(?: .*)?")
+_ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
+# As Zephyr's `at` shell echoes it, behind its prompt: at 'AT+CFUN?'
+_SHELL_ECHO = re.compile(r"at\s+('?)([Aa][Tt](?:[+%#*^$&!].*)?)\1", re.DOTALL)
+# Their answers are command lines, not echoes.
+_LISTS_COMMANDS = frozenset({"+CLAC", "#XCLAC"})
+# A message follows them on a line of its own, in hex: TS 27.005, clause 3.4.1.
+_ANNOUNCE_PDU = frozenset({"+CMT", "+CDS", "+CBM"})
+# Notices that stand for themselves and change nothing.
+_AT_A_GLANCE = NOTICES_ONLY - _ANNOUNCE_PDU - {"#XMODEM"}
+_PDU = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
+_RESTARTS = frozenset({"Ready", "ready", "INIT ERROR", "Bootloader mode ready"})
+# Serial Modem cuts an echo at this many bytes; what is shorter is cut by accident.
+_ECHO_LIMIT = 4096
+_HELD_ITEMS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one command. `lines`: its body, without echo, notices and the final result.
+
+    `final` is "OK", "ERROR", "+CME ERROR", "+CMS ERROR" or another final word, None where the
+    input ended first; `code` its number, `text` what stood after it if that is no number.
+    """
+
+    lines: tuple[str, ...]
+    final: str | None
+    code: int | None = None
+    text: str = ""
+    command: str | None = field(default=None, compare=False)
+    """The command as far as it is known: as sent, or as echoed."""
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the modem did what was asked."""
+        return self.final == "OK" or (self.final or "").startswith("CONNECT")
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeLine:
+    """A line that came unasked. `context`: the last accepted command of that name."""
+
+    name: str
+    line: str
+    context: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """The command came back as it was typed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A line that belongs to nobody."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """The modem, or the firmware in front of it, started again; `text` is the line that says so."""
+
+    text: str
+
+    @property
+    def is_banner(self) -> bool:
+        """Tell whether the line came as a log line, too."""
+        return self.text.startswith("*** ")
+
+
+Item = Answer | NoticeLine | Echo | Unknown | Restart | Log | Prompt | Overlong | Data
+
+
+def final_result(line: str) -> tuple[str, int | None, str] | None:
+    """Return final word, code and text of a line that ends an answer; None if it does not."""
+    if line in _WORDS:
+        return line, None, ""
+    if line[:1] not in _FINAL_FIRST:
+        return None
+    if found := _NUMBERED.fullmatch(line):
+        word, rest = found.group(1), found.group(2).strip()
+        if rest.isascii() and rest.removeprefix("-").isdigit():
+            return word, int(rest), ""
+        return word, None, rest
+    if line.startswith("CONNECT") and _CONNECT.fullmatch(line):
+        return line, None, ""
+    return None
+
+
+class Exchange:
+    """Pairs the command in flight with its answer, and sorts everything else.
+
+    At most one command is in flight. After `abandon()` (a time-out, a cancel) the caller owes the
+    link a resynchronisation before the next `start()`: see at.protocol.recovery.
+    """
+
+    def __init__(self, *, offline: bool = False) -> None:
+        self.framer = Framer()
+        self.framer.multiline = None if offline else ""
+        self.offline = offline
+        self.contexts: dict[str, str] = {}
+        """Name -> the last command of that name that was accepted."""
+        self._command: str | None = None
+        self._owner = Owner("", lambda _: True)
+        self._echo: list[str] = []
+        self._body: list[str] = []
+        self._named = False  # the body in progress holds a line with a name
+        self._announced: NoticeLine | None = None  # a message in hex follows it
+        # Offline, what came since a line that may turn out to be an answer's: True marks the line.
+        self._held: list[tuple[bool, Item]] = []
+        self._sorted: list[Item] = []
+
+    @property
+    def in_flight(self) -> bool:
+        """Tell whether an answer is awaited."""
+        return self._command is not None
+
+    def start(
+        self,
+        command: str,
+        owner: Owner | None = None,
+        *,
+        prompt: bool = False,
+        typed: str | None = None,
+    ) -> None:
+        """Await the answer to `command`; `owner` says which lines are its own.
+
+        `prompt`: the modem will ask for text with ">". `typed`: what was written, where that is
+        not the command itself (the shell); an echo repeats it.
+        """
+        self._command = command
+        self._owner = owner or owner_of(command)
+        self._echo = [line for line in (typed or command).splitlines() if line]
+        self._body = []
+        self.framer.multiline = self._owner.name
+        self.framer.expects_prompt = prompt
+
+    def abandon(self) -> list[Item]:
+        """Forget the command in flight and a line without end; return what was held back."""
+        items: list[Item] = []
+        for event in self.framer.drop_partial():
+            self._sort(event)
+            items += self._take_sorted()
+        return items + self.disown()
+
+    def disown(self) -> list[Item]:
+        """Forget the command in flight; its lines so far belong to nobody."""
+        self._takes_pdu("")
+        items = self._take_sorted() + [Unknown(line) for line in self._body]
+        self._idle()
+        return items
+
+    def feed(self, data: bytes) -> Iterable[Item]:
+        """Return what `data` completes, in order. Consume all of it before the next call."""
+        if not self.offline and (lines := self.framer.plain_lines(data)) is not None:
+            return self._only_notices(lines) or self._plain(lines)
+        return self._any(data)
+
+    def _only_notices(self, lines: list[str]) -> list[Item]:
+        """Return what `lines` are where all of them are notices at a glance, else nothing.
+
+        A flood of notices goes this way: little code, so that little of it has to be fetched anew
+        each time a few lines wake the process up.
+        """
+        contexts = self.contexts
+        found: list[Item] = []
+        if self._announced is not None:
+            return found
+        asked = self._owner.name if self._command is not None else ""
+        echo_length = len(self._echo[0]) if self._echo else 0
+        for line in lines:
+            name, colon, _ = line.partition(":")
+            if name in _AT_A_GLANCE and colon and name != asked and len(line) > echo_length:
+                found.append(NoticeLine(name, line, contexts.get(name)))
+            elif line:
+                return []
+        return found
+
+    def _plain(self, lines: list[str]) -> Iterator[Item]:
+        found = self._sorted
+        for line in lines:
+            if line:
+                self._line(line)
+                # Who takes an answer, or a restart, may change what the next line is.
+                if found and type(found[-1]) is not NoticeLine:
+                    yield from self._take_sorted()
+        if found:
+            yield from self._take_sorted()
+
+    def _any(self, data: bytes) -> Iterator[Item]:
+        for event in self.framer.feed(data):
+            self._sort(event)
+            items = self._take_sorted()
+            yield from self._hold(items) if self.offline else items
+
+    def finish(self) -> Iterator[Item]:
+        """Yield what the end of the input completes: the last line, the answer in progress."""
+        for event in self.framer.finish():
+            self._sort(event)
+            items = self._take_sorted()
+            yield from self._hold(items) if self.offline else items
+        self._takes_pdu("")
+        items = self._take_sorted()
+        yield from self._hold(items) if self.offline else items
+        if self.offline:
+            yield from self._end_offline()
+        self._idle()
+
+    def _take_sorted(self) -> list[Item]:
+        items = self._sorted.copy()
+        self._sorted.clear()
+        return items
+
+    def _hold(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Keep the order while nobody knows whether a line is an answer's or nobody's."""
+        for item in items:
+            if isinstance(item, Answer):
+                yield from self._unheld(item.lines)
+                yield item
+            elif self._held:
+                self._held.append((False, item))
+            else:
+                yield item
+        if len(self._held) > _HELD_ITEMS:
+            yield from self._end_offline()
+
+    def _unheld(self, lines: tuple[str, ...]) -> Iterator[Item]:
+        held, self._held = self._held, []
+        for is_body, item in held:
+            if not (is_body and lines):
+                yield item
+
+    def _end_offline(self) -> Iterator[Item]:
+        """Yield the answer in progress, or the lines that were none."""
+        if self._command is not None or self._named:
+            yield from self._unheld(tuple(self._body))
+            yield Answer(tuple(self._body), None, command=self._command)
+        else:
+            yield from self._unheld(())
+        self._idle()
+
+    def _idle(self) -> None:
+        self._command = None
+        self._echo = []
+        self._body = []
+        self._named = False
+        self.framer.multiline = None if self.offline else ""
+        self.framer.expects_prompt = False
+
+    def _sort(self, event: Event) -> None:
+        if type(event) is Line:
+            self._line(event.text)
+            return
+        self._sorted.append(event)  # type: ignore[arg-type]
+        if type(event) is Log and event.text.startswith("*** Booting"):
+            self._restart(event.text)
+
+    def _line(self, line: str) -> None:
+        if self._announced is not None and self._takes_pdu(line):
+            return
+        if self._echo and len(line) <= len(self._echo[0]) and self._is_echo(line):
+            self._sorted.append(Echo(line))
+        elif (self._command is not None or self.offline) and (final := final_result(line)):
+            self._sorted.append(self._answer(*final))
+        elif name := line_name(line):
+            self._named_line(name, line)
+        elif line in _RESTARTS:
+            self._restart(line)
+        elif self._command is not None and self._owner.name in _LISTS_COMMANDS and line[:2] == "AT":
+            self._echo = []
+            self._body.append(line)
+        elif self.offline and _ECHO.fullmatch(line):
+            self._offline_echo(line, line)
+        elif self.offline and (wrapped := _SHELL_ECHO.fullmatch(line)):
+            self._offline_echo(line, wrapped[2])
+        elif self._takes_bare_lines():
+            self._body.append(line)
+            if self._command is None:
+                self._held.append((True, Unknown(line)))
+        else:
+            self._sorted.append(Unknown(line))
+
+    def _named_line(self, name: str, line: str) -> None:
+        if self._command is not None:
+            own = name == self._owner.name and self._owner.owns(line)
+        else:
+            own = self.offline and not looks_like_notice(line)
+        if own:
+            self._body.append(line)
+            self._named = True
+            return
+        notice = NoticeLine(name, line, self.contexts.get(name))
+        if name in _ANNOUNCE_PDU:
+            self._announced = notice
+            return
+        self._sorted.append(notice)
+        if name == "#XMODEM" and "SHUTDOWN" not in line:
+            self._restart(line)
+
+    def _takes_pdu(self, line: str) -> bool:
+        """Hand on the notice that announced a message, with `line` if that is the message."""
+        notice, self._announced = self._announced, None
+        if notice is None:
+            return False
+        is_pdu = _PDU.fullmatch(line) is not None
+        self._sorted.append(replace(notice, line=f"{notice.line}\r\n{line}") if is_pdu else notice)
+        return is_pdu
+
+    def _takes_bare_lines(self) -> bool:
+        return self.offline if self._command is None else self._owner.bare
+
+    def _answer(self, final: str, code: int | None, text: str) -> Answer:
+        command, lines = self._command, tuple(self._body)
+        if command is not None and final == "OK" and (name := command_name(command)):
+            self.contexts[name] = command
+        self._idle()
+        return Answer(lines, final, code, text, command)
+
+    def _restart(self, line: str) -> None:
+        # Offline, an answer that a restart cut off stays in progress until the input ends.
+        if not self.offline:
+            self._idle()
+        self.contexts.clear()
+        self._sorted.append(Restart(line))
+
+    def _is_echo(self, line: str) -> bool:
+        """Take the next line of the echo: whole, or cut where the modem's echo buffer ends."""
+        expected = self._echo[0]
+        if line == expected:
+            del self._echo[0]
+            return True
+        cut = expected.startswith(line) and (
+            len(line) >= _ECHO_LIMIT or (line[:2].upper() == "AT" and len(line) > 3)
+        )
+        lost = len(line) > 2 and expected.endswith(line) and len(line) >= len(expected) - 2
+        if cut or lost:
+            self._echo.clear()
+        return cut or lost
+
+    def _offline_echo(self, line: str, command: str) -> None:
+        if self._body or self._command is not None:
+            self._sorted += self._end_offline()
+        self.start(command)
+        self._echo = []
+        self.framer.multiline = self._owner.name or None
+        self._sorted.append(Echo(line))

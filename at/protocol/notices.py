@@ -1,0 +1,140 @@
+"""What the modem says unasked: the base of every typed notice, its parsers, its subscribers.
+
+A family of commands declares its notices beside its commands and registers a parser by name:
+
+    at.protocol.notices.register("+CSCON", parse_connection_notice)
+
+A parser takes the line and the text of the last command of the same name that the modem accepted
+("AT%NCELLMEAS=3,5", None if there was none), for the notices whose shape depends on it. It returns
+a subclass of `Notice` or raises ParseError: then subscribers get the `Malformed` notice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from at.protocol.errors import ParseError
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A line that the modem sent unasked; `name` is what stands before its colon ("+CEREG")."""
+
+    name: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed(Notice):
+    """A notice that breaks its grammar; no part of it is used. `error` says where."""
+
+    error: str
+
+
+K = TypeVar("K")
+Parser = Callable[[str, str | None], Notice]
+_parsers: dict[str, Parser] = {}
+
+
+def register(name: str, parser: Parser) -> None:
+    """Make `parser` read the notices called `name` ("+CEREG"). The last registration holds."""
+    _parsers[name] = parser
+
+
+def is_known(name: str) -> bool:
+    """Tell whether a parser reads the notices called `name`."""
+    return name in _parsers
+
+
+def parse(name: str, line: str, context: str | None = None) -> Notice:
+    """Return the typed notice of `line`; a plain `Notice` where no parser knows its name."""
+    parser = _parsers.get(name)
+    if parser is None:
+        return Notice(name, line)
+    try:
+        return parser(line, context)
+    except ParseError as error:
+        return Malformed(name, line, str(error))
+
+
+class Dispatcher:
+    """Hands each notice to the queues that asked for its name or type, in constant time."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[BoundedQueue[Notice]]] = {}
+        self._by_type: dict[type[Notice], list[BoundedQueue[Notice]]] = {}
+        self.unclaimed = 0
+        """Notices that nobody had asked for."""
+
+    def add(self, queue: BoundedQueue[Notice], *keys: type[Notice] | str) -> None:
+        """Deliver what has one of the names or types `keys` to `queue`; no keys mean all."""
+        for key in keys or (Notice,):
+            if isinstance(key, str):
+                self._by_name.setdefault(key, []).append(queue)
+            else:
+                self._by_type.setdefault(key, []).append(queue)
+
+    def remove(self, queue: BoundedQueue[Notice]) -> None:
+        """Deliver nothing more to `queue`."""
+        _without(self._by_name, queue)
+        _without(self._by_type, queue)
+
+    def dispatch(self, name: str, line: str, context: str | None) -> None:
+        """Put the notice into each queue that asked for it, once."""
+        named = self._by_name.get(name)
+        if not named and not self._by_type:
+            self.unclaimed += 1
+            return
+        notice = parse(name, line, context)
+        queues = named or []
+        if self._by_type:
+            queues = list(queues)
+            for kind in type(notice).__mro__[:-1]:
+                queues += [one for one in self._by_type.get(kind, ()) if one not in queues]
+        for queue in queues:
+            queue.put(notice)
+        if not queues:
+            self.unclaimed += 1
+
+
+def _without(table: dict[K, list[BoundedQueue[Notice]]], queue: BoundedQueue[Notice]) -> None:
+    for key, queues in list(table.items()):
+        table[key] = [one for one in queues if one is not queue]
+        if not table[key]:
+            del table[key]
+
+
+T = TypeVar("T")
+
+
+class BoundedQueue(Generic[T]):
+    """At most `limit` items: the oldest makes room for the newest, and is counted.
+
+    `wake` is called after each item that finds the queue empty.
+    """
+
+    def __init__(self, limit: int, wake: Callable[[], None] = lambda: None) -> None:
+        self.limit = limit
+        self.dropped = 0
+        self.wake = wake
+        self._items: deque[T] = deque()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, item: T) -> None:
+        """Append `item`."""
+        items = self._items
+        if len(items) >= self.limit:
+            items.popleft()
+            self.dropped += 1
+        items.append(item)
+        if len(items) == 1:
+            self.wake()
+
+    def take(self) -> T:
+        """Return the oldest item. Raises IndexError where there is none."""
+        return self._items.popleft()

@@ -1,0 +1,351 @@
+"""The parameters of an answer or a notice, read as tolerantly as modems write them.
+
+`Fields` walks over one line. A line that breaks its grammar raises ParseError and is not used at
+all: a caller never sees half a record.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from at.protocol.errors import ParseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,12})?", re.ASCII)
+_HEX = re.compile(r"[0-9A-Fa-f]+", re.ASCII)
+_NAME = re.compile(r"[+%#*$^&!@][A-Za-z0-9_]+", re.ASCII)
+_BLANKS = " \t"
+_DEEPEST_LIST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One parameter: `text` is None when it is absent; `items` is set for a list in parentheses."""
+
+    text: str | None = None
+    quoted: bool = False
+    items: tuple[Value, ...] | None = None
+
+    @property
+    def absent(self) -> bool:
+        """Tell whether nothing stands between the commas; "" in quotes is not absent."""
+        return self.text is None and self.items is None
+
+
+def split(text: str) -> tuple[Value, ...]:
+    """Return the parameters of `text`, () if it is blank. Raises ParseError.
+
+    Commas and parentheses in quotes separate nothing; an empty place is an absent parameter.
+    """
+    values, end = _values(text, 0, 0)
+    if end != len(text):
+        raise ParseError(f'a ")" at place {end + 1} closes nothing')
+    return values
+
+
+def line_name(line: str) -> str:
+    """Return "+CEREG" of "+CEREG: 1", "" for a line that has no such name before a colon."""
+    match = _NAME.match(line)
+    if match is None or not line[match.end() :].lstrip(_BLANKS).startswith(":"):
+        return ""
+    return match.group().upper()
+
+
+def after_name(line: str, name: str) -> str:
+    """Return what stands after "NAME:". Raises ParseError when the line has another name."""
+    if line_name(line) != name:
+        raise ParseError(f"a line does not start with {name}:")
+    return line.partition(":")[2].strip(_BLANKS)
+
+
+class Fields:
+    """A cursor over the parameters of one line: each call takes the next one, and checks it."""
+
+    def __init__(self, values: Sequence[Value], origin: str = "") -> None:
+        self._values = values
+        self._origin = origin
+        self._at = 0
+
+    @classmethod
+    def of(cls, line: str, name: str) -> Fields:
+        """Read the parameters of a line that must start with "NAME:". Raises ParseError."""
+        try:
+            return cls(split(after_name(line, name)), name)
+        except ParseError as wrong:
+            raise ParseError(f"{name}: {wrong}") from None
+
+    @property
+    def left(self) -> int:
+        """The number of parameters that are not taken yet."""
+        return max(0, len(self._values) - self._at)
+
+    def peek(self, ahead: int = 0) -> Value:
+        """Return a parameter that stays; an absent one behind the end."""
+        place = self._at + ahead
+        return self._values[place] if place < len(self._values) else Value()
+
+    def take(self) -> Value:
+        """Return the next parameter; an absent one behind the end."""
+        value = self.peek()
+        self._at += 1
+        return value
+
+    def fail(self, name: str, why: str) -> ParseError:
+        """Return the error that names this line and parameter `name`."""
+        where = f"{self._origin}: " if self._origin else ""
+        return ParseError(f"{where}{name} {why}")
+
+    def integer(self, name: str, low: int | None = None, high: int | None = None) -> int:
+        """Take an integer of `low`..`high`."""
+        number = self.optional_integer(name, low, high)
+        if number is None:
+            raise self.fail(name, "is missing")
+        return number
+
+    def optional_integer(
+        self, name: str, low: int | None = None, high: int | None = None
+    ) -> int | None:
+        """Take an integer of `low`..`high`, None where it is absent."""
+        value = self.take()
+        if value.absent:
+            return None
+        if value.text is None or value.quoted or not _INTEGER.fullmatch(value.text):
+            raise self.fail(name, "is not an integer")
+        number = int(value.text)
+        if (low is not None and number < low) or (high is not None and number > high):
+            raise self.fail(name, f"is {number}, not in {low}..{high}")
+        return number
+
+    def text(self, name: str) -> str:
+        """Take a text, in quotes or bare."""
+        text = self.optional_text(name)
+        if text is None:
+            raise self.fail(name, "is missing")
+        return text
+
+    def optional_text(self, name: str) -> str | None:
+        """Take a text, in quotes or bare, None where it is absent."""
+        value = self.take()
+        if value.items is not None:
+            raise self.fail(name, "is a list")
+        return value.text
+
+    def quoted(self, name: str) -> str:
+        """Take a text that must stand in quotes."""
+        text = self.optional_quoted(name)
+        if text is None:
+            raise self.fail(name, "is missing")
+        return text
+
+    def optional_quoted(self, name: str) -> str | None:
+        """Take a text that must stand in quotes, None where it is absent."""
+        value = self.take()
+        if value.absent:
+            return None
+        if not value.quoted:
+            raise self.fail(name, "is not in quotes")
+        return value.text
+
+    def hexadecimal(self, name: str, digits: int | None = None) -> str:
+        """Take hex digits, in quotes or bare, at most `digits` of them; they stay text."""
+        text = self.optional_hexadecimal(name, digits)
+        if text is None:
+            raise self.fail(name, "is missing")
+        return text
+
+    def optional_hexadecimal(self, name: str, digits: int | None = None) -> str | None:
+        """Take hex digits as `hexadecimal` does, None where they are absent or "" in quotes."""
+        text = self.optional_text(name)
+        if not text:
+            return None
+        if not _HEX.fullmatch(text) or (digits is not None and len(text) > digits):
+            size = f" of up to {digits} digits" if digits is not None else ""
+            raise self.fail(name, f"is not hex{size}")
+        return text
+
+    def decimal(self, name: str, limit: float | None = None) -> float:
+        """Take a decimal number, of -`limit`..`limit`."""
+        text = self.text(name)
+        if not _DECIMAL.fullmatch(text):
+            raise self.fail(name, "is no number")
+        number = float(text)
+        if limit is not None and abs(number) > limit:
+            raise self.fail(name, f"is {text}, beyond {limit:g}")
+        return number
+
+    def bits(self, name: str, count: int) -> str | None:
+        """Take a text of `count` times 0 or 1, None where it is absent or "" in quotes."""
+        text = self.optional_text(name)
+        if not text:
+            return None
+        if len(text) != count or set(text) - {"0", "1"}:
+            raise self.fail(name, f"is not {count} bits")
+        return text
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """Take a list in parentheses of integers and ranges, such as (0-3) or (1,2,5)."""
+        value = self.take()
+        if value.items is None:
+            raise self.fail(name, "is not a list")
+        numbers: list[int] = []
+        for item in value.items:
+            if item.absent:
+                continue
+            match = re.fullmatch(r"([0-9]{1,6})(?:\s*-\s*([0-9]{1,6}))?", item.text or "", re.ASCII)
+            if match is None or item.quoted:
+                raise self.fail(name, "is not a list of integers")
+            first = int(match[1])
+            last = int(match[2] or match[1])
+            if not first <= last < first + 4096:
+                raise self.fail(name, "holds a range that does not ascend")
+            numbers += range(first, last + 1)
+        return tuple(numbers)
+
+    def skip_empty(self) -> None:
+        """Step over absent parameters: a trailing comma is one more, empty, parameter."""
+        while self.left > 0 and self.peek().absent:
+            self._at += 1
+
+    def end(self) -> None:
+        """Check that nothing but empty parameters is left."""
+        self.skip_empty()
+        if self.left > 0:
+            raise self.fail(f"parameter {self._at + 1}", "is one too many")
+
+
+def single_line(lines: Sequence[str], name: str) -> str:
+    """Return the only line of an answer. Raises ParseError when there is none or more."""
+    found = [line for line in lines if line.strip()]
+    if len(found) != 1:
+        raise ParseError(f"{name}: {len(found)} lines where one must stand")
+    return found[0]
+
+
+def bare_line(lines: Sequence[str], name: str) -> str:
+    """Return the only line of an answer that has no name before it ("mfw_nrf9160_1.3.7").
+
+    The vendors that do write the name, or quotes, are understood. A line of another name is a
+    notice that came between, and never a value.
+    """
+    line = single_line(lines, name).strip()
+    other = line_name(line)
+    if other == name:
+        line = after_name(line, name)
+    elif other:
+        raise ParseError(f"{name}: the answer is a {other} line")
+    if len(line) > 1 and line[0] == line[-1] == '"':
+        line = line[1:-1]
+    if not line or '"' in line:
+        raise ParseError(f"{name}: the answer is not a plain text")
+    return line
+
+
+def hex_digits(text: str) -> bool:
+    """Tell whether `text` is hex digits and nothing else."""
+    return _HEX.fullmatch(text) is not None
+
+
+def _values(text: str, at: int, depth: int) -> tuple[tuple[Value, ...], int]:
+    """Return the parameters from `at` on, and the place of the ")" or the end behind them."""
+    values: list[Value] = []
+    size = len(text)
+    at = _skip_blanks(text, at)
+    if at == size or text[at] == ")":
+        return (), at
+    while True:
+        value, at = _value(text, at, depth)
+        values.append(value)
+        if at == size or text[at] == ")":
+            return tuple(values), at
+        at = _skip_blanks(text, at + 1)  # behind the comma
+
+
+def _value(text: str, at: int, depth: int) -> tuple[Value, int]:
+    """Return one parameter and the place of the ",", ")" or end behind it."""
+    size = len(text)
+    if at == size or text[at] in ",)":
+        return Value(), at
+    if text[at] == '"':
+        close = text.find('"', at + 1)
+        if close < 0:
+            raise ParseError(f"the quote at place {at + 1} is never closed")
+        value, at = Value(text[at + 1 : close], quoted=True), close + 1
+    elif text[at] == "(":
+        if depth == _DEEPEST_LIST:
+            raise ParseError("the lists are nested too deep")
+        items, at = _values(text, at + 1, depth + 1)
+        if at == size:
+            raise ParseError('a "(" is never closed')
+        value, at = Value(items=items), at + 1
+    else:
+        end = min((place for mark in ",)" if (place := text.find(mark, at)) >= 0), default=size)
+        bare = text[at:end].rstrip(_BLANKS)
+        if '"' in bare or "(" in bare:
+            raise ParseError(f"a bare value at place {at + 1} holds a quote or a parenthesis")
+        return Value(bare), end
+    at = _skip_blanks(text, at)
+    if at < size and text[at] not in ",)":
+        raise ParseError(f"something follows a closed value at place {at + 1}")
+    return value, at
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _BLANKS:
+        at += 1
+    return at
+
+
+def rows(lines: Iterable[str], name: str) -> list[Fields]:
+    """Return a cursor for each line, all of which must start with "NAME:". Raises ParseError."""
+    return [Fields.of(line, name) for line in lines if line.strip()]
+
+
+def only_row(lines: Sequence[str], name: str) -> Fields:
+    """Return a cursor over the only line of an answer, which starts with "NAME:"."""
+    return Fields.of(single_line(lines, name), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A value that a modem gave. Raw codes are fields; `derived` names the properties beside them.
+
+    So rsrp stays the modem's index, and the property rsrp_dbm stands beside it in JSON, too.
+    """
+
+    derived: ClassVar[tuple[str, ...]] = ()
+    hidden: ClassVar[frozenset[str]] = frozenset()
+    """Fields that stay out of JSON: the bytes that a signature covers."""
+
+    def beside(self) -> dict[str, Any]:
+        """Return what stands beside the fields in JSON."""
+        return {name: getattr(self, name) for name in self.derived}
+
+
+def as_json(value: Any) -> Any:
+    """Return a dataclass as a dict of plain JSON types, and what it holds likewise."""
+    if is_dataclass(value) and not isinstance(value, type):
+        hidden = value.hidden if isinstance(value, Record) else frozenset()
+        names = [field.name for field in fields(value) if field.name not in hidden]
+        found = {name: as_json(getattr(value, name)) for name in names}
+        if isinstance(value, Record):
+            found |= {name: as_json(item) for name, item in value.beside().items()}
+        return found
+    if isinstance(value, dict):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value

@@ -1,0 +1,1 @@
+"""Recorded sessions: format, recording, redaction, replay, and import from other logs."""

@@ -1,0 +1,201 @@
+"""A transcript out of a terminal's log: time stamps, prefixes, both directions mixed. Pure.
+
+Known: the marks of desktop tools (`modem >> AT`, `modem << OK`), of loggers (`TX:`/`RX:`,
+`->`/`<-` either way round, `Sent:`/`Received:`), of ModemManager (`--> 'AT<CR>'`), and bare
+text, where a line that begins like a command is taken
+as sent. What carries no mark in a log that has marks is counted, not guessed at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from at.protocol.errors import TranscriptError
+from at.transcripts.redaction import Redactor
+from at.transcripts.transcript import RECEIVED_END, Direction, Step, Transcript
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon.
+_TIME = re.compile(
+    r"\s*[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ,]+)?(\d{1,2}):(\d\d):(\d\d)"
+    r"(?:[.,:](\d{1,9})(?:,(\d{3}))?)?\s*(?:Z|[+-]\d\d:?\d\d)?[\])]?\s*"
+)
+_SECONDS = re.compile(r"\s*\[\s*(\d{1,9}\.\d{1,9})\]\s*")
+# What the kit's own log begins with: part of what was received, not of the terminal's log.
+_ZEPHYR = re.compile(r"\[\d\d:\d\d:\d\d\.\d{3},\d{3}\] <\w{3}> ")
+_LEVEL = re.compile(
+    r"\s*\[?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)\]?[\s:-]+(?=\S)", re.IGNORECASE
+)
+# What a tool puts before the text, and which way it says the text went.
+_MARKS = tuple(
+    (re.compile(pattern, re.IGNORECASE), direction)
+    for pattern, direction in (
+        (r"(?:modem|serial|uart\d?|at)\s*>>\s?", Direction.SENT),
+        (r"(?:modem|serial|uart\d?|at)\s*<<\s?", Direction.RECEIVED),
+        (r"\[?(?:TX|SENT|SEND|WRITE|WROTE|OUT)\s*(?::|->|>+|\])\s?", Direction.SENT),
+        (r"\[?(?:RX|RECEIVED|RECV|READ|IN)\s*(?::|<-|<+|>+|\])\s?", Direction.RECEIVED),
+        (r"(?:-+>|=+>|>>+|→|➤)\s?", Direction.SENT),
+        (r"(?:<-+|<=+|<<+|←)\s?", Direction.RECEIVED),
+        (r">\s(?=AT)", Direction.SENT),
+        (r"<\s", Direction.RECEIVED),
+    )
+)
+# ModemManager: its own prefix, then what went over the port in quotes, with <CR> and <LF>.
+_QUOTED_PORT = re.compile(r"(?:.*\s)?(-->|<--) '(.*)'\s*")
+_QUOTED_TIME = re.compile(r"\[(\d{9,10}\.\d{1,9})\]")
+_QUOTED_END = re.compile(r"(?:<CR>|<LF>)+")
+_COMMAND = re.compile(r"AT(?:$|[+%#&*^][A-Z0-9]|E[01]|I\d?$|Z\d?$)", re.IGNORECASE)
+_SHOWN_END = re.compile(r"(?:\\r|\\n|<CR>|<LF>)+$")  # line ends that a tool spelt out
+_HALF_A_DAY_S = 43200
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A transcript made from a log; `skipped` are the lines that belong to neither side."""
+
+    transcript: Transcript
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    direction: Direction | None
+    text: str
+    at_s: float | None
+    """Seconds of the day, or since the log began."""
+
+
+def import_log(text: str, *, redact_identity: bool = False) -> Imported:
+    """Read a log. Raises TranscriptError where it holds no command and no answer."""
+    lines = _turned(
+        [
+            taken
+            for line in re.split(r"\r\n|\n|\r", text)
+            if line.strip()
+            for taken in _quoted_port(line) or [_line(line)]
+        ]
+    )
+    marks = {line.direction for line in lines} - {None}
+    if marks == {Direction.SENT}:  # a terminal that marks what was typed: the rest came back
+        lines = [replace(line, direction=line.direction or Direction.RECEIVED) for line in lines]
+    redactor = Redactor(identity=redact_identity)
+    steps: list[Step] = []
+    skipped = 0
+    began: float | None = None
+    for direction, content, at_s in _joined(lines, marked=bool(marks)):
+        if direction is None:
+            skipped += 1
+            continue
+        if direction is Direction.RECEIVED and not content:
+            continue  # the empty line before an answer
+        if at_s is not None:
+            began = at_s if began is None else began
+            at_s -= began  # noqa: PLW2901 - times in a transcript begin with its first step
+            if at_s < -_HALF_A_DAY_S:
+                at_s += 2 * _HALF_A_DAY_S  # noqa: PLW2901 - the clock passed midnight
+        end = b"\r" if direction is Direction.SENT else RECEIVED_END
+        data = redactor.clean(content.encode("utf-8", "surrogateescape") + end)
+        steps.append(Step(direction, data, None if at_s is None else round(max(0.0, at_s), 6)))
+    if not steps:
+        raise TranscriptError(
+            "the log holds no line that was sent or received",
+            hint="known are AT lines, and marks such as >> and <<, TX: and RX:, -> and <-",
+        )
+    return Imported(Transcript(tuple(steps), _header(steps)), skipped)
+
+
+def _header(steps: list[Step]) -> dict[str, str]:
+    """Return the header; firmware and device are in the log more often than not."""
+    header = {"origin": "imported from a terminal's log"}
+    received = b"".join(step.data for step in steps if step.direction is Direction.RECEIVED)
+    for name, pattern in (("device", rb"\bnRF91\d\d-\w{4}\b"), ("firmware", rb"\bmfw[-_+\w.]+")):
+        found = re.search(pattern, received)
+        if found:
+            header[name] = found.group().decode("ascii")
+    return header
+
+
+def _quoted_port(line: str) -> list[_Line]:
+    """Return what a line of ModemManager's log says went over the port; [] for any other."""
+    found = _QUOTED_PORT.fullmatch(line)
+    if found is None:
+        return []
+    direction = Direction.SENT if found[1] == "-->" else Direction.RECEIVED
+    time = _QUOTED_TIME.search(line[: found.start(1)])
+    at_s = None if time is None else float(time[1])
+    texts = [text for text in _QUOTED_END.split(found[2]) if text]
+    return [_Line(direction, text, at_s) for text in texts]
+
+
+def _turned(lines: list[_Line]) -> list[_Line]:
+    """Return the lines with both directions turned where only the "received" ones are commands.
+
+    Some tools point the arrow at the modem's side, others at the host's.
+    """
+    commands = Counter(line.direction for line in lines if _COMMAND.match(line.text))
+    if commands[Direction.SENT] or not commands[Direction.RECEIVED]:
+        return lines
+    other = {Direction.SENT: Direction.RECEIVED, Direction.RECEIVED: Direction.SENT}
+    return [
+        replace(line, direction=other.get(line.direction) if line.direction else None)
+        for line in lines
+    ]
+
+
+def _line(line: str) -> _Line:
+    """Take a line apart: time, level, mark, text."""
+    text = _COLOUR.sub("", line).replace("\x00", "")
+    at_s: float | None = None
+    for pattern, read in ((_TIME, _clock), (_SECONDS, _plain)):
+        found = None if _ZEPHYR.match(text) else pattern.match(text)
+        if found:
+            at_s, text = read(found), text[found.end() :]
+            break
+    found = _LEVEL.match(text)
+    if found:
+        text = text[found.end() :]
+    for mark, direction in _MARKS:
+        found = mark.match(text.lstrip())
+        if found:
+            return _Line(direction, _told(text.lstrip()[found.end() :]), at_s)
+    return _Line(None, _told(text), at_s)
+
+
+def _told(text: str) -> str:
+    """Return what went over the line, without line ends that a tool spelt out."""
+    return _SHOWN_END.sub("", text.strip())
+
+
+def _clock(found: re.Match[str]) -> float:
+    hours, minutes, seconds, fraction, micros = found.groups()
+    parts = f"0.{(fraction or '0') + (micros or '')}"
+    return int(hours) * 3600 + int(minutes) * 60 + int(seconds) + float(parts)
+
+
+def _plain(found: re.Match[str]) -> float:
+    return float(found.group(1))
+
+
+def _joined(
+    lines: list[_Line], *, marked: bool
+) -> list[tuple[Direction | None, str, float | None]]:
+    """Give each line its direction, and join those that one quoted text runs over."""
+    out: list[tuple[Direction | None, str, float | None]] = []
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        direction, text = line.direction, line.text
+        if direction is None and not marked:
+            direction = Direction.SENT if _COMMAND.match(text) else Direction.RECEIVED
+            text = text.removeprefix("> ") if direction is Direction.RECEIVED else text
+        place += 1
+        while direction is not None and text.count('"') % 2 and place < len(lines):
+            following = lines[place]
+            if following.direction not in {None, direction}:
+                break
+            text += "\n" + following.text
+            place += 1
+        out.append((direction, text, line.at_s))
+    return out

@@ -1,0 +1,197 @@
+"""Plays a transcript as the modem would have answered: strictly step by step, or by command."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import defaultdict
+
+from at.protocol.errors import TranscriptError
+from at.transcripts.transcript import Direction, Step, Transcript, commands, escape
+
+_WILD = re.compile(rb"\{redacted:[a-z-]+\}")
+_QUOTE = 0x22
+# What a driver asks any modem first, and what it is told where the session does not have it.
+_SETUP = {
+    b"AT": (),
+    b"AT+CMEE?": (b"+CMEE: 1",),
+    b"AT+CMEE=1": (),
+    b"AT+CMEE=0": (),
+}
+
+
+class Playback:
+    """Takes what is sent, gives what comes back. Knows no port and no clock.
+
+    Strict: the first byte that was not in the session raises TranscriptError. Lenient: each
+    command is answered as it was in the session, in whatever order; one that was not there gets
+    ERROR, AT alone OK. Where the link ended, the steps say so; whether it ends is the caller's.
+    """
+
+    def __init__(
+        self, transcript: Transcript, *, strict: bool = True, answers_setup: bool = False
+    ) -> None:
+        self._transcript = transcript
+        end = transcript.terminator
+        self._setup = {
+            command + end: _shaped(transcript, lines)
+            for command, lines in _SETUP.items()
+            if answers_setup
+        }
+        self._rest = b""
+        """What was sent together with the byte at hand: it makes an error readable."""
+        self._aside = b""
+        """What was sent of a question that the session does not have."""
+        self._steps = transcript.steps
+        self._strict = strict
+        self._place = 0
+        self._matched = bytearray()
+        """What was sent of the current step."""
+        self._wild = False
+        self._line = bytearray()
+        self._quoted = False
+        self._answers = _answers(transcript) if not strict else {}
+        self._asked: defaultdict[bytes, int] = defaultdict(int)
+
+    def opening(self) -> list[Step]:
+        """Return what the modem says before anything is sent."""
+        if self._strict:
+            return self._until_sent()
+        first = next(
+            (i for i, s in enumerate(self._steps) if s.direction is Direction.SENT),
+            len(self._steps),
+        )
+        return list(self._steps[:first])
+
+    @property
+    def remaining(self) -> list[Step]:
+        """The steps of a strict replay that are still to be sent."""
+        return [s for s in self._steps[self._place :] if s.direction is Direction.SENT]
+
+    def sent(self, data: bytes) -> list[Step]:
+        """Take bytes that were sent; return what comes back. Raises TranscriptError."""
+        steps: list[Step] = []
+        for place, byte in enumerate(data):
+            self._rest = data[place + 1 :]
+            steps += self._byte_strict(byte) if self._strict else self._byte_lenient(byte)
+        return steps
+
+    def _until_sent(self) -> list[Step]:
+        start = self._place
+        while (
+            self._place < len(self._steps)
+            and self._steps[self._place].direction is not Direction.SENT
+        ):
+            self._place += 1
+        return list(self._steps[start : self._place])
+
+    def _byte_strict(self, byte: int) -> list[Step]:
+        if self._aside:
+            return self._byte_aside(self._aside + bytes([byte]))
+        if self._place >= len(self._steps):
+            return self._byte_aside(bytes([byte]))
+        expected = self._steps[self._place].data
+        wild = _WILD.match(expected, len(self._matched))
+        if wild is not None:
+            if byte != _QUOTE:
+                return []  # the secret that stood here; a secret holds no quote
+            self._matched += wild.group()
+        if self._matched == expected or expected[len(self._matched)] != byte:
+            return self._byte_aside(bytes(self._matched) + bytes([byte]))
+        self._matched.append(byte)
+        if len(self._matched) < len(expected):
+            return []
+        self._matched.clear()
+        self._place += 1
+        return self._until_sent()
+
+    def _byte_aside(self, sent: bytes) -> list[Step]:
+        """Take what does not fit the session: a question of the setup, or an error."""
+        if not any(command.startswith(sent) for command in self._setup):
+            raise self._misfit(sent)
+        answer = self._setup.get(sent)
+        self._aside = b"" if answer else sent
+        if answer is None:
+            return []
+        self._matched.clear()
+        return [answer]
+
+    def _misfit(self, begun: bytes) -> TranscriptError:
+        sent = begun + self._rest
+        if self._place >= len(self._steps):
+            return TranscriptError(f"sent {_shown(sent)} after the last step of the transcript")
+        step = self._steps[self._place]
+        later = self._steps[self._place + 1 :]
+        texts = {_shown(s.data): s for s in reversed(later) if s.direction is Direction.SENT}
+        close = difflib.get_close_matches(_shown(sent), texts, n=1, cutoff=0.6)
+        nearest = "".join(f"the nearest step is line {texts[t].line}, {t}; " for t in close)
+        return TranscriptError(
+            f"sent {_shown(sent)}, yet line {step.line} of the transcript has {_shown(step.data)}",
+            hint=nearest + "record the session anew, or replay it leniently",
+        )
+
+    def _byte_lenient(self, byte: int) -> list[Step]:
+        terminator = self._transcript.terminator
+        self._line.append(byte)
+        if byte == _QUOTE:
+            self._quoted = not self._quoted
+        if self._quoted or not self._line.endswith(terminator):
+            return []
+        command = bytes(self._line[: -len(terminator)]).strip()
+        self._line.clear()
+        if not command:
+            return []
+        recorded = self._answers.get(command)
+        if recorded is None:
+            recorded = next(
+                (steps for known, steps in self._answers.items() if _fits(known, command)), None
+            )
+        if recorded is None and command + terminator in self._setup:
+            return [self._setup[command + terminator]]
+        if recorded is None:
+            final = b"OK\r\n" if command.upper() == b"AT" else b"ERROR\r\n"
+            return [Step(Direction.RECEIVED, final)]
+        turn = min(self._asked[command], len(recorded) - 1)
+        self._asked[command] += 1
+        return recorded[turn]
+
+
+def _shaped(transcript: Transcript, lines: tuple[bytes, ...]) -> Step:
+    """Return an answer as the recorded firmware would print it."""
+    spaced = transcript.header.get("dialect") == "serial-modem"
+    body = b"".join(line + b"\r\n" for line in lines)
+    if spaced:
+        body = (b"\r\n" + body if body else b"") + b"\r\n"
+    return Step(Direction.RECEIVED, body + b"OK\r\n")
+
+
+def _answers(transcript: Transcript) -> dict[bytes, list[list[Step]]]:
+    """Return what came back after each command, each time it was sent."""
+    ends = {
+        id(step): sent.removesuffix(transcript.terminator).strip()
+        for step, sent in commands(transcript)
+    }
+    found: dict[bytes, list[list[Step]]] = {}
+    current: list[Step] | None = None
+    for step in transcript.steps:
+        if step.direction is Direction.SENT:
+            command = ends.get(id(step))
+            if command is not None:
+                current = []
+                found.setdefault(command, []).append(current)
+        elif current is not None:
+            current.append(step)
+    return found
+
+
+def _fits(known: bytes, command: bytes) -> bool:
+    """Tell whether a command is a recorded one whose secret was taken out."""
+    pieces = _WILD.split(known)
+    if len(pieces) == 1:
+        return False
+    return re.fullmatch(rb'[^"]*'.join(map(re.escape, pieces)), command, re.DOTALL) is not None
+
+
+def _shown(data: bytes) -> str:
+    text = escape(data)
+    return text if len(text) <= 70 else text[:67] + "..."

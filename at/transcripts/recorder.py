@@ -1,0 +1,198 @@
+"""Turns the bytes of a session into the steps of a transcript, without their secrets. No I/O.
+
+A step is written when its line is whole, since half a token does not look like one, nor half a
+command. What has begun and not ended stays back, but for a prompt that is answered. At `LONGEST`
+bytes a line is broken; what follows within an open quote is left out, since it may be a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from at.protocol.errors import TranscriptError
+from at.transcripts.redaction import Redactor
+from at.transcripts.transcript import Direction, Step, Transcript, format_step, format_transcript
+
+if TYPE_CHECKING:
+    from at.transport.base import Receiver, Transport
+
+
+LONGEST = 16384
+_QUOTE = b'"'
+_PROMPTS = (b"> ", b"@", b"$ ", b"$ \x1b[m")
+_LEFT_OUT = b"{redacted:overlong}"
+
+
+class Recorder:
+    """Takes pieces as they went over the line, gives whole steps, oldest first."""
+
+    def __init__(self, redactor: Redactor, *, terminator: bytes = b"\r") -> None:
+        self._redactor = redactor
+        self._ends = {Direction.SENT: terminator, Direction.RECEIVED: b"\n"}
+        self._pending = {Direction.SENT: bytearray(), Direction.RECEIVED: bytearray()}
+        self._since: dict[Direction, float] = {}
+        self._skipping: set[Direction] = set()
+
+    def add(self, direction: Direction, data: bytes, at_s: float) -> list[Step]:
+        """Take bytes that went in a direction at a time; return the steps that are whole."""
+        steps: list[Step] = []
+        received = self._pending[Direction.RECEIVED]
+        if direction is Direction.SENT and received.endswith(_PROMPTS):
+            steps += self._give(Direction.RECEIVED)
+        pending = self._pending[direction]
+        if direction in self._skipping:
+            _, quote, data = data.partition(_QUOTE)
+            if not quote:
+                return steps
+            self._skipping.discard(direction)
+            pending += _LEFT_OUT
+        self._since.setdefault(direction, at_s)
+        pending += data
+        while (end := self._line_end(direction)) > 0:
+            steps.append(self._step(direction, bytes(pending[:end])))
+            del pending[:end]
+            if pending:
+                self._since[direction] = at_s
+        if len(pending) > LONGEST:
+            quoted = pending.count(_QUOTE) % 2 == 1
+            steps += self._give(direction)
+            if quoted:
+                self._skipping.add(direction)
+        return steps
+
+    def finish(self, at_s: float | None = None) -> list[Step]:
+        """Return what is left; with a time, also that the link ended then."""
+        steps = self._give(Direction.SENT) + self._give(Direction.RECEIVED)
+        if at_s is not None:
+            steps.append(Step(Direction.CLOSED, b"", at_s))
+        return steps
+
+    def _give(self, direction: Direction) -> list[Step]:
+        pending = self._pending[direction]
+        if not pending:
+            return []
+        data = bytes(pending)
+        pending.clear()
+        return [self._step(direction, data)]
+
+    def _step(self, direction: Direction, data: bytes) -> Step:
+        return Step(direction, self._redactor.clean(data), round(self._since.pop(direction), 6))
+
+    def _line_end(self, direction: Direction) -> int:
+        """Return where the first line ends outside quotes, 0 if none does."""
+        pending, end = self._pending[direction], self._ends[direction]
+        place = pending.find(end)
+        while place >= 0:
+            place += len(end)
+            if pending.count(_QUOTE, 0, place) % 2 == 0:
+                return place
+            place = pending.find(end, place)
+        return 0
+
+
+class RecordingTransport:
+    """Wraps another transport; every line is in the file (0600) before the next one passes.
+
+    Tokens, keys and passwords are taken out as the file is written; with `redact_identity` also
+    IMEI, ICCID, IMSI and UUIDs. `header` are the transcript's own lines: device, firmware, ...
+    """
+
+    def __init__(
+        self,
+        inner: Transport,
+        path: str | Path,
+        *,
+        header: Mapping[str, str] | None = None,
+        redact_identity: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._inner = inner
+        self._path = Path(path)
+        self._header = {"origin": "recorded", **(header or {})}
+        self._recorder = Recorder(Redactor(identity=redact_identity))
+        self._clock = clock
+        self._began = 0.0
+        self._file = -1
+        self._receiver: Receiver | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the port behind."""
+        return self._inner.name
+
+    async def open(self, receiver: Receiver) -> None:
+        """Open the port and begin the file. Raises PortError; TranscriptError if it exists."""
+        begins = self._file < 0
+        if begins:
+            self._begin()
+        self._receiver = receiver
+        try:
+            await self._inner.open(self)
+        except BaseException:
+            if begins:  # nothing was recorded: the name is free for another try
+                self._end(None)
+                self._path.unlink(missing_ok=True)
+            raise
+
+    def _begin(self) -> None:
+        try:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError as error:
+            raise TranscriptError(
+                f"{self._path} exists already", hint="a recording overwrites nothing: name another"
+            ) from error
+        except OSError as error:
+            raise TranscriptError(f"cannot write {self._path}: {error.strerror}") from error
+        self._began = self._clock()
+        self._put(format_transcript(Transcript((), self._header)))
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, written down. Raises LinkLost once closed."""
+        self._note(Direction.SENT, data)
+        self._inner.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the port behind has room again. Raises LinkLost."""
+        await self._inner.drain()
+
+    async def close(self) -> None:
+        """Close the port and the file."""
+        await self._inner.close()
+        self._end(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on, written down."""
+        self._note(Direction.RECEIVED, data)
+        if self._receiver is not None:
+            self._receiver.data_received(data)
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Pass the end of the link on; one that was not asked for is written down."""
+        if reason is not None:
+            self._end(self._clock() - self._began)
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.connection_lost(reason)
+
+    def _note(self, direction: Direction, data: bytes) -> None:
+        if self._file >= 0:
+            self._put_steps(self._recorder.add(direction, data, self._clock() - self._began))
+
+    def _end(self, at_s: float | None) -> None:
+        if self._file >= 0:
+            self._put_steps(self._recorder.finish(at_s))
+            os.close(self._file)
+            self._file = -1
+
+    def _put_steps(self, steps: list[Step]) -> None:
+        if steps:
+            self._put("".join(format_step(step) + "\n" for step in steps))
+
+    def _put(self, text: str) -> None:
+        data = text.encode("ascii", "backslashreplace")
+        while data:
+            data = data[os.write(self._file, data) :]

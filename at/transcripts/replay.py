@@ -1,0 +1,101 @@
+"""A transport whose far end is a recorded session."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from at.protocol.errors import LinkLost, TranscriptError
+from at.transcripts.playback import Playback
+from at.transcripts.transcript import Direction, Step, Transcript, parse_transcript
+
+if TYPE_CHECKING:
+    from at.transport.base import Receiver
+
+
+def load_transcript(path: str | Path) -> Transcript:
+    """Read a transcript's file. Raises TranscriptError."""
+    try:
+        text = Path(path).read_text("utf-8", "surrogateescape")
+    except OSError as error:
+        raise TranscriptError(f"cannot read the transcript {path}: {error.strerror}") from error
+    try:
+        return parse_transcript(text)
+    except TranscriptError as error:
+        raise TranscriptError(f"{path}: {error}", hint=error.hint) from error
+
+
+class ReplayTransport:
+    """Plays a transcript as the modem. What was recorded comes at once, without its delays.
+
+    Where the recorded link ended, a strict one ends; else it stays, for what may be asked yet.
+
+    Strict: the first byte that does not fit raises TranscriptError from `write`, which names the
+    step that was expected and the nearest one. What the driver asks to get to know the modem
+    (`AT`, `AT+CMEE?`, `AT+CMEE=1`) is answered even where the session has it not.
+    """
+
+    def __init__(self, source: str | Path | Transcript, *, strict: bool = True) -> None:
+        given = isinstance(source, Transcript)
+        self._name = "replay:" if given else f"replay:{source}"
+        transcript = source if isinstance(source, Transcript) else load_transcript(source)
+        self._playback = Playback(transcript, strict=strict, answers_setup=True)
+        self._strict = strict
+        self._receiver: Receiver | None = None
+        self._queue: list[Step] = []
+        self.error: TranscriptError | None = None
+        """The first misfit, for a caller that does not see it raised."""
+
+    @property
+    def name(self) -> str:
+        """`replay:` and the file, if there is one."""
+        return self._name
+
+    @property
+    def remaining(self) -> list[Step]:
+        """What a strict session still expects to be sent."""
+        return self._playback.remaining
+
+    async def open(self, receiver: Receiver) -> None:
+        """Begin; what the modem said unasked comes first."""
+        self._receiver = receiver
+        self._schedule(self._playback.opening())
+
+    def write(self, data: bytes) -> None:
+        """Send bytes. Raises LinkLost once closed, TranscriptError where they do not fit."""
+        if self._receiver is None:
+            raise LinkLost(f"{self._name} is closed")
+        try:
+            steps = self._playback.sent(data)
+        except TranscriptError as error:
+            self.error = self.error or error
+            raise
+        self._schedule(steps)
+
+    async def drain(self) -> None:
+        """Return at once."""
+        if self._receiver is None:
+            raise LinkLost(f"{self._name} is closed")
+
+    async def close(self) -> None:
+        """Close. Closing twice is harmless."""
+        self._gone(None)
+
+    def _schedule(self, steps: list[Step]) -> None:
+        if steps:
+            self._queue += steps
+            asyncio.get_running_loop().call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        while self._queue and self._receiver is not None:
+            step = self._queue.pop(0)
+            if step.direction is not Direction.CLOSED:
+                self._receiver.data_received(step.data)
+            elif self._strict:
+                self._gone(OSError("the recorded link ended here"))
+
+    def _gone(self, reason: Exception | None) -> None:
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.connection_lost(reason)

@@ -1,0 +1,311 @@
+"""The state of the virtual kit: what it knows, what it was told, and what it will do when.
+
+Time is an argument: `now` is in seconds on any clock that only goes forward, and `unix_time` is
+what the network would tell. Nothing here waits.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from at.virtual.faults import Faults
+from at.virtual.options import MODELS, Options, firmware_version
+from at.virtual.state import Saved
+from at.virtual.world import HeardCell, Position, load_world
+
+
+@dataclass(slots=True)
+class Update:
+    """Firmware that is being written: what kind, how large, and what of it is there."""
+
+    kind: int
+    size: int
+    data: bytearray = field(default_factory=bytearray)
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """Spans of `threshold_ms` and more are told, and once more `warning_ms` before their end."""
+
+    warning_ms: int
+    threshold_ms: int
+
+
+@dataclass(slots=True)
+class Subscriptions:
+    """Which notices were asked for. Gone after functional mode 0 and after a restart."""
+
+    cereg: int = 0
+    cscon: int = 0
+    cesq: int = 0
+    cgerep: int = 0
+    xtime: int = 0
+    xsim: int = 0
+    mdmev: int = 0
+    cnec: int = 0
+    xmodemsleep: Foretold | None = None
+    xt3412: Foretold | None = None
+    xtemp: int = 0
+    cedrxp: int = 0
+
+
+@dataclass(slots=True)
+class Session:
+    """What a restart forgets."""
+
+    booted_at: float
+    cmee: int = 0
+    fun: int = 0
+    echo: bool = False
+    log: bool = False
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
+    registration: int = 0
+    reject: tuple[int, int] | None = None
+    serving_eci: int = 0
+    follow_timer: int = 0
+    connected: bool = False
+    told_sleep: int = 0
+    """The type of the sleep that goes on and was told of, 0 where there is none."""
+    sleep_timers: list[int] = field(default_factory=list)
+    sim_up: bool = False
+    clock_offset_s: float | None = None
+    """What to add to `now` for the modem's time; None while it has none."""
+    measurement: tuple[int, int] | None = None
+    """The search type and cell count of the measurement that runs."""
+    measurement_timer: int = 0
+    contexts: dict[int, tuple[str, str]] = field(default_factory=dict)
+    update: Update | None = None
+    fetching: bool = False
+    fota_kind: int = 0
+    gnss_on: bool = False
+    gnss_status: int = 0
+    gnss_timer: int = 0
+    cloud_ready: bool = False
+    cloud_sends_location: int = 0
+    locating: bool = False
+    wifi_mode: int = 0
+    wifi_fields: int = 0x7FF
+
+
+ACTIVE_MODES = frozenset({1, 2, 21})
+LTE_M, NB_IOT = 7, 9
+
+
+@dataclass(slots=True)
+class DataMode:
+    """The line takes raw bytes: `left` of them, or, where that is None, until +++.
+
+    `done` is given all of them at the end.
+    """
+
+    left: int | None
+    done: Callable[[bytes], None]
+    taken: bytearray = field(default_factory=bytearray)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command is answered: body lines, then OK, ERROR or +CME ERROR.
+
+    `code` is the number of the error, None for one that has none; `takes_s` the time until the
+    final result.
+    """
+
+    lines: tuple[str, ...] = ()
+    failed: bool = False
+    code: int | None = None
+    takes_s: float = 0.0
+    data: DataMode | None = None
+    """Raw bytes follow the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A download that the kit asks of the world; `done` is given the bytes, None on a failure."""
+
+    url: str
+    done: Callable[[bytes | None], None]
+
+
+def ok(*lines: str, takes_s: float = 0.0) -> Answer:
+    """Return an answer that ends in OK."""
+    return Answer(lines, takes_s=takes_s)
+
+
+def fail(code: int | None = None) -> Answer:
+    """Return ERROR, or +CME ERROR with `code` once +CMEE=1."""
+    return Answer(failed=True, code=code)
+
+
+class Kit:
+    """The kit. Families read and change it; `notify` and `later` are how they act in time."""
+
+    def __init__(
+        self, options: Options, *, now: float, unix_time: float, saved: Saved | None = None
+    ) -> None:
+        self.faults = Faults(options.faults)
+        options = options.completed()
+        self.options = options
+        self.model = MODELS[options.model]
+        self.saved = saved or Saved.fresh(options)
+        self.now = now
+        self.switched_on_at = now
+        self.unix_offset_s = unix_time - now
+        self.dice = random.Random(options.seed)  # noqa: S311 - the faults' dice
+        self.world = load_world()
+        self.session = Session(booted_at=now)
+        self.restarts = 0
+        self.notices: list[str] = []
+        """Notices in the order in which they arose, taken away by the line's owner."""
+        self.console: list[str] = []
+        """Lines that the application printed, likewise."""
+        self.fetches: list[Fetch] = []
+        """Downloads that were asked for, taken away by whoever serves the kit."""
+        self.restart_wanted = False
+        self.bootloader_mode = False
+        self.bootloader_written = False
+        self.position_hook: Position | None = None
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._cancelled: set[int] = set()
+        self._numbers = itertools.count(1)
+
+    @property
+    def firmware(self) -> str:
+        """The revision of the modem firmware, as +CGMR says it."""
+        if "old-firmware" in self.faults:
+            return self.faults.text("old-firmware")
+        return self.saved.firmware
+
+    def at_least(self, *version: int) -> bool:
+        """Tell whether the modem firmware has what came with `version` (of the nRF9160)."""
+        own = firmware_version(self.firmware)
+        if "ntn" in self.firmware:  # a family that began again at 1.0.0
+            return True
+        return own >= version or (self.model.family != "nrf9160" and own >= (2, 0, 0))
+
+    @property
+    def uptime_ms(self) -> int:
+        """Milliseconds since the modem started."""
+        return round((self.now - self.session.booted_at) * 1000)
+
+    @property
+    def active(self) -> bool:
+        """Whether LTE is on: what writes to flash is refused then (518)."""
+        return self.session.fun in ACTIVE_MODES
+
+    @property
+    def registered(self) -> bool:
+        """Whether the kit is registered, at home or roaming."""
+        return self.session.registration in {1, 5}
+
+    @property
+    def access_technology(self) -> int:
+        """LTE-M or NB-IoT, by the system mode."""
+        lte_m, nb_iot, _, preference = self.saved.system_mode
+        return NB_IOT if nb_iot and (not lte_m or preference == 2) else LTE_M
+
+    @property
+    def position(self) -> Position:
+        """Where the kit truly is."""
+        return self.position_hook or self.world.position(self.now - self.switched_on_at)
+
+    def heard(self) -> list[HeardCell]:
+        """Return the cells that the modem hears, the strongest first."""
+        return [] if "no-cells" in self.faults else self.world.cells(self.position)
+
+    def time(self) -> float | None:
+        """Return the modem's time in seconds of the Unix epoch; None while it has none."""
+        offset = self.session.clock_offset_s
+        return None if offset is None else self.now + offset
+
+    def delay(self, seconds: float) -> float:
+        """Return a duration of the real modem, or 0 if the kit is to be instant."""
+        return 0.0 if self.options.instant else seconds
+
+    def later(self, seconds: float, action: Callable[[], None]) -> int:
+        """Do `action` that many seconds from now; return a number to `cancel` it by."""
+        number = next(self._numbers)
+        heapq.heappush(self._timers, (self.now + seconds, number, action))
+        return number
+
+    def cancel(self, number: int) -> None:
+        """Forget an action that was put off; one that was done already is none."""
+        if any(pending == number for _, pending, _ in self._timers):
+            self._cancelled.add(number)
+
+    def notify(self, line: str) -> None:
+        """Print a notice."""
+        self.notices.append(line)
+
+    def print(self, lines: Iterable[str]) -> None:
+        """Let the application print lines on its console."""
+        self.console.extend(lines)
+
+    @property
+    def next_at(self) -> float | None:
+        """When the next action is due."""
+        while self._timers and self._timers[0][1] in self._cancelled:
+            self._cancelled.discard(heapq.heappop(self._timers)[1])
+        return self._timers[0][0] if self._timers else None
+
+    def run_next(self, until: float) -> bool:
+        """Do the next action that is due by `until`; return whether there was one."""
+        due = self.next_at
+        if due is None or due > until:
+            return False
+        _, _, action = heapq.heappop(self._timers)
+        self.now = max(self.now, due)
+        action()
+        return True
+
+    def restart_soon(self, seconds: float) -> None:
+        """Restart the kit in a while, once the answer is out."""
+
+        def want() -> None:
+            self.restart_wanted = True
+
+        self.later(self.delay(seconds), want)
+
+    def restart(self) -> None:
+        """Forget everything that a restart forgets; what was put off does not happen."""
+        self._timers.clear()
+        self._cancelled.clear()
+        self.notices.clear()
+        self.fetches.clear()
+        self.restart_wanted = False
+        self.restarts += 1
+        saved = self.saved
+        if saved.pending_image:
+            if "update-reverted" in self.faults:
+                saved.fota_report = saved.fota_report and "5,3"
+            else:
+                saved.app_version, saved.image_sha256 = saved.pending_image, saved.pending_sha256
+            saved.pending_image = saved.pending_sha256 = ""
+        self._start_modem()
+        self.session = Session(booted_at=self.now)
+
+    def restart_modem(self) -> None:
+        """Restart the modem alone: functional mode 0, nothing subscribed, no time."""
+        self._start_modem()
+        old = self.session
+        self.session = Session(booted_at=self.now, echo=old.echo, log=old.log)
+        self.report_update()
+
+    def _start_modem(self) -> None:
+        saved = self.saved
+        if saved.pending_modem:
+            if "update-reverted" in self.faults:
+                saved.fota_report = saved.fota_report and "5,3"
+            else:
+                saved.firmware = saved.pending_modem
+            saved.pending_modem = ""
+
+    def report_update(self) -> None:
+        """Say how an update from a URL ended, once after it was started."""
+        if self.saved.fota_report and not (self.saved.pending_image or self.saved.pending_modem):
+            report, self.saved.fota_report = self.saved.fota_report, ""
+            self.later(0.0, lambda: self.notify(f"#XFOTA: {report}"))

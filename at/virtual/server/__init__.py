@@ -1,0 +1,1 @@
+"""Where a virtual modem is served: pseudo-terminals, TCP, and what runs beside it."""

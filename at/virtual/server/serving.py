@@ -1,0 +1,237 @@
+"""Runs a virtual modem on the event loop: its state is on disk before an answer goes out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from at.virtual.device import Fetch, Kit, fail, ok
+from at.virtual.families import wifi
+from at.virtual.modem import Port, VirtualModem
+from at.virtual.options import OptionError, Options
+from at.virtual.request import BadRequest, read_request
+from at.virtual.server.tcp import is_loopback
+from at.virtual.state import Saved, StateFile
+
+_SCAN_LIMIT = 256  # bytes in one command, as ESP-AT has it
+
+
+class Companion:
+    """Answers ESP-AT on a port of its own, out of the kit's state. It echoes until ATE0."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self._line = bytearray()
+        self._echo = True
+        self._out = bytearray()
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes that were typed at the port."""
+        for byte in data:
+            if self._echo:
+                self._out.append(byte)
+            if byte == 0x0A:
+                self._run(bytes(self._line).rstrip(b"\r").decode("latin-1"))
+                self._line.clear()
+            elif len(self._line) < _SCAN_LIMIT:
+                self._line.append(byte)
+
+    def data_to_send(self) -> bytes:
+        """Take the bytes that the companion printed."""
+        data = bytes(self._out)
+        self._out.clear()
+        return data
+
+    def _run(self, text: str) -> None:
+        if not text:
+            return
+        if text.upper() in {"ATE0", "ATE1"}:
+            self._echo = text.endswith("1")
+            answer = ok()
+        else:
+            try:
+                request = read_request(text)
+                handler = wifi.COMMANDS.get(request.name)
+                if handler is not None:
+                    answer = handler(self._kit, request)
+                else:
+                    answer = fail() if request.name else ok()
+            except BadRequest:
+                answer = fail()
+        for line in answer.lines:
+            self._out += line.encode("latin-1", "replace") + b"\r\n"
+        self._out += b"\r\nERROR\r\n" if answer.failed else b"\r\nOK\r\n"
+
+
+_LARGEST = 16 * 1024 * 1024
+_PATIENCE_S = 30.0
+
+
+async def download(url: str) -> bytes | None:
+    """Return the body behind a URL; None if there is none. HTTP/1.0, one answer, no redirects."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname or not is_loopback(parts.hostname):
+        return None
+    target = parts.path or "/"
+    if parts.query:
+        target += f"?{parts.query}"
+    request = f"GET {target} HTTP/1.0\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n"
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
+            try:
+                writer.write(request.encode("ascii", "strict"))
+                answer = await reader.read(1)
+                while len(answer) < _LARGEST and (piece := await reader.read(65536)):
+                    answer += piece
+            finally:
+                writer.close()
+    except (OSError, TimeoutError, ValueError):
+        return None
+    head, blank, body = answer.partition(b"\r\n\r\n")
+    status = head.split(b"\r\n", 1)[0].split()
+    if not blank or len(status) < 2 or status[1] != b"200":
+        return None
+    length = next(
+        (
+            v
+            for k, _, v in (line.partition(b":") for line in head.split(b"\r\n"))
+            if k.lower() == b"content-length"
+        ),
+        None,
+    )
+    if length is not None and length.strip().isdigit() and int(length) != len(body):
+        return None
+    return body
+
+
+def make_modem(
+    options: Options, flash: StateFile | None = None, *, console_apart: bool = False
+) -> VirtualModem:
+    """Return a modem switched on now, with the state of its file. Raises PortError, OptionError."""
+    saved = flash.load() if flash is not None else None
+    if flash is not None and saved is not None:
+        for name in ("model", "imei", "uuid"):
+            asked, kept = getattr(options.completed(), name), getattr(saved, name)
+            if getattr(options, name) and asked != kept:
+                raise OptionError(
+                    f"{flash.path} is the state of another kit: its {name} is {kept}, not {asked}",
+                    hint="give each kit a state file of its own",
+                )
+        asked_firmware = replace(options, model=saved.model).completed().firmware
+        if options.firmware:
+            saved.firmware = asked_firmware
+        options = replace(
+            options,
+            model=saved.model,
+            imei=saved.imei,
+            uuid=saved.uuid,
+            firmware=saved.firmware,
+            dialect=options.dialect or saved.dialect,
+        )
+    options = options.completed()
+    return VirtualModem(
+        options,
+        now=time.monotonic(),
+        unix_time=time.time(),
+        saved=saved or Saved.fresh(options),
+        console_apart=console_apart,
+    )
+
+
+class Runner:
+    """Moves bytes between a modem and whoever is on its ports, when they are due."""
+
+    def __init__(self, modem: VirtualModem, flash: StateFile | None = None) -> None:
+        self.modem = modem
+        self.companion = Companion(modem.kit)
+        self.companion_sends: Callable[[bytes], None] | None = None
+        self._flash = flash
+        self._senders: dict[Port, Callable[[bytes], None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._downloads: set[asyncio.Task[None]] = set()
+
+    def attach(self, port: Port, send: Callable[[bytes], None]) -> None:
+        """Give the bytes that the kit prints on `port` to `send`."""
+        self._senders[port] = send
+
+    def start(self) -> None:
+        """Begin; the state file exists from now on."""
+        self.flush()
+
+    def receive(self, data: bytes) -> None:
+        """Give the modem bytes that were typed at its AT port."""
+        self.modem.receive(data, time.monotonic())
+        self.flush()
+
+    def receive_console(self, data: bytes) -> None:
+        """Give the application bytes that were typed at its console."""
+        self.modem.receive_console(data, time.monotonic())
+        self.flush()
+
+    def receive_companion(self, data: bytes) -> None:
+        """Give the companion bytes that were typed at its port."""
+        self.modem.advance(time.monotonic())
+        self.companion.receive(data)
+        answer = self.companion.data_to_send()
+        if answer and self.companion_sends is not None:
+            self.companion_sends(answer)
+
+    def crash(self) -> None:
+        """Crash the application now."""
+        self.modem.advance(time.monotonic())
+        self.modem.kit.later(0.0, self.modem.console.crash)
+        self._tick()
+
+    def flush(self) -> None:
+        """Store what changed, print what is due, come back when more is due."""
+        if self._flash is not None:
+            where = self.modem.kit.position
+            self.modem.kit.saved.position = (where.lat, where.lon)
+            self._flash.store(self.modem.kit.saved)
+        for port in Port:
+            data = self.modem.data_to_send(port)
+            send = self._senders.get(port)
+            if data and send is not None:
+                send(data)
+        fetches = self.modem.kit.fetches
+        while fetches:
+            self._begin(fetches.pop(0))
+        self._arm()
+
+    def _begin(self, fetch: Fetch) -> None:
+        work = self._loop.create_task(self._download(fetch))
+        self._downloads.add(work)
+        work.add_done_callback(self._downloads.discard)
+
+    async def _download(self, fetch: Fetch) -> None:
+        image = await download(fetch.url)
+        self.modem.advance(time.monotonic())
+        # As a timer of its own, like the crash: what it makes the kit say is then printed.
+        self.modem.kit.later(0.0, lambda: fetch.done(image))
+        self._tick()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self.modem.next_at
+        if due is not None:
+            self._timer = self._loop.call_later(max(0.0, due - time.monotonic()), self._tick)
+
+    def _tick(self) -> None:
+        self.modem.advance(time.monotonic())
+        self.flush()
+
+    def stop(self) -> None:
+        """Stop; nothing more is printed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._senders.clear()
+        for work in self._downloads:
+            work.cancel()

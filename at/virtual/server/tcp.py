@@ -1,0 +1,92 @@
+"""A port of the virtual modem on TCP: one client at a time, as a serial port has it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+from collections.abc import Callable
+
+from at.protocol.errors import PortError
+
+_LAST_WORDS_S = 2.0
+_BACKLOG = 256 * 1024  # bytes that wait for a client that does not read, before it is hung up on
+
+
+class TcpServer:
+    """Listens; the bytes of the client of the moment are given to `received`."""
+
+    def __init__(self, received: Callable[[bytes], None]) -> None:
+        self._received = received
+        self._server: asyncio.Server | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self.port = ""
+        self.opened: Callable[[], None] = lambda: None
+        """Called when somebody has connected."""
+
+    async def listen(self, host: str, port: int) -> None:
+        """Listen on an address; `port` then says where, as "tcp://host:port". Raises PortError."""
+        try:
+            self._server = await asyncio.start_server(self._client, host, port)
+        except OSError as error:
+            raise PortError(
+                f"cannot listen on {host}:{port}: {error.strerror or error}",
+                hint="give another port, or port 0 for any that is free",
+            ) from error
+        bound = self._server.sockets[0].getsockname()
+        shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+        self.port = f"tcp://{shown}:{bound[1]}"
+
+    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._writer is not None:
+            writer.close()  # the port is taken
+            return
+        self._writer = writer
+        self.opened()
+        try:
+            while data := await reader.read(65536):
+                self._received(data)
+        except ConnectionError:
+            pass
+        finally:
+            self._writer = None
+            writer.close()
+
+    def send(self, data: bytes) -> None:
+        """Print bytes, if somebody is there."""
+        writer = self._writer
+        if writer is None or writer.is_closing():
+            return
+        if writer.transport.get_write_buffer_size() > _BACKLOG:
+            writer.transport.abort()
+            return
+        writer.write(data)
+
+    async def hang_up(self, *, for_good: bool) -> None:
+        """Hang up once what was printed is sent; `for_good`, and listen no more."""
+        if for_good and self._server is not None:
+            self._server.close()
+        writer = self._writer
+        if writer is not None:
+            writer.close()
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    await writer.wait_closed()
+
+    async def close(self) -> None:
+        """Stop listening and hang up."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address is this machine's own alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

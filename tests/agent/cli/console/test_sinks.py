@@ -1,0 +1,58 @@
+"""What `console --save` does when the disk does not take it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from zephyr_dumps import arch, header, memory, printed
+
+from agent.cli.capture.dump_files import DumpFiles
+from agent.cli.console.sinks import Saving
+from agent.console.chunk_lines import ChunkLine
+from agent.console.reader import ConsoleReader
+from agent.observability.ingest.device_identity import DeviceNames, Names
+
+pytestmark = pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="no /dev/full here: it is Linux that has one"
+)
+_NAMES = Names("kit-1", "nrf9161dk")
+CHUNKS = [ChunkLine(bytes([8, number, 0, 0])) for number in range(3)]
+DUMP = header() + arch() + memory(0x20000000, bytes(100))
+
+
+async def test_what_a_full_disk_does_not_take_waits_and_is_saved_in_its_order(tmp_path: Path):
+    notes: list[str] = []
+    saving = Saving(tmp_path, DeviceNames(lambda: _NAMES), notes.append)
+    chunks = tmp_path / "chunks.jsonl"
+    chunks.symlink_to("/dev/full")
+    await saving.keep(CHUNKS[:2])
+    await saving.keep(ConsoleReader().receive(printed(DUMP)))
+    assert [note.split(":")[0] for note in notes] == ["not kept yet, it waits in memory"]
+    chunks.unlink()
+    await saving.keep(CHUNKS[2:])
+    saved = [json.loads(line)["chunk"] for line in chunks.read_text().splitlines()]
+    assert saved == [item.chunk.hex() for item in CHUNKS]
+    assert (tmp_path / "coredump.bin").read_bytes() == DUMP
+    assert notes[-1] == "all is kept now"
+    await saving.close()
+    assert not any("lost" in note for note in notes)
+
+
+async def test_what_is_never_taken_is_told_as_lost(tmp_path: Path):
+    notes: list[str] = []
+    saving = Saving(tmp_path, DeviceNames(lambda: _NAMES), notes.append)
+    (tmp_path / "chunks.jsonl").symlink_to("/dev/full")
+    await saving.keep(CHUNKS)
+    await saving.close()
+    assert notes[-1].startswith("3 chunks and dumps are lost")
+
+
+def test_half_a_dump_does_not_stay(tmp_path: Path):
+    (captured,) = ConsoleReader().receive(printed(DUMP))
+    files = DumpFiles(tmp_path / "core.bin")
+    (tmp_path / "core.bin").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space"):
+        files.write(captured)
+    assert files.usable == 0

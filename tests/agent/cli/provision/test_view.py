@@ -1,0 +1,50 @@
+"""The live table of the bench: what stands where, and what a small screen leaves out."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from agent.cli.provision.view import Row, drawn, fitting
+from agent.provisioning.outcome import Outcome, Place
+
+
+def row(slot: str, outcome: str = "", reason: str = "") -> Row:
+    place = Place("", "", slot, f"/dev/{slot}")
+    ended = Outcome.of(outcome, place, "", "", "key", reason, "", 0, None) if outcome else None
+    return Row(place, step="key", began=0.0, outcome=ended)
+
+
+def lines_of(rows: list[Row], width: int = 80, height: int | None = None) -> list[str]:
+    text = io.StringIO()
+    Console(file=text, width=width).print(drawn(rows, height))
+    return text.getvalue().splitlines()
+
+
+def test_boards_stand_in_the_order_of_their_slots_however_they_came() -> None:
+    shown = lines_of([row("A10"), row("B1"), row("A2", "done"), row("A1")])
+    assert [line.split()[0] for line in shown[1:5]] == ["A1", "A2", "A10", "B1"]
+    assert shown[-1].endswith("1 of 4 boards")
+
+
+def test_a_long_reason_takes_no_room_from_the_other_columns() -> None:
+    shown = lines_of([row("A1", "refused", "a reason " * 20), row("A2")], width=60)
+    assert shown[1].startswith("A1     key   ")
+    assert shown[1].endswith("…")
+    assert max(map(len, shown)) <= 60
+
+
+def test_where_not_all_fit_those_that_are_done_make_room() -> None:
+    rows = [row(f"A{n}", "done" if n < 8 else "") for n in range(16)]
+    assert fitting(rows, 24) == rows
+    assert [one.place.slot for one in fitting(rows, 14)] == [f"A{n}" for n in range(8, 16)]
+    assert "and 8 more" in lines_of(rows, height=14)
+    assert len(fitting([row(f"A{n}") for n in range(16)], 10)) == 6
+    assert fitting(rows, None) == rows
+
+
+def test_what_a_modem_said_cannot_move_the_cursor() -> None:
+    [line] = [one for one in lines_of([row("A1", "refused", "x\x1b[2J")]) if "x" in one]
+    assert "\x1b" not in line
+    assert "\\x1b[2J" in line

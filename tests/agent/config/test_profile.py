@@ -1,0 +1,34 @@
+"""The kits of a profile: what they have in common, and what must differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.config.profile import Kit, Profile, kits_of
+from agent.errors import UsageError
+
+
+def test_a_kit_takes_what_it_does_not_say_from_the_common_part():
+    profile = Profile(kit=Kit(baud=9600, slot="1"), kits={"a": Kit(port="p"), "b": Kit(port="q")})
+    assert kits_of(profile) == {
+        "a": Kit(port="p", baud=9600, slot="1"),
+        "b": Kit(port="q", baud=9600, slot="1"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("common", "kits", "said"),
+    [
+        (Kit(), {"a": Kit(port="p"), "b": Kit(port="p")}, "a and b have the same port"),
+        (Kit(), {"a": Kit()}, "a has no port"),
+        (
+            Kit(device_id="one"),
+            {"a": Kit(port="p"), "b": Kit(port="q")},
+            "a and b have the same device_id",
+        ),
+    ],
+    ids=["port", "no port", "device"],
+)
+def test_what_two_kits_may_not_share_is_named(common, kits, said):
+    with pytest.raises(UsageError, match=said):
+        kits_of(Profile(kit=common, kits=kits))

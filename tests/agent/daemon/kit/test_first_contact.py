@@ -1,0 +1,103 @@
+"""What a kit lacks, told with the way out: the virtual modem lacks one thing after another."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.auth.bearer import ApiKey
+from agent.auth.credential import Keyring
+from agent.auth.modem_jwt import ModemJwt, ask_modem
+from agent.config import Secret
+from agent.daemon.kit.first_contact import (
+    SETTLE_S,
+    Contact,
+    Finding,
+    Told,
+    findings,
+    meet,
+    watch_registration,
+)
+from at.commands.registration import ReadRegistration
+from at.driver.modem import Modem
+from at.virtual.transport import VirtualTransport
+
+
+async def contact_with(*faults: str, on: bool = True) -> tuple[Contact, list[str]]:
+    modem = Modem(VirtualTransport(faults=faults, instant=True))
+    await modem.open()
+    try:
+        if on:
+            await modem.execute("AT+CFUN=1")
+        contact = await meet(modem, "")
+        keyring = Keyring([ModemJwt(ask_modem(modem, 16842753))])
+        return contact, [str(finding) for finding in findings(contact, keyring)]
+    finally:
+        await modem.close()
+
+
+async def test_a_kit_that_lacks_nothing_is_left_in_peace():
+    contact, found = await contact_with()
+    assert found == []
+    assert contact.device_id == "56495254-8f0b-c5c9-e65b-36ed0cf0f295"
+
+
+@pytest.mark.parametrize(
+    ("faults", "on", "word", "way_out"),
+    [
+        ((), False, "the modem is off", "AT+CFUN=1"),
+        (("no-sim",), True, "no usable SIM", "insert one"),
+        (("not-registered=3",), True, "denies registration", "is the SIM active"),
+        (("not-registered=4",), True, "not registered", "antenna"),
+        (("no-time",), True, "does not know the time", "AT+CCLK"),
+        (("old-firmware",), True, "1.2.8", "update the modem firmware"),
+    ],
+)
+async def test_what_is_missing_is_said_once_with_the_way_out(faults, on, word, way_out):
+    _, found = await contact_with(*faults, on=on)
+    (said,) = [text for text in found if word in text]
+    assert way_out in said
+
+
+@pytest.mark.contract("D1.3", "D1.4")
+async def test_a_modem_whose_firmware_is_refused_is_asked_for_no_token():
+    contact, found = await contact_with("old-firmware")
+    assert contact.refusal
+    assert not any("token" in text or "UUID" in text for text in found)
+
+
+async def test_no_credential_is_a_finding():
+    contact, _ = await contact_with()
+    (said,) = findings(contact, Keyring())
+    assert "FetchCurrentJob needs" in str(said)
+    assert findings(contact, Keyring([ApiKey(Secret("an api key of a test"))])) == ()
+
+
+async def test_registration_notices_are_raised_and_never_lowered():
+    modem = Modem(VirtualTransport(instant=True))
+    await modem.open()
+    try:
+        await watch_registration(modem)
+        assert (await modem.send(ReadRegistration())).n == 5
+        await modem.execute("AT+CEREG=2")
+        await watch_registration(modem)
+        assert (await modem.send(ReadRegistration())).n == 2
+    finally:
+        await modem.close()
+
+
+def test_a_finding_and_its_end_are_told_once():
+    told, no_sim = Told(), Finding("no SIM")
+    assert told.news([no_sim], 0.0) == ((no_sim,), ())
+    assert told.news([no_sim], 60.0) == ((), ())
+    assert told.news([], 120.0) == ((), (no_sim,))
+    assert told.news([], 180.0) == ((), ())
+
+
+def test_what_every_start_looks_like_is_told_only_if_it_stays():
+    told, searching = Told(), Finding("not registered", may_settle=True)
+    assert told.news([searching], 0.0) == ((), ())
+    assert told.unsettled, "so it is looked at again soon"
+    assert told.news([], 5.0) == ((), ()), "it settled, and nobody was troubled"
+    told.news([searching], 10.0)
+    assert told.news([searching], 10.0 + SETTLE_S) == ((searching,), ())
+    assert not told.unsettled

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from agent.config.profile import Kit
+from agent.daemon.kit.link import KitLink
+from agent.daemon.own_events import Happening
+from agent.daemon.status import Board
+from at.driver.modem import Modem
+from at.protocol.errors import AtError, CommandTimeout, LinkLost, ModemReset, NoAnswer
+
+
+async def heard(error: AtError, *, ready: bool) -> list[Happening]:
+    """Return what one connection tells that ends by `error`, before or after the first contact."""
+    board, told = Board(), []
+    board.listen("left", lambda happened: told.append(happened.what))
+
+    async def serve(modem: Modem) -> None:
+        if ready:
+            link.ready(modem)
+        raise error
+
+    link = KitLink(Kit(port="virtual:"), board.concern("link", "left"), serve)
+    with contextlib.suppress(type(error)):
+        await link.run()
+    assert link.modem is None
+    return told
+
+
+@pytest.mark.parametrize("error", [LinkLost("away"), NoAnswer("silent"), CommandTimeout("late")])
+async def test_a_link_that_was_there_and_ends_is_told_as_lost(error: AtError):
+    assert await heard(error, ready=True) == [Happening.LINK_LOST]
+
+
+async def test_a_link_that_never_came_about_is_not_lost():
+    assert await heard(NoAnswer("nobody there"), ready=False) == []
+
+
+async def test_a_restart_that_breaks_off_what_was_asked_is_not_a_lost_link_too():
+    assert await heard(ModemReset("the modem restarted (Ready)"), ready=True) == []

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+import pytest
+from hand_clock import HandClock
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import ConfigError, Unavailable
+from agent.fota.jobs import Status
+from agent.fota.journal import Result
+from agent.fota.polling import keep_pulling, next_look, parse_quiet_hours
+from at.protocol.errors import LinkLost
+
+NIGHT = parse_quiet_hours("22:00-06:00")
+DAY = datetime(2026, 1, 1, 12, 0)  # noqa: DTZ001 - local time, as the profile means it
+
+
+def at(clock: str) -> datetime:
+    hour, minute = map(int, clock.split(":"))
+    return DAY.replace(hour=hour, minute=minute)
+
+
+@pytest.mark.parametrize(
+    ("now", "seconds"),
+    [("21:59", 0), ("22:00", 8 * 3600), ("23:30", 6.5 * 3600), ("05:59", 60), ("06:00", 0)],
+)
+def test_quiet_hours_run_over_midnight(now: str, seconds: float) -> None:
+    assert NIGHT is not None
+    assert NIGHT.seconds_left(at(now)) == seconds
+
+
+@pytest.mark.parametrize("text", ["22-06", "25:00-06:00", "06:00", "06:00-06:00", "a-b"])
+def test_quiet_hours_that_cannot_be_read_are_named(text: str) -> None:
+    with pytest.raises(ConfigError, match="quiet_hours"):
+        parse_quiet_hours(text)
+    assert parse_quiet_hours("") is None
+
+
+@given(st.integers(0, 86399), st.floats(0, 1), st.floats(0, 7200))
+def test_no_look_falls_into_quiet_hours_nor_before_what_was_asked(
+    second: int, jitter: float, asked: float
+) -> None:
+    assert NIGHT is not None
+    now = DAY.replace(hour=0) + timedelta(seconds=second)
+    wait = next_look(now, interval_s=900, quiet=NIGHT, jitter=jitter, asked_s=asked)
+    assert wait >= max(900, asked)
+    assert NIGHT.seconds_left(now + timedelta(seconds=wait + 0.001)) == 0
+
+
+class Ended(Exception):
+    pass
+
+
+async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() -> None:
+    done = Result(job_id="j", status=Status.SUCCEEDED, detail="runs", at="2026")
+    answers: list[Result | Exception | None] = [
+        None,
+        done,
+        Unavailable("later", retry_after_s=5000),
+        LinkLost("unplugged"),
+        None,
+    ]
+    heard: list[object] = []
+
+    async def pull() -> Result | None:
+        await asyncio.sleep(0)
+        if not answers:
+            raise Ended
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    class Told:
+        def result(self, result: Result | None) -> None:
+            heard.append(result)
+
+        def trouble(self, error: Exception) -> None:
+            heard.append(str(error))
+
+    clock = HandClock()
+    with pytest.raises(Ended):
+        await keep_pulling(
+            pull, Told(), interval_s=900, quiet=None, clock=clock, jitter=lambda: 0.0
+        )
+    assert heard == [None, done, "later", "unplugged", None]
+    assert clock.waits == [900, 1, 5000, 900, 900]

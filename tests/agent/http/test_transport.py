@@ -1,0 +1,281 @@
+"""The wire against servers that misbehave on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from agent.errors import (
+    AgentError,
+    BadAnswer,
+    ConfigError,
+    DeadlineExceeded,
+    Unreachable,
+    Untrusted,
+)
+from agent.http import Deadlines, Wire, tls_context
+from agent.http import transport as wire_module
+from agent.http.transport import SLOWEST_BYTES_PER_S
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+LIMIT = 64 * 1024
+
+
+@asynccontextmanager
+async def serving(handler: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """Serve on loopback; every connection is closed at the end."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            await handler(reader, writer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield f"{'https' if context else 'http'}://127.0.0.1:{port}"
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+
+
+def answering(raw: bytes) -> Handler:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(raw)
+
+    return handler
+
+
+async def get(wire: Wire, url: str, max_bytes: int = LIMIT) -> bytes:
+    return (await wire.exchange("GET", url, headers={}, max_bytes=max_bytes)).content
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[Wire]:
+    made = Wire(deadlines=Deadlines(connect_s=5, read_s=5, whole_s=10))
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (b"", Unreachable),
+        (b"nonsense\r\n\r\n", Unreachable),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", Unreachable),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", Unreachable),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", Unreachable),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n", BadAnswer),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", BadAnswer),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200_000 + b"\r\n\r\n", Unreachable),
+    ],
+    ids=["nothing", "no-http", "truncated", "bad-chunk", "negative", "huge", "gzip", "header"],
+)
+async def test_a_broken_answer_is_an_error_and_the_next_call_works(
+    wire: Wire, raw: bytes, kind: type[AgentError]
+) -> None:
+    async with serving(answering(raw)) as url:
+        with pytest.raises(kind):
+            await get(wire, url)
+    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as url:
+        assert await get(wire, url) == b"ok"
+
+
+async def test_an_endless_body_is_cut_at_its_cap(wire: Wire) -> None:
+    sent = 0
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            writer.write(b"x" * 65536)
+            sent += 65536
+            await writer.drain()
+
+    async with serving(endless) as url:
+        with pytest.raises(BadAnswer, match="larger than 65536 bytes"):
+            await get(wire, url)
+    assert sent < 64 * 1024 * 1024
+
+
+async def test_a_compressed_bomb_is_cut_at_its_cap(wire: Wire) -> None:
+    bomb = gzip.compress(bytes(50_000_000))
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
+    async with serving(answering(head + bomb)) as url:
+        with pytest.raises(BadAnswer, match="larger than 65536 bytes"):
+            await get(wire, url)
+    small = gzip.compress(b'{"a":1}')
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(small)
+    async with serving(answering(head + small)) as url:
+        assert await get(wire, url) == b'{"a":1}'
+
+
+async def test_a_slow_drip_ends_at_the_whole_deadline_and_silence_at_the_read_deadline() -> None:
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\nx")
+        await writer.drain()
+        await never.wait()
+
+    never = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await never.wait()
+
+    slow = Wire(deadlines=Deadlines(connect_s=5, read_s=30, whole_s=0.2))
+    async with serving(drip) as url:
+        with pytest.raises(DeadlineExceeded, match=r"no whole answer within 0\.2 s"):
+            await get(slow, url)
+        # What is sent has its own time, however slow the way is.
+        body = bytes(SLOWEST_BYTES_PER_S // 5)
+        with pytest.raises(DeadlineExceeded, match=r"no whole answer within 0\.4 s"):
+            await slow.exchange("POST", url, headers={}, content=body, max_bytes=LIMIT)
+        never.set()
+    await slow.close()
+    never.clear()
+    impatient = Wire(deadlines=Deadlines(connect_s=5, read_s=0.1, whole_s=30))
+    async with serving(silent) as url:
+        with pytest.raises(DeadlineExceeded, match="fell silent"):
+            await get(impatient, url)
+        never.set()
+    await impatient.close()
+
+
+async def test_what_cannot_be_reached_is_named(wire: Wire) -> None:
+    with pytest.raises(Unreachable) as refused:
+        await get(wire, "http://127.0.0.1:1")
+    assert refused.value.sent is False
+    with pytest.raises(Unreachable, match="cannot be resolved") as unknown:
+        await get(wire, "https://no-such-host.invalid")
+    assert unknown.value.sent is False
+    with pytest.raises(ConfigError, match="not encrypted"):
+        await get(wire, "http://plain.example")
+
+
+async def test_cookies_are_not_kept_and_the_environment_is_not_asked(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    seen: list[bytes] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = b"HTTP/1.1 200 OK\r\nSet-Cookie: session=1\r\nContent-Length: 2\r\n\r\nok"
+        writer.write(body)
+        await writer.drain()
+        seen.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(body)
+
+    async with serving(handler) as url:
+        assert await get(wire, url) == b"ok"
+        assert await get(wire, url) == b"ok"
+    assert b"cookie" not in seen[0].lower()
+
+
+def own_ca(folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """Make a CA and a server certificate for 127.0.0.1; both keys are of this test alone."""
+    now = datetime.now(UTC)
+    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
+    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, n)]) for n in ("test CA", "server")]
+
+    def build(subject: int) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(names[subject])
+            .issuer_name(names[0])
+            .public_key(keys[subject].public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=1))
+        )
+
+    ca = (
+        build(0)
+        .add_extension(x509.BasicConstraints(True, None), True)
+        .sign(keys[0], hashes.SHA256())
+    )
+    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    server = build(1).add_extension(address, False).sign(keys[0], hashes.SHA256())
+    pem = serialization.Encoding.PEM
+    (folder / "ca.pem").write_bytes(ca.public_bytes(pem))
+    (folder / "server.pem").write_bytes(
+        server.public_bytes(pem)
+        + keys[1].private_bytes(
+            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.pem")
+    return folder / "ca.pem", context
+
+
+@pytest.mark.contract("D1.1")
+async def test_tls_is_verified_and_an_own_ca_file_is_possible(tmp_path: Path) -> None:
+    ca_file, context = own_ca(tmp_path)
+    ok = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    async with serving(ok, context) as url:
+        trusting, wary = Wire(ca_file=str(ca_file)), Wire()
+        assert await get(trusting, url) == b"ok"
+        with pytest.raises(Untrusted, match="certificate cannot be trusted") as caught:
+            await get(wary, url)
+        assert "hosts.ca_file" in caught.value.hint
+        assert caught.value.sent is False
+        # The name is checked as well: the certificate is for the address alone.
+        with pytest.raises(Unreachable, match="certificate cannot be trusted"):
+            await get(trusting, url.replace("127.0.0.1", "localhost"))
+        # The address that was checked is connected to, under the name of the URL.
+        port = url.rpartition(":")[2]
+        with pytest.raises(Unreachable, match="certificate cannot be trusted"):
+            async with trusting.open("GET", f"https://files.example:{port}", address="127.0.0.1"):
+                pass
+        await trusting.close()
+        await wary.close()
+
+
+async def test_an_address_that_was_checked_is_the_one_that_is_connected_to(wire: Wire) -> None:
+    seen: list[bytes] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(b"called")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    async with serving(handler) as url:
+        port = url.rpartition(":")[2]
+        async with wire.open("GET", f"http://localhost:{port}/x", address="127.0.0.1") as stream:
+            assert b"".join([chunk async for chunk in stream.chunks()]) == b"ok"
+    assert seen == [b"called"]
+
+
+def test_tls_settings_are_made_once_and_the_environment_does_not_change_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tls_context() is tls_context("")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "evil.pem"))
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys.log"))
+    wire_module._made_context.cache_clear()
+    context = tls_context()
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+    assert not context.keylog_filename
+    with pytest.raises(ConfigError, match=r"hosts\.ca_file"):
+        tls_context(str(tmp_path / "missing.pem"))

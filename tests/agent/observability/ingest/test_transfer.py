@@ -1,0 +1,298 @@
+"""Large files over a link that breaks: what is there is not sent again, and nothing twice."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from elf_files import linux_core
+from standin import StandIn, running_standin
+
+from agent.auth.bearer import OrganizationToken
+from agent.auth.credential import Keyring
+from agent.auth.project_key import ProjectKey
+from agent.call import Host
+from agent.config.secrets import Secret
+from agent.errors import BadAnswer, InvalidRequest, Unreachable
+from agent.http import HttpClient, Wire
+from agent.observability.ingest.device_identity import DeviceIdentity
+from agent.observability.ingest.transfer import (
+    Place,
+    Upload,
+    UploadJournal,
+    file_source,
+    forget_old,
+    journal_name,
+    transfer,
+)
+from agent.observability.ingest.uploads import (
+    FileKind,
+    Project,
+    commit_details,
+    completion,
+    part_bounds,
+)
+from agent.outbox import Kind
+from agent.outbox.items import Item
+from agent.outbox.sender import ServiceSender
+from agent.retry import ONCE
+
+KIT = DeviceIdentity("none", "nrf9161dk", "main", "1.0.0")
+MIB = 1024 * 1024
+
+
+class BreakingWire(Wire):
+    """Breaks the requests that `breaks` tells by method and path; remembers all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[str] = []
+        self.breaks: list[str] = []
+        self.loses: list[str] = []
+        """Requests that arrive, but whose answer does not."""
+
+    @asynccontextmanager
+    async def open(self, method: str, url: str, **more: Any) -> AsyncIterator[Any]:
+        last = url.split("?", maxsplit=1)[0].rsplit("/", 1)[1]
+        if method == "PUT":
+            last = f"part {last}" if last.isdigit() else "storage"
+        name = f"{method} {last}"
+        self.sent.append(name)
+        if name in self.breaks:
+            self.breaks.remove(name)
+            raise Unreachable("the cable")
+        async with super().open(method, url, **more) as stream:
+            if name in self.loses:
+                self.loses.remove(name)
+                raise Unreachable("the cable")
+            yield stream
+
+
+@pytest.fixture
+async def cloud(tmp_path: Path) -> AsyncIterator[StandIn]:
+    async with running_standin(tmp_path / "cloud") as running:
+        yield running
+
+
+@pytest.fixture
+async def client(cloud: StandIn) -> AsyncIterator[HttpClient]:
+    given = cloud.credentials
+    keyring = Keyring(
+        [
+            ProjectKey(Secret(given["project_key"])),
+            OrganizationToken(Secret(given["organization_auth_token"])),
+        ]
+    )
+    hosts = {host: cloud.urls[host.value] for host in Host}
+    async with HttpClient(BreakingWire(), hosts, keyring, patience=ONCE) as opened:
+        yield opened
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "app.bin"
+    path.write_bytes(bytes(range(256)) * (20 * MIB // 256))
+    return path
+
+
+def update(cloud: StandIn) -> Upload:
+    details = commit_details(FileKind.OTA, KIT)
+    return Upload(FileKind.OTA, KIT, details, Project(cloud.organization, cloud.project))
+
+
+async def no_wait(_seconds: float) -> None:
+    return None
+
+
+class RememberingWire(Wire):
+    """Takes what comes; remembers the ids of the requests."""
+
+    def __init__(self) -> None:
+        def taken(request: httpx.Request) -> httpx.Response:
+            self.ids.append((request.url.path, request.headers.get("x-request-id")))
+            if request.url.path == "/api/v0/upload":
+                data = {"upload_url": "http://127.0.0.1:9/place", "token": "a test token"}
+                place = {"data": data}
+                return httpx.Response(200, stream=httpx.ByteStream(json.dumps(place).encode()))
+            return httpx.Response(202, stream=httpx.ByteStream(b"{}"))
+
+        super().__init__(transport=httpx.MockTransport(taken))
+        self.ids: list[tuple[str, str | None]] = []
+
+
+@pytest.mark.contract("O5.2")
+async def test_the_same_items_have_the_same_request_id_and_others_have_another():
+    def items(kind: Kind, *numbers: int) -> list[Item]:
+        meta = {"form": FileKind.ELF_COREDUMP.name}
+        return [Item(n, kind, "kit", b"{}", 0.0, 0, meta, f"box-{n}") for n in numbers]
+
+    wire = RememberingWire()
+    keyring = Keyring([ProjectKey(Secret("a test project key"))])
+    hosts = dict.fromkeys(Host, "http://127.0.0.1:9")
+    async with HttpClient(wire, hosts, keyring, patience=ONCE) as client:
+        sender = ServiceSender(client)
+        for kind in (Kind.CHUNK, Kind.EVENT):
+            wire.ids.clear()
+            for numbers in ((1, 2), (1, 2), (1, 2, 3), (1, 3), (1,), (1,)):
+                await sender.send(items(kind, *numbers))
+            ids = [found for _, found in wire.ids]
+            assert ids[0] == ids[1]
+            assert ids[4:] == ["box-1", "box-1"]
+            assert len(set(ids)) == 4
+        wire.ids.clear()
+        await sender.send(items(Kind.COREDUMP, 7))
+    assert wire.ids[-1] == ("/api/v0/upload/elf_coredump", "box-7")
+
+
+def wire_of(client: HttpClient) -> BreakingWire:
+    assert isinstance(client.wire, BreakingWire)
+    return client.wire
+
+
+@pytest.mark.contract("O5.3")
+async def test_a_large_update_goes_in_parts_and_only_the_missing_ones_again(cloud, client, image):
+    wire = wire_of(client)
+    wire.breaks = ["PUT part 2"]
+    seen: list[tuple[int, int]] = []
+    with file_source(image) as source:
+        await transfer(
+            client, update(cloud), source, progress=lambda *at: seen.append(at), wait=no_wait
+        )
+    puts = [name for name in wire.sent if name.startswith("PUT")]
+    assert puts == ["PUT part 1", "PUT part 2", "PUT part 2", "PUT part 3"]
+    assert wire.sent.count("POST upload_multipart") == 1
+    assert seen[-1] == (20 * MIB, 20 * MIB)
+
+
+@pytest.mark.contract("O5.3")
+async def test_a_later_run_goes_on_with_the_part_that_is_missing(cloud, client, image, tmp_path):
+    wire, path = wire_of(client), tmp_path / "journal" / "x.json"
+    wire.breaks = ["PUT part 3"]
+    with file_source(image) as source:
+        with pytest.raises(Unreachable):
+            await transfer(client, update(cloud), source, tries=1, journal=UploadJournal(path))
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        wire.sent.clear()
+        await transfer(client, update(cloud), source, journal=UploadJournal(path))
+    assert [name for name in wire.sent if name.startswith("PUT")] == ["PUT part 3"]
+    assert "POST upload_multipart" not in wire.sent
+
+
+@pytest.mark.contract("O5.3")
+async def test_what_is_there_whole_is_only_committed(client, tmp_path):
+    wire, path = wire_of(client), tmp_path / "x.json"
+    report = tmp_path / "report.zip"
+    report.write_bytes(bytes(1000))
+    wire.breaks = ["POST bugreport"]
+    with file_source(report) as source:
+        with pytest.raises(Unreachable):
+            await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
+        wire.sent.clear()
+        await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
+    assert wire.sent == ["POST bugreport"]
+
+
+@pytest.mark.contract("O5.3")
+async def test_what_an_earlier_run_was_given_may_be_over_then_it_begins_anew(client, tmp_path):
+    report = tmp_path / "report.zip"
+    report.write_bytes(bytes(1000))
+    for stale in (
+        Place(token="gone", url="http://127.0.0.1:9/x", whole=True),
+        Place(token="gone", part_urls=[client.base_url(Host.FILES) + "/storage/x/1"]),
+    ):
+        journal = UploadJournal()
+        journal.keep(stale)
+        with file_source(report) as source:
+            await transfer(
+                client, Upload(FileKind.BUG_REPORT), source, journal=journal, wait=no_wait
+            )
+    assert wire_of(client).sent[-3:] == ["POST upload", "PUT storage", "POST bugreport"]
+
+
+@pytest.mark.contract("O5.3")
+async def test_a_place_for_the_whole_is_good_for_one_try(client, tmp_path):
+    report = tmp_path / "report.zip"
+    report.write_bytes(bytes(1000))
+    wire, waits = wire_of(client), []
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    wire.breaks = ["PUT storage", "PUT storage"]
+    with file_source(report) as source:
+        await transfer(client, Upload(FileKind.BUG_REPORT), source, wait=wait)
+    assert waits == [2.0, 4.0]
+    assert wire.sent.count("POST upload") == 3
+
+
+async def test_a_commit_whose_answer_was_lost_is_not_a_second_file(client, tmp_path):
+    report = tmp_path / "report.zip"
+    report.write_bytes(bytes(1000))
+    wire, path = wire_of(client), tmp_path / "x.json"
+    wire.loses = ["POST bugreport"]
+    with file_source(report) as source:
+        with pytest.raises(Unreachable):
+            await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
+        await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
+
+
+async def test_a_refusal_is_not_tried_again(client, tmp_path):
+    path = tmp_path / "core"
+    path.write_bytes(linux_core())
+    with file_source(path) as source, pytest.raises(InvalidRequest):
+        # Whose core it is, is not said.
+        await transfer(client, Upload(FileKind.ELF_COREDUMP), source, wait=no_wait)
+    assert wire_of(client).sent.count("PUT storage") == 1
+
+
+async def test_a_storage_without_etags_is_a_bad_answer(cloud, client, image, monkeypatch):
+    async def nothing(*_arguments: Any, **_more: Any) -> str:
+        return ""
+
+    monkeypatch.setattr("agent.observability.ingest.transfer.put", nothing)
+    with file_source(image) as source, pytest.raises(BadAnswer, match="ETag"):
+        await transfer(client, update(cloud), source)
+
+
+def test_parts_cover_the_file_and_are_all_alike_but_the_last():
+    assert part_bounds(10, 3) == [(0, 3), (3, 6), (6, 10)]
+    assert part_bounds(10, 1) == [(0, 10)]
+
+
+def test_what_completes_the_parts_names_them_in_order():
+    assert completion(['"a"', "b<"]) == (
+        b'<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>"a"</ETag></Part>'
+        b"<Part><PartNumber>2</PartNumber><ETag>b&lt;</ETag></Part></CompleteMultipartUpload>"
+    )
+
+
+def test_a_damaged_journal_costs_an_upload_from_the_beginning(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_bytes(b'{"place": 7')
+    journal = UploadJournal(path)
+    assert (journal.place, journal.committed) == (None, "")
+    journal.commit("2026-01-01T00:00:00Z")
+    assert UploadJournal(path).committed == "2026-01-01T00:00:00Z"
+
+
+def test_old_journals_are_forgotten(tmp_path):
+    import os
+
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    for path in (old, new):
+        path.write_bytes(b"{}")
+    os.utime(old, (0, 0))
+    forget_old(tmp_path)
+    assert list(tmp_path.iterdir()) == [new]
+    forget_old(tmp_path / "nothing")
+
+
+def test_another_file_or_place_has_another_journal():
+    assert journal_name("a", 1) != journal_name("a", 2)
+    assert journal_name("a", 1) == journal_name("a", 1)

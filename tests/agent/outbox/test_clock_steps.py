@@ -1,0 +1,27 @@
+"""A clock that is set is noticed once, and a clock that only drifts is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.outbox.clock_steps import SMALLEST_S, ClockSteps
+
+
+@given(st.floats(SMALLEST_S + 1, 1e9), st.booleans(), st.floats(0, 1e6))
+def test_a_step_either_way_is_told_once(size: float, back: bool, later: float) -> None:
+    step = -size if back else size
+    clocks = ClockSteps(1e9, 50.0)
+    told = clocks.stepped(1e9 + later + step, 50.0 + later)
+    assert told == pytest.approx(step, abs=1e-3)
+    assert clocks.stepped(1e9 + later + step + 20, 50.0 + later + 20) == 0.0
+
+
+@given(st.lists(st.floats(0, 100), max_size=50))
+def test_time_that_passes_is_no_step(waits: list[float]) -> None:
+    wall, monotonic = 1e9, 50.0
+    clocks = ClockSteps(wall, monotonic)
+    for wait in waits:
+        wall, monotonic = wall + wait, monotonic + wait
+        assert clocks.stepped(wall, monotonic) == 0.0

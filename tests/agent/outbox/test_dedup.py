@@ -1,0 +1,88 @@
+"""What the outbox takes for the same, and keeps once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from outboxes import Clock, bodies, chunk, chunks, outbox, totals
+
+from agent.observability.ingest.chunk_codec import crc16
+from agent.outbox import Kind, NewItem
+
+
+def test_an_export_heard_twice_within_ten_minutes_is_kept_once(tmp_path: Path):
+    clock = Clock()
+    with outbox(tmp_path, clock=clock) as box:
+        first = box.put(chunks(b"a long message in several chunks", 12))
+        again = box.put(chunks(b"a long message in several chunks", 20))
+        assert (len(first.ids), again.ids) == (4, ())
+        assert again.duplicates == 2
+        assert box.put([chunk(7)]).duplicates == 0
+        assert box.put([chunk(7)]).duplicates == 1
+        clock.now += 600
+        assert box.put([chunk(7)]).duplicates == 0
+        assert totals(box).counts["duplicates"] == 3
+
+
+def test_a_message_that_comes_chunk_by_chunk_is_recognised_at_its_end(tmp_path: Path):
+    message = chunks(bytes(range(90)))
+    with outbox(tmp_path) as box:
+        for item in message + message:
+            box.put([item])
+        assert bodies(box) == [item.body for item in message]
+
+
+def test_what_was_heard_is_recognised_after_a_restart(tmp_path: Path):
+    message = chunks(bytes(range(90)))
+    with outbox(tmp_path) as box:
+        box.put(message[:3])
+    with outbox(tmp_path) as box:
+        box.put(message[3:])
+        box.put(message)
+        assert bodies(box) == [item.body for item in message]
+
+
+def test_messages_that_begin_alike_and_have_one_crc_are_two(tmp_path: Path):
+    beginning = b"\x02" + bytes(40)
+    wanted = crc16(beginning + bytes(4))
+    alike = next(
+        message
+        for number in range(1, 1 << 20)
+        if crc16(message := beginning + number.to_bytes(4, "big")) == wanted
+    )
+    for mtu in (100, 20):
+        with outbox(tmp_path / str(mtu)) as box:
+            assert box.put(chunks(beginning + bytes(4), mtu)).duplicates == 0
+            assert box.put(chunks(alike, mtu)).duplicates == 0
+            assert box.put(chunks(alike, 30)).duplicates > 0
+
+
+def test_the_same_from_another_device_is_another_message(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put(chunks(b"same", device="kit"))
+        assert box.put(chunks(b"same", device="other")).duplicates == 0
+
+
+def test_a_duplicate_whose_first_half_was_sent_is_sent_whole(tmp_path: Path):
+    message = chunks(bytes(range(90)))
+    with outbox(tmp_path) as box:
+        box.put(message)
+        box.put(message[:2])
+        box.do(lambda store: store.hand_out("kit", Kind.CHUNK, 100, 1 << 20))
+        box.put(message[2:])
+        assert totals(box).waiting == 2 * len(message)
+
+
+def test_a_core_dump_is_the_same_by_its_content(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        dump = NewItem(Kind.COREDUMP, "kit", b"CORE...")
+        assert box.put([dump]).duplicates == 0
+        assert box.put([dump]).duplicates == 1
+
+
+def test_a_key_is_taken_once(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        item = NewItem(Kind.EVENT, "kit", b"{}", key="boot-17")
+        assert box.put([item, item]).duplicates == 1
+    with outbox(tmp_path) as box:
+        assert box.put([item]).duplicates == 1

@@ -1,0 +1,270 @@
+"""Delivery: in order, one request a device, waits as told, poison set aside; on a moved clock."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+from outboxes import Clock, chunk, event, outbox
+
+from agent.config.profile import Outbox as Limits
+from agent.errors import (
+    AgentError,
+    BadAnswer,
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    PayloadTooLarge,
+    RateLimited,
+    ServerTrouble,
+    Unreachable,
+    UsageError,
+)
+from agent.outbox import Outbox
+from agent.outbox.delivery import Delivery
+from agent.outbox.items import Item
+from agent.outbox.schedule import Verdict, judge
+
+
+class Service:
+    """Takes requests as `answer` says; knows what arrived, in order."""
+
+    def __init__(self, answer=lambda items: None) -> None:
+        self.answer = answer
+        self.taken: dict[str, list[bytes]] = {}
+        self.requests: list[int] = []
+        self.times: list[float] = []
+        self.clock = Clock(0.0)
+        self.most = 0
+        self.in_flight: set[str] = set()
+
+    async def send(self, items: list[Item]) -> None:
+        device = items[0].device
+        assert device not in self.in_flight, "two requests of one device"
+        self.in_flight.add(device)
+        self.most = max(self.most, len(self.in_flight))
+        self.requests.append(len(items))
+        self.times.append(self.clock())
+        try:
+            await asyncio.sleep(0)
+            error = self.answer(items)
+            if error is not None:
+                raise error
+            self.taken.setdefault(device, []).extend(item.body for item in items)
+        finally:
+            self.in_flight.discard(device)
+
+
+class Rig:
+    def __init__(self, box: Outbox, service: Service, jitter: float = 0.0) -> None:
+        self.clock = service.clock
+        self.delivery = Delivery(
+            box, service, clock=self.clock, wait=self.wait, jitter=lambda: jitter
+        )
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        if self.delivery._running:
+            await event.wait()
+            return
+        self.clock.now += seconds
+
+    async def flush(self, patience_s: float = 1e9):
+        return await self.delivery.flush(patience_s=patience_s)
+
+
+@pytest.fixture
+def box(tmp_path: Path):
+    with outbox(tmp_path, Limits(min_free_bytes=0, park_after=3)) as opened:
+        yield opened
+
+
+async def test_all_arrives_in_the_order_of_each_device_one_request_at_a_time(box: Outbox):
+    for number in range(250):
+        await box.aput([chunk(number, device) for device in ("a", "b", "c")])
+    service = Service()
+    done = await Rig(box, service).flush()
+    assert done.items == 750
+    for device in "abc":
+        assert service.taken[device] == [chunk(number, device).body for number in range(250)]
+    assert max(service.requests) == 100
+    assert service.most == 3
+    assert box.do(lambda store: store.totals()).waiting == 0
+
+
+@pytest.mark.contract("O5.1")
+async def test_ten_thousand_items_pass_a_server_that_fails_at_random(box: Outbox):
+    dice = random.Random(11)
+    failures = [
+        None,
+        None,
+        None,
+        ServerTrouble("500", status=500),
+        Unreachable("reset"),
+        RateLimited("429", status=429, retry_after_s=3.0),
+        PayloadTooLarge("413", status=413),
+        Conflict("409", status=409),
+        BadAnswer("a portal"),
+    ]
+
+    def answer(items: list[Item]) -> AgentError | None:
+        error = dice.choice(failures)
+        # A single item is never too large for good here.
+        return None if len(items) == 1 and isinstance(error, PayloadTooLarge) else error
+
+    for first in range(0, 10_000, 500):
+        await box.aput([chunk(first + at, f"kit{at % 4}") for at in range(500)])
+    service = Service(answer)
+    await Rig(box, service).flush()
+    for device in range(4):
+        wanted = [chunk(at, f"kit{device}").body for at in range(10_000) if at % 4 == device]
+        assert service.taken[f"kit{device}"] == wanted
+
+
+async def test_a_poison_item_is_parked_after_three_refusals_while_the_others_pass(box: Outbox):
+    await box.aput([event(number) for number in range(100)])
+
+    def answer(items: list[Item]) -> AgentError | None:
+        poisoned = any(item.body == event(37).body for item in items)
+        return InvalidRequest("bad event", status=400) if poisoned else None
+
+    service = Service(answer)
+    rig = Rig(box, service)
+    done = await rig.flush()
+    assert (done.items, done.refusals, done.parked) == (99, 3, 1)
+    (parked,) = box.do(lambda store: store.listed())
+    assert (parked.id, parked.parked) == (38, "bad event")
+    assert rig.clock.now < 10
+
+
+async def test_too_much_at_once_is_sent_in_smaller_requests(box: Outbox):
+    await box.aput([chunk(number) for number in range(100)])
+    service = Service(lambda items: PayloadTooLarge("413", status=413) if len(items) > 10 else None)
+    await Rig(box, service).flush()
+    assert len(service.taken["kit"]) == 100
+    assert service.requests[:5] == [100, 50, 25, 12, 6]
+
+
+@pytest.mark.parametrize(
+    ("error", "times"),
+    [
+        pytest.param(Unreachable("gone"), [0, 10, 30, 70], id="doubling"),
+        pytest.param(
+            RateLimited("429", status=429, retry_after_s=30.0), [0, 30, 60, 100], id="as told"
+        ),
+    ],
+)
+async def test_waits_grow_and_are_never_shorter_than_told(box: Outbox, error, times):
+    await box.aput([chunk(1)])
+    left = [error] * 3
+
+    service = Service(lambda items: left.pop() if left else None)
+    await Rig(box, service).flush()
+    assert service.times == times
+    assert service.taken["kit"] == [chunk(1).body]
+
+
+async def test_jitter_only_lengthens_a_wait(box: Outbox):
+    await box.aput([chunk(1)])
+    left = [Unreachable("gone")]
+    service = Service(lambda items: left.pop() if left else None)
+    await Rig(box, service, jitter=1.0).flush()
+    assert service.times == [0, 12.5]
+
+
+async def test_a_flush_does_not_wait_longer_than_it_may(box: Outbox):
+    await box.aput([chunk(1), event(1, "other")])
+    service = Service(lambda items: Unreachable("gone") if items[0].device == "kit" else None)
+    rig = Rig(box, service)
+    done = await rig.flush(patience_s=0)
+    assert done.items == 1
+    assert rig.clock.now == 0
+    assert rig.delivery.schedule.trouble()
+
+
+async def test_a_refused_key_stops_everything_and_parks_nothing(box: Outbox):
+    await box.aput([chunk(1), chunk(2, "other")])
+    service = Service(lambda items: Forbidden("403", status=403))
+    rig = Rig(box, service)
+    done = await rig.flush(patience_s=10)
+    assert (done.parked, done.items) == (0, 0)
+    assert len(service.requests) <= 2
+    assert rig.delivery.schedule.blocked == "403"
+    service.answer = lambda items: None
+    rig.delivery.try_now()
+    assert (await rig.flush(patience_s=0)).items == 2
+    assert rig.delivery.schedule.blocked == ""
+
+
+async def test_a_stop_in_the_middle_of_a_request_loses_nothing(box: Outbox):
+    await box.aput([chunk(number) for number in range(5)])
+    started = asyncio.Event()
+
+    class Stuck(Service):
+        async def send(self, items: list[Item]) -> None:
+            started.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(Rig(box, Stuck()).delivery.run())
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    service = Service()
+    await Rig(box, service).flush()
+    assert service.taken["kit"] == [chunk(number).body for number in range(5)]
+
+
+async def test_what_comes_while_it_runs_is_delivered_on_a_wake(box: Outbox):
+    service = Service()
+    delivery = Delivery(box, service)
+    arrived = asyncio.Event()
+
+    def answer(items: list[Item]) -> None:
+        arrived.set()
+
+    service.answer = answer
+    task = asyncio.create_task(delivery.run())
+    await asyncio.sleep(0)
+    await box.aput([chunk(1)])
+    delivery.wake()
+    await arrived.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_defect_in_the_sender_sets_only_its_lane_back(box: Outbox):
+    await box.aput([chunk(1), chunk(2, "other")])
+
+    def answer(items: list[Item]) -> None:
+        if items[0].device == "kit":
+            raise ZeroDivisionError("a defect")
+
+    service = Service(answer)
+    rig = Rig(box, service)
+    await rig.flush(patience_s=0)
+    assert list(service.taken) == ["other"]
+    service.answer = lambda items: None
+    await rig.flush()
+    assert service.taken["kit"] == [chunk(1).body]
+
+
+@pytest.mark.parametrize(
+    ("error", "count", "verdict"),
+    [
+        (ServerTrouble("", status=503), 1, Verdict.LATER),
+        (Conflict("", status=409), 1, Verdict.LATER),
+        (InvalidRequest("", status=411), 1, Verdict.LATER),
+        (InvalidRequest("", status=400), 1, Verdict.REFUSED),
+        (InvalidRequest("", status=400), 2, Verdict.SMALLER),
+        (InvalidRequest("", status=415), 1, Verdict.REFUSED),
+        (PayloadTooLarge("", status=413), 9, Verdict.SMALLER),
+        (PayloadTooLarge("", status=413), 1, Verdict.REFUSED),
+        (Forbidden("", status=403), 5, Verdict.BLOCKED),
+        (UsageError("no slug"), 1, Verdict.REFUSED),
+        (BadAnswer("", status=302), 1, Verdict.LATER),
+    ],
+)
+def test_each_refusal_has_its_meaning(error, count, verdict):
+    assert judge(error, count) is verdict

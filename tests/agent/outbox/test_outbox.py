@@ -1,0 +1,164 @@
+"""The outbox: on disk before it is acknowledged, within its quota, whatever happens to its file."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from outboxes import LIMITS, Clock, bodies, chunk, event, outbox, waiting
+
+from agent.errors import AgentError
+from agent.outbox import Kind, NewItem, Outbox, OutboxHeld
+
+
+@pytest.mark.contract("O5.1")
+def test_what_was_put_is_there_in_order_after_a_restart(tmp_path: Path):
+    items = [chunk(number) for number in range(50)]
+    with outbox(tmp_path) as box:
+        assert box.put(items[:20]).ids == tuple(range(1, 21))
+        for item in items[20:]:
+            box.put([item])
+    with outbox(tmp_path) as box:
+        assert bodies(box) == [item.body for item in items]
+        assert box.salvaged is None
+
+
+def test_numbers_are_never_used_twice(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        (first,) = box.put([chunk(1)]).ids
+        key = waiting(box)[0].idempotency_key
+        box.do(lambda store: store.delivered([first]))
+    with outbox(tmp_path) as box:
+        assert box.put([chunk(2)]).ids == (first + 1,)
+        assert waiting(box)[0].idempotency_key not in {"", key}
+
+
+def test_the_idempotency_key_outlives_a_restart(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put([event(1)])
+        before = waiting(box, Kind.EVENT)[0].idempotency_key
+    with outbox(tmp_path) as box:
+        assert waiting(box, Kind.EVENT)[0].idempotency_key == before
+
+
+def test_folder_and_files_are_private_from_the_first_moment(tmp_path: Path):
+    import os
+
+    mask = os.umask(0)
+    try:
+        with outbox(tmp_path) as box:
+            box.put([chunk(1)])
+            folder = box.path.parent
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+            modes = {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+            assert modes == {0o600}
+    finally:
+        os.umask(mask)
+
+
+def test_a_second_process_is_told_who_has_it(tmp_path: Path):
+    import os
+
+    with outbox(tmp_path), pytest.raises(OutboxHeld, match=str(os.getpid())):
+        outbox(tmp_path)
+    outbox(tmp_path).close()
+
+
+def test_a_closed_outbox_takes_nothing(tmp_path: Path):
+    box = outbox(tmp_path)
+    box.close()
+    with pytest.raises(AgentError, match="closed"):
+        box.put([chunk(1)])
+
+
+async def test_callers_that_wait_together_share_a_commit_and_keep_their_order(tmp_path: Path):
+    with outbox(tmp_path) as box:
+
+        async def put(device: str) -> None:
+            for number in range(20):
+                await box.aput([chunk(number, device)])
+
+        await asyncio.gather(*(put(f"kit{number}") for number in range(16)))
+        for number in range(16):
+            device = f"kit{number}"
+            wanted = [chunk(at, device).body for at in range(20)]
+            items = await box.ado(
+                lambda store, device=device: store.hand_out(device, Kind.CHUNK, 100, 1 << 20)
+            )
+            assert [item.body for item in items] == wanted
+
+
+def test_threads_may_put_at_the_same_time(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        threads = [threading.Thread(target=lambda at=at: box.put([event(at)])) for at in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(bodies(box, Kind.EVENT)) == sorted(event(at).body for at in range(16))
+
+
+def test_one_callers_error_is_not_the_others(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put([chunk(1)])
+
+        def fail(store: object) -> None:
+            raise ZeroDivisionError("a defect")
+
+        with pytest.raises(ZeroDivisionError):
+            box.do(fail)
+        with pytest.raises(UnicodeEncodeError):
+            box.put([NewItem(Kind.EVENT, "\ud800", b"")])
+        box.put([chunk(2)])
+        assert bodies(box) == [chunk(1).body, chunk(2).body]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=30))
+def test_lanes_tell_what_waits(tmp_path_factory: pytest.TempPathFactory, puts):
+    folder = tmp_path_factory.mktemp("box")
+    with Outbox(folder, LIMITS, clock=Clock()) as box:
+        for number, (device, is_event) in enumerate(puts):
+            box.put([event(number, device) if is_event else chunk(number, device)])
+        lanes = box.do(lambda store: store.lanes())
+        wanted = {(device, Kind.EVENT if is_event else Kind.CHUNK) for device, is_event in puts}
+        assert set(lanes) == wanted
+
+
+def test_one_loop_after_another_may_use_it(tmp_path: Path):
+    with outbox(tmp_path) as box:
+
+        async def leave() -> None:
+            task = asyncio.ensure_future(box.aput([chunk(0)]))
+            await asyncio.sleep(0)
+            task.cancel()
+
+        for number in range(1, 4):
+            asyncio.run(leave())
+            asyncio.run(box.aput([chunk(number)]))
+        assert {chunk(number).body for number in range(1, 4)} <= set(bodies(box))
+
+
+async def test_what_is_handed_in_comes_after_what_was_awaited_before(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        await box.aput([chunk(1)])
+        out = asyncio.ensure_future(
+            box.ado(lambda store: store.hand_out("kit", Kind.CHUNK, 9, 1 << 20))
+        )
+        await asyncio.sleep(0)
+        box.hand_in(lambda store: store.put_back_all())
+        await out
+        assert box.do(lambda store: store.drop([1])) == 1
+
+
+async def test_an_outbox_that_closes_tells_who_waits(tmp_path: Path):
+    box = outbox(tmp_path)
+    putting = asyncio.ensure_future(box.aput([chunk(1)]))
+    await asyncio.sleep(0)
+    box.close()
+    with pytest.raises(AgentError, match="closed"):
+        await putting

@@ -1,0 +1,145 @@
+"""The quota: what goes first, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from outboxes import Clock, bodies, chunk, chunks, event, outbox, totals
+
+from agent.config.profile import Outbox as Limits
+from agent.outbox import Kind, NewItem, OutboxFull
+from agent.outbox.handoff import collect, leave
+
+
+def test_the_oldest_go_first_and_are_counted(tmp_path: Path):
+    with outbox(tmp_path, Limits(min_free_bytes=0, max_items=3)) as box:
+        for number in range(5):
+            box.put([chunk(number)])
+        assert bodies(box) == [chunk(number).body for number in (2, 3, 4)]
+        assert totals(box).counts["dropped"] == 2
+
+
+def test_a_message_goes_whole(tmp_path: Path):
+    message = chunks(bytes(range(90)))
+    size = sum(len(item.body) for item in message)
+    with outbox(tmp_path, Limits(min_free_bytes=0, max_bytes=size + 5)) as box:
+        box.put(message)
+        box.put([chunk(1)])
+        assert bodies(box) == [chunk(1).body]
+
+
+def test_a_message_that_is_still_coming_in_does_not_go(tmp_path: Path):
+    message = chunks(bytes(range(90)))
+    with outbox(tmp_path, Limits(min_free_bytes=0, max_items=len(message) + 1)) as box:
+        box.put(message[:3])
+        for number in range(20):
+            box.put([event(number)])
+        assert bodies(box) == [item.body for item in message[:3]]
+        assert len(bodies(box, Kind.EVENT)) == len(message) - 2
+
+
+def test_what_is_being_sent_does_not_go(tmp_path: Path):
+    with outbox(tmp_path, Limits(min_free_bytes=0, max_items=2)) as box:
+        box.put([chunk(1), chunk(2)])
+        box.do(lambda store: store.hand_out("kit", Kind.CHUNK, 2, 1 << 20))
+        with pytest.raises(OutboxFull, match="being sent"):
+            box.put([chunk(3)])
+        assert totals(box).counts["refused"] == 1
+        assert totals(box).waiting == 2
+
+
+def test_parked_items_go_before_those_that_wait(tmp_path: Path):
+    with outbox(tmp_path, Limits(min_free_bytes=0, max_items=2, park_after=1)) as box:
+        box.put([chunk(1), chunk(2)])
+        assert box.do(lambda store: store.refused(2, "no"))
+        box.put([chunk(3)])
+        assert bodies(box) == [chunk(1).body, chunk(3).body]
+
+
+def test_what_is_too_old_goes(tmp_path: Path):
+    clock = Clock()
+    with outbox(tmp_path, Limits(min_free_bytes=0, max_age_s=100.0), clock) as box:
+        box.put([chunk(1)])
+        clock.now += 101
+        box.put([chunk(2)])
+        assert bodies(box) == [chunk(2).body]
+        assert totals(box).counts["expired"] == 1
+
+
+def test_what_came_before_the_clock_was_set_is_no_older_by_that(tmp_path: Path):
+    limits = Limits(min_free_bytes=0, max_age_s=7 * 86400.0)
+    clock, since_boot = Clock(1000.0), Clock(5.0)
+    with outbox(tmp_path, limits, clock, since_boot) as box:
+        box.put([event(1)])
+    with outbox(tmp_path, limits, clock, since_boot) as box:
+        box.put([chunk(1)])
+        clock.now = 1_790_000_000.0  # the network tells the time
+        box.put([chunk(2)])
+        assert bodies(box) == [chunk(1).body, chunk(2).body]
+        assert totals(box).counts["expired"] == 1  # what was taken by an earlier process
+        clock.now = 1_600_000_000.0
+        box.put([chunk(3)])
+        for each in (clock, since_boot):
+            each.now += 7 * 86400.0 + 1
+        box.put([chunk(4)])
+        assert bodies(box) == [chunk(4).body]
+
+
+def test_nothing_is_taken_below_the_free_space_that_must_stay(tmp_path: Path):
+    with outbox(tmp_path, Limits(min_free_bytes=1 << 60)) as box:
+        with pytest.raises(OutboxFull, match="free on the disk"):
+            box.put([chunk(1)])
+        assert totals(box).counts["refused"] == 1
+    with outbox(tmp_path) as box:
+        # What was refused was never heard: it is no duplicate now.
+        assert box.put([chunk(1)]).duplicates == 0
+
+
+def test_an_item_larger_than_the_outbox_is_refused(tmp_path: Path):
+    with (
+        outbox(tmp_path, Limits(min_free_bytes=0, max_bytes=100)) as box,
+        pytest.raises(OutboxFull, match="do not fit"),
+    ):
+        box.put([NewItem(Kind.COREDUMP, "kit", bytes(101))])
+
+
+def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_passes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    small, large = Limits(min_free_bytes=0, max_bytes=100), Limits(min_free_bytes=0)
+    with outbox(tmp_path, small) as box:
+        folder = box.path.parent
+        leave(folder, [NewItem(Kind.COREDUMP, "kit", bytes(101))], large, 1.0)
+        leave(folder, [event(1)], large, 2.0)
+        (folder / "inbox" / "00000000000000000000-torn.items").write_bytes(b"[{")
+        assert collect(box) == 1
+        assert bodies(box, Kind.EVENT) == [event(1).body]
+        assert totals(box).counts["refused"] == 1
+        assert collect(box) == 0
+    assert len(list((folder / "inbox").glob("*.refused"))) == 2
+    assert "do not fit an outbox of 100" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(min_free_bytes=1 << 60), Limits(min_free_bytes=0, max_bytes=1)],
+    ids=["disk", "quota"],
+)
+def test_nothing_is_left_for_another_process_that_it_would_not_take(tmp_path: Path, limits):
+    with pytest.raises(OutboxFull):
+        leave(tmp_path, [event(1)], limits, 1.0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_a_named_error_and_takes_nothing(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put([event(1)])
+        pages = "PRAGMA page_count"
+        (count,) = box.do(lambda store: store.tables.db.execute(pages).fetchone())
+        box.do(lambda store: store.tables.db.execute(f"PRAGMA max_page_count={count}").fetchone())
+        with pytest.raises(OutboxFull, match="disk is full"):
+            box.put([NewItem(Kind.EVENT, "kit", bytes(100_000))])
+        box.do(lambda store: store.tables.db.execute("PRAGMA max_page_count=100000").fetchone())
+        box.put([event(2)])
+        assert bodies(box, Kind.EVENT) == [event(1).body, event(2).body]

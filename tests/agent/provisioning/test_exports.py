@@ -1,0 +1,68 @@
+"""What leaves the ledger as a file opens safely and fits who reads it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.provisioning.exports import (
+    for_bulk_onboarding,
+    for_nordic_tools,
+    for_spreadsheet,
+    neutral,
+    restored,
+)
+from agent.provisioning.labels import Labels, label_line, write_qr
+from agent.provisioning.ledger import BoardRecord
+
+PEM = "-----BEGIN PUBLIC KEY-----\nTEST\n-----END PUBLIC KEY-----\n"
+BOARD = BoardRecord("u-1", "350457791234567", "nrf-350457791234567", slot="A1",
+                    firmware="mfw_nrf91x1_2.0.4", public_key=PEM)  # fmt: skip
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_no_cell_is_a_formula_and_each_can_be_restored(text: str) -> None:
+    assert not neutral(text).startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert restored(neutral(text)) == text or text.startswith("'")
+
+
+def test_a_reason_that_looks_like_a_formula_is_only_text() -> None:
+    text = for_spreadsheet([BoardRecord("u-1", reason='=cmd|"/c calc"!A1')])
+    row = next(iter(csv.DictReader(io.StringIO(text))))
+    assert row["reason"] == '\'=cmd|"/c calc"!A1'
+
+
+@pytest.mark.contract("D9.3", "D10.8")
+def test_bulk_onboarding_has_no_heading_and_keeps_the_lines_of_a_key() -> None:
+    text = for_bulk_onboarding([BOARD, BoardRecord("u-2")], tags=("a", "b"),
+                               firmware_types=("APP", "MODEM"))  # fmt: skip
+    rows = list(csv.reader(io.StringIO(text)))
+    assert rows == [["nrf-350457791234567", "", "a|b", "APP|MODEM", PEM]]
+
+
+def test_nordics_tools_get_id_firmware_and_imei() -> None:
+    assert for_nordic_tools([BOARD]) == "nrf-350457791234567,mfw_nrf91x1_2.0.4,350457791234567\n"
+
+
+def test_a_label_has_a_line_and_a_picture_whose_name_cannot_leave_the_folder(
+    tmp_path: Path,
+) -> None:
+    assert label_line(BOARD) == "nrf-350457791234567,350457791234567,A1,\n"
+    pytest.importorskip("segno", reason="needs the labels extra: pip install 'cellagent[labels]'")
+    path = write_qr(BoardRecord("u-1", device_id="../../etc/x"), tmp_path)
+    assert path.parent == tmp_path
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_board_that_is_checked_again_gets_no_second_label(tmp_path: Path) -> None:
+    pytest.importorskip("segno", reason="needs the labels extra: pip install 'cellagent[labels]'")
+    for _station in range(2):
+        labels = Labels(tmp_path / "labels")
+        labels.write(BOARD)
+        labels.write(BOARD)
+    assert (tmp_path / "labels" / "labels.csv").read_text() == label_line(BOARD)

@@ -1,0 +1,412 @@
+"""One command in flight, whatever happens to it: late answers, cancels, restarts, a lost link."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+import virtual_time
+from line_modem import LineModem
+
+from at.commands.registration import ReadRegistration
+from at.driver.modem import Modem
+from at.protocol.errors import (
+    AtError,
+    CommandRejected,
+    CommandTimeout,
+    LinkLost,
+    ModemReset,
+    NoAnswer,
+    ParseError,
+    UnsafeArgument,
+)
+from at.protocol.exchange import Restart, Unknown
+from at.protocol.framing import Log
+from at.protocol.notices import Notice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from at.transport.base import Receiver
+
+T_S = 1.0
+
+
+def echoing(command: str) -> str:
+    """An answer that names its command: given to another one, it would be seen."""
+    return f"for {command}"
+
+
+async def ask(modem: Modem, command: str) -> str:
+    """Return what went wrong, or "" when the answer was the command's own."""
+    try:
+        answer = await modem.execute(command, timeout_s=T_S)
+    except (CommandTimeout, NoAnswer) as error:
+        return error.kind
+    assert answer.lines == (f"for {command}",), f"{command} was given {answer}"
+    assert answer.final == "OK"
+    return ""
+
+
+@pytest.mark.parametrize("queues", [False, True], ids=["input lost while busy", "input waits"])
+def test_no_late_answer_is_ever_given_to_another_command(queues: bool) -> None:
+    async def session(seed: int) -> int:
+        chance = random.Random(seed)
+        late = {}
+
+        def delay(command: str) -> float:
+            if command.startswith("AT+T"):
+                return late.setdefault(command, chance.choice([0.0, 0.0, chance.uniform(0, 6)]))
+            return 0.001
+
+        far = LineModem(echoing, delay, queues=queues)
+        modem = Modem(far.transport)
+        await modem.open()
+        failed = 0
+        for number in range(20):
+            failed += bool(await ask(modem, f"AT+T{number}"))
+        far.delay = lambda _command: 0.0
+        await asyncio.sleep(6)
+        assert await ask(modem, "AT+TLAST") == ""
+        await modem.close()
+        return failed
+
+    assert sum(virtual_time.run(session(seed)) for seed in range(25)) > 25
+
+
+def test_a_cancel_at_any_moment_leaves_the_link_usable() -> None:
+    async def session(cancel_after_s: float) -> None:
+        far = LineModem(echoing, lambda command: 0.2 if command.startswith("AT+T") else 0.0)
+        modem = Modem(far.transport)
+        await modem.open()
+        tasks = [asyncio.create_task(ask(modem, f"AT+T{number}")) for number in range(3)]
+        await asyncio.sleep(cancel_after_s)
+        for task in tasks[:2]:
+            task.cancel()
+        assert await tasks[2] == ""
+        assert await ask(modem, "AT+TLAST") == ""
+        await modem.close()
+
+    for step in range(60):
+        virtual_time.run(session(step * 0.01))
+
+
+def test_cancelling_at_each_step_of_the_loop_passes_the_turn_on() -> None:
+    async def session(steps: int) -> None:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        await modem.open()
+        far.delay = lambda command: 0.05 if command.startswith("AT+T") else 0.0
+        tasks = [asyncio.create_task(ask(modem, f"AT+T{number}")) for number in range(4)]
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        tasks[0].cancel()
+        tasks[1].cancel()
+        assert await asyncio.gather(*tasks[2:]) == ["", ""]
+        assert await ask(modem, "AT+TLAST") == ""
+        await modem.close()
+
+    for steps in range(12):
+        virtual_time.run(session(steps))
+
+
+@pytest.mark.parametrize("state", ["idle", "half a command", "open quote", "data mode"])
+@pytest.mark.parametrize("already_open", [True, False], ids=["in a session", "at open"])
+def test_a_suspect_link_is_resynchronised_from_every_state(state: str, already_open: bool) -> None:
+    async def session() -> None:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+
+        def break_off() -> None:
+            far._buffer = {"half a command": b"AT+CFU", "open quote": b'AT%JWT=0,1,"ab'}.get(
+                state, b""
+            )
+            far.data_mode = state == "data mode"
+
+        if already_open:
+            await modem.open()
+            far.delay = lambda command: 10.0 if command == "AT+TSLOW" else 0.0
+            assert await ask(modem, "AT+TSLOW") == "timeout"
+            far._free_at = 0.0
+            break_off()
+        else:
+            break_off()
+            await modem.open()
+        assert await ask(modem, "AT+T1") == ""
+        await modem.close()
+
+    virtual_time.run(session())
+
+
+def run(work: Callable[[Modem, LineModem], object]) -> None:
+    async def session() -> None:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        await modem.open()
+        await work(modem, far)  # type: ignore[misc]
+        await modem.close()
+
+    virtual_time.run(session())
+
+
+def test_a_restart_fails_the_command_in_flight_by_name_and_settings_come_back() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        await modem.subscribe("AT+CEREG=5")
+        far.delay = lambda command: 1.0 if command == "AT+TSLOW" else 0.0
+        asyncio.get_running_loop().call_later(0.1, far.say, "Ready")
+        with pytest.raises(ModemReset, match="Ready"):
+            await modem.execute("AT+TSLOW", timeout_s=5)
+        await asyncio.sleep(2)
+        far.heard.clear()
+        assert await ask(modem, "AT+T1") == ""
+        assert far.heard == ["~~~~", "AT+CMEE?", "AT+CMEE=1", "AT+CEREG=5", "AT+T1"]
+        assert modem.restarts == 1
+
+    run(work)
+
+
+def test_a_restart_between_commands_brings_the_subscriptions_back_unasked() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        await modem.subscribe("AT+CEREG=5")
+        far.heard.clear()
+        far.say("Ready")
+        await asyncio.sleep(1)
+        assert far.heard == ["~~~~", "AT+CMEE?", "AT+CMEE=1", "AT+CEREG=5", "AT"]
+
+    run(work)
+
+
+def test_cmee_is_raised_for_the_session_and_put_back() -> None:
+    async def session() -> list[str]:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        await modem.open()
+        await modem.close()
+        await modem.close()
+        return far.heard
+
+    assert virtual_time.run(session()) == ["AT+CMEE?", "AT+CMEE=1", "AT+CMEE=0"]
+
+
+def test_a_lost_link_fails_all_who_wait_at_once() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.delay = lambda _command: 100.0
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        tasks = [asyncio.create_task(modem.execute(f"AT+T{n}", timeout_s=200)) for n in range(5)]
+        notices = modem.notices()
+        waiting = asyncio.ensure_future(anext(notices))
+        await asyncio.sleep(0.5)
+        far.transport.unplug()
+        for failure in await asyncio.gather(*tasks, waiting, return_exceptions=True):
+            assert isinstance(failure, LinkLost)
+        assert loop.time() - started < 0.6
+        with pytest.raises(LinkLost):
+            await modem.execute("AT")
+
+    run(work)
+
+
+def test_a_failing_reader_fails_all_who_wait() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.delay = lambda _command: 100.0
+        task = asyncio.create_task(modem.execute("AT+T1", timeout_s=200))
+        await asyncio.sleep(0.1)
+        modem._link._machine.feed = None  # type: ignore[assignment,method-assign]
+        far.say("OK")
+        with pytest.raises(LinkLost, match="reader failed"):
+            await task
+
+    run(work)
+
+
+@pytest.mark.parametrize("damaged", ["+CEREG: 5,1,(", "+CEREG: )", '+CEREG: a"b', "+CEREG:"])
+def test_a_damaged_line_of_the_name_that_is_awaited_does_not_end_the_link(damaged: str) -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = lambda _command: "+CEREG: 5,1"
+        far.delay = lambda _command: 0.2
+        asyncio.get_running_loop().call_later(0.1, far.say, damaged)
+        with contextlib.suppress(ParseError):
+            assert (await modem.send(ReadRegistration())).stat == 1
+        assert (await modem.send(ReadRegistration())).stat == 1
+
+    run(work)
+
+
+def test_a_refused_command_names_its_code() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = lambda _command: None
+        answer = await modem.execute("AT+NO")
+        assert answer.final == "ERROR"
+        with pytest.raises(CommandRejected):
+            await modem.subscribe("AT+CEREG=5")
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'AT%JWT=0,1,"a\rAT+CFUN=0"',
+        "AT\n",
+        'AT+X="a\x1a"',
+        'AT+X="a\x1b"',
+        'AT+X="a\x00"',
+        'AT+X="a',
+        "rm -rf",
+        'AT+X="' + "a" * 8200 + '"',
+    ],
+    ids=repr,
+)
+def test_what_would_break_out_is_refused_before_a_byte_is_sent(line: str) -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.heard.clear()
+        with pytest.raises(UnsafeArgument):
+            await modem.execute(line)
+        assert far.heard == []
+
+    run(work)
+
+
+def test_a_payload_is_sent_after_ok_and_its_end_is_awaited() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = lambda _command: ""
+        got = bytearray()
+
+        def receive(data: bytes) -> None:
+            got.extend(data)
+            if len(got) == 10000:
+                far.transport.far_end = far.receive
+                far.say("#XDATAMODE: 0")
+
+        def after_ok(command: str) -> str:
+            if command.startswith("AT#XDFUWRITE"):
+                far.transport.far_end = receive
+            return ""
+
+        far.body = after_ok
+        end = await modem.transfer("AT#XDFUWRITE=0,0,10000", b"\r\n+++\x00ab" * 1250)
+        assert end == "#XDATAMODE: 0"
+        assert bytes(got) == b"\r\n+++\x00ab" * 1250
+
+    run(work)
+
+
+def test_a_broken_off_payload_leaves_data_mode_before_anything_else_is_sent() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        def enter(_command: str) -> str:
+            far.data_mode = True
+            return ""
+
+        far.body = enter
+        with pytest.raises(CommandTimeout):
+            await modem.transfer("AT#XDFUWRITE=0,0,9", b"short", timeout_s=1)
+        far.body = echoing
+        assert await ask(modem, "AT+T1") == ""
+
+    run(work)
+
+
+def test_slow_readers_lose_the_oldest_notices_and_learn_how_many() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        with modem.notices("+CEREG", limit=3) as notices, modem.notices(Notice) as every:
+            for number in range(5):
+                far.say(f"+CEREG: {number}")
+            far.say("+CSCON: 1")
+            assert [(await anext(notices)).line for _ in range(3)] == [
+                "+CEREG: 2",
+                "+CEREG: 3",
+                "+CEREG: 4",
+            ]
+            assert notices.dropped == 2
+            assert [(await anext(every)).line for _ in range(6)][-1] == "+CSCON: 1"
+            assert every.dropped == 0
+
+    run(work)
+
+
+def test_a_silent_port_is_named_and_nothing_hangs() -> None:
+    async def session() -> None:
+        far = LineModem()
+        far.transport.far_end = lambda _data: None
+        modem = Modem(far.transport)
+        with pytest.raises(AtError, match="nothing answers AT"):
+            await modem.open()
+
+    virtual_time.run(session())
+
+
+def test_what_waited_in_the_port_is_kept_for_who_listens_later() -> None:
+    async def session() -> None:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        opened = far.transport.open
+
+        async def with_banner(receiver: Receiver) -> None:
+            await opened(receiver)
+            far.transport.deliver(b"*** Booting nRF Connect SDK ***\r\nhello\r\n")
+
+        far.transport.open = with_banner  # type: ignore[method-assign]
+        await modem.open()
+        with modem.lines() as lines:
+            assert await anext(lines) == Log("*** Booting nRF Connect SDK ***")
+            assert await anext(lines) == Restart("*** Booting nRF Connect SDK ***")
+            assert await anext(lines) == Unknown("hello")
+            assert lines.dropped == 0
+        await modem.close()
+
+    virtual_time.run(session())
+
+
+def test_closing_a_suspect_link_takes_bounded_time() -> None:
+    async def session() -> float:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        await modem.open()
+        far.transport.far_end = lambda _data: None
+        with pytest.raises(CommandTimeout):
+            await modem.execute("AT", timeout_s=1)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        await modem.close()
+        return loop.time() - started
+
+    assert virtual_time.run(session()) < 4
+
+
+def test_a_modem_that_knows_no_probe_is_resynchronised_by_silence() -> None:
+    async def session() -> None:
+        far = LineModem(lambda c: None if c.endswith("?") else f"for {c}" if c != "AT" else "")
+        far.reads = {}
+        modem = Modem(far.transport)
+        await modem.open()
+        assert await ask(modem, "AT+T1") == ""
+        far.delay = lambda command: 1.5 if command == "AT+T2" else 0.0
+        assert await ask(modem, "AT+T2") == "timeout"
+        assert await ask(modem, "AT+T3") == ""
+        await modem.close()
+
+    virtual_time.run(session())
+
+
+@pytest.mark.parametrize("queues", [False, True], ids=["input lost while busy", "input waits"])
+@pytest.mark.parametrize("delay_s", [0.09, 0.3, 0.7])
+def test_a_slow_modem_is_resynchronised_though_it_takes_its_time_to_refuse(
+    delay_s: float, queues: bool
+) -> None:
+    async def session() -> None:
+        far = LineModem(echoing, lambda _command: delay_s, queues=queues)
+        modem = Modem(far.transport)
+        await modem.open()
+        with pytest.raises(CommandTimeout):
+            await modem.execute("AT+T1", timeout_s=delay_s / 2)
+        assert await ask(modem, "AT+T2") == ""
+        await asyncio.sleep(5)
+        far.say("OK")  # suspect again, and the modem idle
+        assert await ask(modem, "AT+T3") == ""
+        await modem.close()
+
+    virtual_time.run(session())

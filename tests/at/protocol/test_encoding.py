@@ -1,0 +1,70 @@
+"""One door to the port: what passes is one command with the arguments that were meant."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.protocol.encoding import check_line, quoted, quoted_lines
+from at.protocol.errors import UnsafeArgument
+
+
+def commands_seen(stream: str) -> list[str]:
+    """Split what was written as the modem's side does: CR ends a command outside quotes."""
+    found, current, inside = [], "", False
+    for char in stream:
+        if char == '"':
+            inside = not inside
+        if char == "\r" and not inside:
+            found.append(current)
+            current = ""
+        else:
+            current += char
+    assert not inside
+    return found
+
+
+@given(st.text())
+def test_any_value_is_one_argument_of_one_command_or_is_refused(value: str) -> None:
+    try:
+        line = check_line(f"AT%JWT=0,60,{quoted(value)},7")
+    except UnsafeArgument:
+        return
+    (seen,) = commands_seen(line + "\r")
+    assert seen.split('"') == ["AT%JWT=0,60,", value, ",7"]
+
+
+@given(st.text(alphabet=st.sampled_from('\r\n\x00\x1a\x1b\x08\x7f\x85"ab '), min_size=1))
+def test_control_characters_and_quotes_never_pass(value: str) -> None:
+    if set(value) <= set("ab "):
+        assert quoted(value) == f'"{value}"'
+        return
+    with pytest.raises(UnsafeArgument):
+        quoted(value)
+
+
+def test_a_pem_text_keeps_its_line_ends_only_where_its_command_permits_them() -> None:
+    pem = "-----BEGIN CERTIFICATE-----\r\nTEST\n-----END CERTIFICATE-----\n"
+    line = f"AT%CMNG=0,1,0,{quoted_lines(pem)}"
+    assert check_line(line, multiline=True) == line
+    with pytest.raises(UnsafeArgument):
+        check_line(line)
+    with pytest.raises(UnsafeArgument):
+        check_line(line + "\rAT", multiline=True)
+    with pytest.raises(UnsafeArgument):
+        quoted_lines("x\x1a")
+
+
+def test_a_refusal_names_the_command_and_not_its_secret() -> None:
+    with pytest.raises(UnsafeArgument) as refused:
+        check_line('AT%CMNG=0,1,3,"5ec2e7\x1a"')
+    assert "%CMNG" in str(refused.value)
+    assert "5ec2e7" not in str(refused.value)
+
+
+def test_a_command_longer_than_the_modem_takes_is_refused() -> None:
+    with pytest.raises(UnsafeArgument, match="4095"):
+        check_line('AT+X="' + "a" * 4095 + '"')
+    with pytest.raises(UnsafeArgument, match="UTF-8"):
+        check_line('AT+X="\ud800"')

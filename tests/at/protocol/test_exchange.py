@@ -1,0 +1,274 @@
+"""Every line of the modem gets its owner: live, and offline."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.protocol.exchange import (
+    Answer,
+    Echo,
+    Exchange,
+    Item,
+    NoticeLine,
+    Restart,
+    Unknown,
+    final_result,
+)
+from at.protocol.framing import Log
+from at.protocol.ownership import Owner, fields
+
+
+def live(command: str, stream: str, owner: Owner | None = None) -> list[Item]:
+    machine = Exchange()
+    machine.start(command, owner)
+    return list(machine.feed(stream.encode()))
+
+
+def offline(stream: str, command: str | None = None) -> list[Item]:
+    machine = Exchange(offline=True)
+    if command:
+        machine.start(command)
+    return [*machine.feed(stream.encode()), *machine.finish()]
+
+
+@pytest.mark.parametrize(
+    ("line", "result"),
+    [
+        ("OK", ("OK", None, "")),
+        ("ERROR", ("ERROR", None, "")),
+        ("+CME ERROR: 518", ("+CME ERROR", 518, "")),
+        ("+CME ERROR:518", ("+CME ERROR", 518, "")),
+        ("+CME ERROR: ", ("+CME ERROR", None, "")),
+        ("+CME ERROR: SIM not inserted", ("+CME ERROR", None, "SIM not inserted")),
+        ("+CMS ERROR: 310", ("+CMS ERROR", 310, "")),
+        ("NO CARRIER", ("NO CARRIER", None, "")),
+        ("CONNECT 115200", ("CONNECT 115200", None, "")),
+        ("+CME ERROR 518", None),
+        ("NOT OK", None),
+        ("OK?", None),
+        ("UNKNOWN COMMAND", None),
+        ("CONNECTED", None),
+        ("+CREG: ERROR", None),
+    ],
+)
+def test_a_final_result_is_a_whole_line(line: str, result: object) -> None:
+    assert final_result(line) == result
+
+
+def test_the_read_reply_and_the_notice_of_the_same_name_are_told_apart() -> None:
+    found = live("AT+CEREG?", '+CEREG: 1\r\n+CEREG: 1,1\r\n+CEREG: 5,"00B7","1",7\r\nOK\r\n')
+    assert found == [
+        NoticeLine("+CEREG", "+CEREG: 1"),
+        NoticeLine("+CEREG", '+CEREG: 5,"00B7","1",7'),
+        Answer(("+CEREG: 1,1",), "OK"),
+    ]
+
+
+def test_a_set_command_owns_no_line_of_its_subscription() -> None:
+    found = live("AT+CEREG=5", "+CEREG: 2\r\nOK\r\n")
+    assert found == [NoticeLine("+CEREG", "+CEREG: 2"), Answer((), "OK")]
+
+
+def test_a_notice_between_a_command_and_its_bare_answer_is_no_part_of_it() -> None:
+    found = live("AT+CGSN", "+CSCON: 1\r\n352656100367872\r\nOK\r\n")
+    assert found == [
+        NoticeLine("+CSCON", "+CSCON: 1"),
+        Answer(("352656100367872",), "OK"),
+    ]
+
+
+def test_a_typed_command_takes_no_bare_line_for_its_own() -> None:
+    owner = Owner("%XVBAT", lambda line: True, bare=False)
+    found = live("AT%XVBAT", "noise\r\n%XVBAT: 5054\r\nOK\r\n", owner)
+    assert found == [Unknown("noise"), Answer(("%XVBAT: 5054",), "OK")]
+
+
+@pytest.mark.parametrize(
+    "echo", ["AT+CGMR\r\r\n", "AT+CGMR\r", "AT+CG\r\r\n", "T+CGMR\r\r\n", ""], ids=repr
+)
+def test_an_echo_whole_cut_or_missing_changes_no_answer(echo: str) -> None:
+    found = live("AT+CGMR", f"{echo}\r\nmfw_nrf9160_1.3.5\r\n\r\nOK\r\n")
+    assert [item for item in found if not isinstance(item, Echo)] == [
+        Answer(("mfw_nrf9160_1.3.5",), "OK")
+    ]
+
+
+def test_an_echo_of_several_lines_is_no_answer_though_a_line_of_it_reads_ok() -> None:
+    command = 'AT%CMNG=0,1,0,"-----BEGIN\nOK\nMII\n-----END"'
+    found = live(command, command + "\r\r\n\r\nOK\r\n")
+    assert [item for item in found if not isinstance(item, Echo)] == [Answer((), "OK")]
+
+
+def test_an_echo_cut_at_4096_bytes_changes_no_answer() -> None:
+    command = 'AT%CMNG=0,1,0,"' + "A" * 4200 + '"'
+    found = live(command, command[:4096] + "\r\n\r\nOK\r\n")
+    assert found == [Echo(command[:4096]), Answer((), "OK")]
+
+
+@pytest.mark.parametrize("line", ["Ready", "INIT ERROR", "Bootloader mode ready"])
+def test_a_restart_ends_the_exchange(line: str) -> None:
+    machine = Exchange()
+    machine.start("AT+CFUN=1")
+    assert list(machine.feed(f"\r\n{line}\r\n".encode())) == [Restart(line)]
+    assert not machine.in_flight
+
+
+def test_a_boot_banner_is_a_log_line_and_a_restart() -> None:
+    banner = "*** Booting nRF Connect SDK v2.7.0 ***"
+    assert live("AT", f"{banner}\r\n") == [Log(banner), Restart(banner)]
+
+
+def test_a_modem_fault_is_a_notice_and_a_restart() -> None:
+    line = "#XMODEM: FAULT,0x3,0x20083C2A"
+    assert live("AT", f"{line}\r\n") == [NoticeLine("#XMODEM", line), Restart(line)]
+
+
+def test_without_a_command_a_final_result_belongs_to_nobody() -> None:
+    assert list(Exchange().feed(b"\r\nOK\r\n")) == [Unknown("OK")]
+
+
+def test_the_context_of_a_notice_is_the_last_accepted_command_of_its_name() -> None:
+    machine = Exchange()
+    machine.start("AT%NCELLMEAS=3,5")
+    list(machine.feed(b"OK\r\n"))
+    assert list(machine.feed(b"%NCELLMEAS: 1\r\n")) == [
+        NoticeLine("%NCELLMEAS", "%NCELLMEAS: 1", "AT%NCELLMEAS=3,5")
+    ]
+
+
+def test_offline_an_echo_becomes_the_command() -> None:
+    found = offline("AT+CFUN?\r\n+CFUN: 1\r\nOK\r\n")
+    assert found == [Echo("AT+CFUN?"), Answer(("+CFUN: 1",), "OK")]
+    assert isinstance(found[1], Answer)
+    assert found[1].command == "AT+CFUN?"
+
+
+def test_offline_the_end_of_the_input_ends_the_answer() -> None:
+    assert offline("+CFUN: 1") == [Answer(("+CFUN: 1",), None)]
+    assert offline("mfw_nrf9160_1.3.5", "AT+CGMR") == [Answer(("mfw_nrf9160_1.3.5",), None)]
+
+
+def test_offline_lines_that_nobody_asked_for_are_unknown_or_notices_in_order() -> None:
+    found = offline("hello\r\n%CESQ: 54,2,16,2\r\nagain\r\n+CEREG: 1\r\n")
+    assert found == [
+        Unknown("hello"),
+        NoticeLine("%CESQ", "%CESQ: 54,2,16,2"),
+        Unknown("again"),
+        NoticeLine("+CEREG", "+CEREG: 1"),
+    ]
+
+
+def test_offline_a_notice_may_stand_between_a_bare_answer_and_its_final_result() -> None:
+    assert offline("352656100367872\r\n+CEREG: 1\r\nOK\r\n") == [
+        NoticeLine("+CEREG", "+CEREG: 1"),
+        Answer(("352656100367872",), "OK"),
+    ]
+
+
+def test_fields_keep_commas_in_quotes_and_empty_places() -> None:
+    assert fields('+X: 1,,"a,b" , ,"c') == ["1", "", '"a,b"', "", '"c"']
+    assert fields("+X:") == [""]
+
+
+@given(st.lists(st.binary(max_size=60), max_size=30), st.booleans())
+def test_no_bytes_make_the_reader_fail(pieces: list[bytes], is_offline: bool) -> None:
+    machine = Exchange(offline=is_offline)
+    machine.start("AT+CGMR")
+    for piece in pieces:
+        list(machine.feed(piece))
+    list(machine.finish())
+
+
+@given(
+    pieces=st.lists(
+        st.sampled_from(
+            [
+                b"OK\r\n",
+                b"\r\n",
+                b"\r",
+                b"\n",
+                b"+CEREG: 1\r\n",
+                b'%CMNG: 1,0,"a',
+                b'b"\r\n',
+                b"+CM",
+                b"x" * 90,
+                b" y \r\n",
+                b"> ",
+                b"[00:00:12.345,678] <inf> a: b",
+                b"AT+CGMR\r\r\n",
+                b"*** Booting\r\n",
+                b"\xff\r\n",
+            ]
+        ),
+        max_size=14,
+    ),
+    cuts=st.sets(st.integers(0, 300)),
+)
+def test_plain_lines_are_sorted_like_all_others(pieces: list[bytes], cuts: set[int]) -> None:
+    def items(parts: list[bytes]) -> list[Item]:
+        machine = Exchange()
+        machine.framer.limit = 100
+        machine.start("AT%CMNG=1")
+        found = [item for part in parts for item in machine.feed(part)]
+        return found + list(machine.finish())
+
+    stream = b"".join(pieces)
+    edges = [0, *sorted(cut for cut in cuts if 0 < cut < len(stream)), len(stream)]
+    assert items([stream]) == items([stream[a:b] for a, b in pairwise(edges)])
+    assert items([stream]) == items([stream[at : at + 1] for at in range(len(stream))])
+
+
+CORPUS = (
+    'AT%CMNG=2,1,0\r\r\n%CMNG: 1,0,"AB","-----BEGIN\r\nOK\r\n-----END"\r\n\r\nOK\r\n'
+    "[00:00:01.000,000] <inf> app: x\r\n+CEREG: 5,1\r\n+CME ERROR: 518\r\nReady\r\n\x00\xff"
+).encode("latin-1")
+
+
+@given(cuts=st.sets(st.integers(1, len(CORPUS) - 1)))
+def test_items_do_not_depend_on_where_the_bytes_were_cut(cuts: set[int]) -> None:
+    def items(pieces: list[bytes]) -> list[Item]:
+        machine = Exchange(offline=True)
+        return [item for piece in pieces for item in machine.feed(piece)] + list(machine.finish())
+
+    edges = [0, *sorted(cuts), len(CORPUS)]
+    assert items([CORPUS[start:end] for start, end in pairwise(edges)]) == items([CORPUS])
+
+
+@pytest.mark.parametrize("command", ["AT+CLAC", "AT#XCLAC"])
+def test_the_commands_of_a_list_are_no_echoes(command: str) -> None:
+    listed = "AT+CFUN\r\nAT#XCLAC\r\nAT+CLAC\r\nAT%XVBAT\r\n"
+    names = ("AT+CFUN", "AT#XCLAC", "AT+CLAC", "AT%XVBAT")
+    assert offline(f"{listed}OK\r\n", command) == [Answer(names, "OK")]
+    assert offline(f"{command}\r\r\n{listed}OK\r\nAT+CFUN?\r\r\n") == [
+        Echo(command),
+        Answer(names, "OK"),
+        Echo("AT+CFUN?"),
+        Answer((), None),
+    ]
+
+
+PDU = "0791448720003023240DD0E474D81C0EBB010000111011315214000BE474D81C0EBB5DE3771B"
+
+
+def test_a_short_message_is_part_of_its_notice_and_of_no_answer() -> None:
+    stream = f'+CMT: "+15550100",24\r\n{PDU}\r\nmfw_nrf91x1_2.0.2\r\nOK\r\n'
+    found = live("AT+CGMR", stream)
+    assert found == [
+        NoticeLine("+CMT", f'+CMT: "+15550100",24\r\n{PDU}'),
+        Answer(("mfw_nrf91x1_2.0.2",), "OK"),
+    ]
+    assert offline(stream, "AT+CGMR") == found
+    assert offline(f"+CDS: 24\r\n{PDU}") == [NoticeLine("+CDS", f"+CDS: 24\r\n{PDU}")]
+
+
+def test_a_message_whose_text_does_not_come_is_told_all_the_same() -> None:
+    assert offline("+CMT: 24\r\n") == [NoticeLine("+CMT", "+CMT: 24")]
+    assert live("AT", "+CMT: 24\r\nOK\r\n") == [NoticeLine("+CMT", "+CMT: 24"), Answer((), "OK")]
+    machine = Exchange()
+    machine.start("AT")
+    assert list(machine.feed(b"+CDS: 24\r\n")) == []
+    assert machine.abandon() == [NoticeLine("+CDS", "+CDS: 24")]

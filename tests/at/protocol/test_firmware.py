@@ -1,0 +1,86 @@
+"""The grammar of firmware versions, and the gate."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.protocol.errors import FirmwareRefused, ParseError
+from at.protocol.firmware import gate, read_firmware, require
+
+pytestmark = [pytest.mark.contract("D1.3"), pytest.mark.contract("C4")]
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("mfw_nrf9160_1.3.0", True),
+        ("mfw_nrf9160_1.3.7", True),
+        ("mfw_nrf9160_1.10.0", True),
+        ("mfw_nrf9160_1.3.0-FOTA-TEST", True),
+        ("mfw_nrf91x1_2.0.4", True),
+        ("nrf9160_1.3.2", True),
+        ("mfw_nrf9151-ntn_1.0.0-1.alpha", True),
+        ("mfw_nrf9160_1.3.1-1.alpha", True),
+        ("mfw_nrf9160_1.2.9", False),
+        ("mfw_nrf9160_1.2.8-FOTA-TEST", False),
+        ("mfw_nrf9160_0.7.0-23.prealpha", False),
+        ("mfw_nrf9160_1.3.0-1.alpha", False),
+        ("mfw-pti_nrf91x1_2.3.8", False),
+        ("mfw-nr+_nrf91x1_1.1.0", False),
+        ("mfw-nr+-phy_nrf91x1_2.0.0", False),
+        ("mfw-nr+_nrf91x1_0.0.0-110.nr+-test", False),
+        ("", False),
+        ("ERROR", False),
+        ("+CSCON: 1", False),
+        ("mfw_nrf9160_1.3", False),
+        ("mfw_nrf9160_1.3.0_1.2.0", False),
+        ("mfw_nrf9160_1234.3.0", False),
+        ("mfw_nrf91x1_2.00.4", False),
+        ("mfw_nrf9160_01.3.7", False),
+        ("SARA-R510M8S-00B", False),
+    ],
+)
+def test_the_gate_lets_pass_what_may_make_device_calls(text, allowed):
+    verdict = gate(text)
+    assert verdict.allowed is allowed
+    if allowed:
+        assert require(text) == verdict
+        assert not verdict.reason
+    else:
+        assert verdict.reason
+        assert verdict.hint
+        with pytest.raises(FirmwareRefused) as refused:
+            require(text)
+        assert refused.value.hint == verdict.hint
+
+
+def test_a_family_that_restarted_its_numbers_passes_with_a_note():
+    assert "1.3.0" in gate("mfw_nrf9151-ntn_1.0.0-1.alpha").note
+    assert gate("mfw_nrf9160_1.3.7").note == ""
+
+
+def test_the_parts_of_a_version_are_told():
+    firmware = read_firmware("mfw_nrf9151-ntn_1.0.0-1.alpha")
+    assert (firmware.chip, firmware.variants) == ("nrf9151", ("ntn",))
+    assert (firmware.version, firmware.suffix) == ((1, 0, 0), "1.alpha")
+
+
+@given(st.tuples(*[st.integers(0, 999)] * 3), st.tuples(*[st.integers(0, 999)] * 3))
+def test_versions_compare_as_numbers(found, wanted):
+    text = "mfw_nrf9160_" + ".".join(map(str, found))
+    assert read_firmware(text).at_least(wanted) is (found >= wanted)
+
+
+@given(st.text(max_size=40))
+def test_no_text_gets_past_the_gate_unread(text):
+    verdict = gate(text)
+    if verdict.allowed:
+        assert read_firmware(text)
+    else:
+        assert verdict.reason
+    try:
+        read_firmware(text)
+    except ParseError:
+        assert not verdict.allowed

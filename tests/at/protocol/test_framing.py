@@ -1,0 +1,185 @@
+"""Bytes to events: every line discipline of a firmware, cut anywhere."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.protocol.framing import Data, Event, Framer, Line, Log, Overlong, Prompt
+
+LOG = "[00:00:12.345,678] <inf> app: hello, world"
+
+
+def merged(events: list[Event]) -> list[Event]:
+    """Join neighbouring data: only its bytes are promised, not its pieces."""
+    found: list[Event] = []
+    for event in events:
+        if isinstance(event, Data) and found and isinstance(found[-1], Data):
+            found[-1] = Data(found[-1].data + event.data)
+        else:
+            found.append(event)
+    return found
+
+
+def events(pieces: list[bytes], *, prompt: bool = False, data: int = 0) -> list[Event]:
+    framer = Framer(limit=200)
+    framer.expects_prompt = prompt
+    framer.expect_data(data)
+    found = [event for piece in pieces for event in framer.feed(piece)]
+    return merged(found + list(framer.finish()))
+
+
+def split(stream: bytes, cuts: set[int]) -> list[bytes]:
+    edges = [0, *sorted(cut for cut in cuts if 0 < cut < len(stream)), len(stream)]
+    return [stream[start:end] for start, end in pairwise(edges)]
+
+
+def lines(stream: bytes) -> list[str]:
+    return [event.text for event in events([stream]) if isinstance(event, Line)]
+
+
+PIECES = st.sampled_from(
+    [
+        b"\r\n",
+        b"\r",
+        b"\n",
+        b"OK\r\n",
+        b"\r\nOK\r\n",
+        b"+CEREG: 1,5",
+        b'+X: "a',
+        b'b",2\r\n',
+        b"OK",
+        b"> ",
+        b">",
+        LOG.encode(),
+        LOG.encode() + b"\r\n",
+        b"\x1b[1;32muart:~$ \x1b[m",
+        b"\x00\xff\xfe",
+        b"AT+CGMR\r\r\n",
+        b"*** Booting nRF Connect SDK ***\r\n",
+        b"x" * 150,
+        b'"',
+    ]
+)
+
+
+@given(
+    stream=st.lists(PIECES | st.binary(max_size=4), max_size=12).map(b"".join),
+    cuts=st.sets(st.integers(0, 400)),
+    prompt=st.booleans(),
+    data=st.integers(0, 6),
+)
+def test_events_do_not_depend_on_where_the_bytes_were_cut(
+    stream: bytes, cuts: set[int], prompt: bool, data: int
+) -> None:
+    whole = events([stream], prompt=prompt, data=data)
+    assert events(split(stream, cuts), prompt=prompt, data=data) == whole
+    bytewise = [stream[at : at + 1] for at in range(len(stream))]
+    assert events(bytewise, prompt=prompt, data=data) == whole
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\n", b"\r", b"\r\r\n"])
+def test_every_line_end_ends_a_line_and_empty_lines_carry_nothing(end: bytes) -> None:
+    assert lines(end + b"+CSQ: 1,2" + end + end + b"OK" + end) == ["+CSQ: 1,2", "OK"]
+
+
+def test_a_quoted_text_keeps_its_line_breaks_and_a_line_that_reads_ok() -> None:
+    text = '+UHTTP: 0,"HTTP/1.1 200\r\nOK\r\n\r\nbody, with commas"'
+    assert lines(text.encode() + b"\r\nOK\r\n") == [text, "OK"]
+
+
+def test_a_quote_that_never_closes_costs_nothing_but_its_own_line() -> None:
+    stream = b'+CEREG: 2,"00B7,7\r\nOK\r\n+CSCON: 1\r\n'
+    assert lines(stream) == ['+CEREG: 2,"00B7,7', "OK", "+CSCON: 1"]
+
+
+def test_a_stray_quote_at_the_end_of_the_input_releases_what_it_held() -> None:
+    assert lines(b'%XMONITOR: 1,"EDAV\r\nOK\r\n') == ['%XMONITOR: 1,"EDAV', "OK"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LOG,
+        "[00:00:00.250,000] <err> lte: +CEREG: 1",
+        "[2024-01-31 10:00:00.123,456] <wrn> x: y",
+        "<dbg> x: y",
+        "*** Booting nRF Connect SDK v2.7.0-5cb85570ca43 ***",
+        "*** Using Zephyr OS v3.6.99-100befc70c74 ***",
+        "I: Starting bootloader",
+        "[INF] Booting TF-M v2.1.0",
+        "--- 12 messages dropped ---",
+        "MC:SFQCpwIBAwEHalRFU1RTRVJJQUwK:",
+        "#CD:5a4501000100050000000000",
+    ],
+)
+def test_console_lines_are_told_from_at_lines(text: str) -> None:
+    assert events([f"\x1b[0m{text}\x1b[0m\r\n".encode()]) == [Log(text)]
+
+
+@pytest.mark.parametrize("at", range(1, len("+CEREG: 5,1")))
+def test_a_log_line_inside_an_at_line_is_lifted_out_and_the_line_mended(at: int) -> None:
+    line = "+CEREG: 5,1"
+    stream = f"{line[:at]}{LOG}\r\n{line[at:]}\r\nOK\r\n".encode()
+    assert events([stream]) == [Log(LOG), Line(line, mended=True), Line("OK")]
+
+
+def test_a_log_line_right_before_the_line_end_does_not_swallow_the_next_line() -> None:
+    stream = f"+CEREG: 1{LOG}\r\n\r\nOK\r\n".encode()
+    assert events([stream]) == [Log(LOG), Line("+CEREG: 1", mended=True), Line("OK")]
+
+
+def test_a_log_line_within_a_quoted_text_is_no_part_of_it() -> None:
+    stream = f'%CMNG: 1,0,"AB","-----BEGIN\n{LOG}\r\nMII\n-----END\n"\r\n'.encode()
+    assert events([stream]) == [Log(LOG), Line('%CMNG: 1,0,"AB","-----BEGIN\nMII\n-----END\n"')]
+
+
+def test_the_line_end_of_a_log_line_within_a_quoted_text_is_no_part_of_it_however_it_is_cut() -> (
+    None
+):
+    stream = b'%CMNG: 1,0,"ab\r\n[00:00:01.000,000] <inf> a: b\r\ncd"\r\n'
+    framer = Framer()
+    framer.multiline = "%CMNG"
+    found = [event for at in range(len(stream)) for event in framer.feed(stream[at : at + 1])]
+    assert found == [
+        Log("[00:00:01.000,000] <inf> a: b"),
+        Line('%CMNG: 1,0,"ab\r\ncd"'),
+    ]
+
+
+def test_an_endless_line_is_one_event_and_the_next_line_is_whole() -> None:
+    framer = Framer()
+    found = [event for _ in range(1000) for event in framer.feed(b"x" * 1024)]
+    found += framer.feed(b"\r\nOK\r\n")
+    assert found == [Overlong("x" * 80), Line("OK")]
+    assert len(framer._pending) == 0
+
+
+def test_a_prompt_needs_no_line_end_when_one_is_expected() -> None:
+    framer = Framer()
+    framer.expects_prompt = True
+    assert list(framer.feed(b"\r\n>")) == [Prompt()]
+    assert list(framer.feed(b" \r\n+CMGS: 1\r\n")) == [Line("+CMGS: 1")]
+
+
+def test_a_line_may_begin_like_a_prompt() -> None:
+    assert events([b"> not a prompt\r\n"]) == [Line("> not a prompt")]
+
+
+def test_data_of_an_announced_length_is_handed_on_as_it_is() -> None:
+    framer = Framer()
+    framer.expect_data(6)
+    found = merged([*framer.feed(b"OK\r"), *framer.feed(b"\n\x00>OK\r\n")])
+    assert found == [Data(b"OK\r\n\x00>"), Line("OK")]
+
+
+def test_the_shell_prompt_and_its_colours_are_no_part_of_a_line() -> None:
+    stream = b"\x1b[8D\x1b[J\x1b[1;32muart:~$ \x1b[m352656100367872\r\nOK\r\n"
+    assert lines(stream) == ["352656100367872", "OK"]
+
+
+def test_invalid_utf8_and_nul_are_shown_and_harm_nothing() -> None:
+    assert lines(b"\x00\x00+X: \xff\r\nOK\r\n") == ["+X: \\xff", "OK"]

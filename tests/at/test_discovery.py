@@ -1,0 +1,243 @@
+"""Which port answers AT, and why the others do not: over PTYs, with an injected listing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import virtual_time
+from pty_far_end import PtyFarEnd, modem_answer
+
+from at.discovery import Report, survey
+from at.ports import usb
+from at.ports.usb import UsbPort, kit_ports, resolve, same_port
+from at.protocol.errors import PortBusy, PortForbidden, PortNotFound
+from at.transport.memory import MemoryTransport
+from at.transport.serial import SerialTransport
+
+if TYPE_CHECKING:
+    from at.transport.base import Transport
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a PTY: run it on Linux or macOS")
+LOG = b"[00:00:01.000,000] <inf> app: hello\r\n"
+
+
+def kit(device: str, serial: str = "000960012345", interface: int = 0) -> UsbPort:
+    return UsbPort(device, 0x1366, 0x1051, serial, "1-2.3", interface)
+
+
+async def one(far: PtyFarEnd) -> Report:
+    with far:
+        (report,) = await survey(listing=lambda: [kit(far.path)])
+    return report
+
+
+async def test_a_kit_that_answers_is_described() -> None:
+    report = await one(PtyFarEnd())
+    assert report == Report(
+        report.usb,
+        role="at",
+        answers=True,
+        dialect="at-host",
+        terminator="cr",
+        baud=115200,
+        firmware="mfw_nrf9160_1.3.5",
+        imei="352656100367872",
+    )
+
+
+async def test_serial_modem_is_told_by_its_empty_lines() -> None:
+    def answer(line: bytes) -> bytes:
+        body, _, final = modem_answer(line).rpartition(b"OK\r\n")[0], b"", b"\r\nOK\r\n"
+        return (b"\r\n" + body if body else b"") + final
+
+    assert (await one(PtyFarEnd(answer))).dialect == "serial-modem"
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"), [("crlf", b"\r\n"), ("lf", b"\n"), ("null", b"\x00"), ("cr", b"\r")]
+)
+async def test_the_line_end_is_found_by_asking(name: str, wire: bytes) -> None:
+    def answer(line: bytes) -> bytes:
+        # With LF alone as the line end, a CR is text, and the command none that is known.
+        return b"ERROR\r\n" if name == "lf" and b"\r" in line else modem_answer(line)
+
+    report = await one(PtyFarEnd(answer, terminator=wire))
+    assert (report.answers, report.terminator) == (True, name)
+
+
+async def test_the_at_shell_is_told_from_an_at_host() -> None:
+    def shell(line: bytes) -> bytes:
+        text = line.decode()
+        echo = text + "\r\n"
+        if not text.startswith("at '"):
+            return (echo + f"{text.split(' ')[0]}: command not found\r\nuart:~$ ").encode()
+        reply = modem_answer(text[4:-1].encode()).decode()
+        return (echo + reply + "uart:~$ ").encode()
+
+    report = await one(PtyFarEnd(shell))
+    assert (report.dialect, report.firmware) == ("shell", "mfw_nrf9160_1.3.5")
+
+
+async def test_silence_says_what_was_tried() -> None:
+    report = await one(PtyFarEnd(lambda _line: b""))
+    assert not report.answers
+    assert "silence" in report.reason
+    assert report.hint
+
+
+async def test_a_console_is_told_by_its_log_lines() -> None:
+    report = await one(PtyFarEnd(lambda _line: LOG))
+    assert (report.answers, report.role) == (False, "console")
+    assert "log lines" in report.reason
+
+
+async def test_a_shell_without_at_is_named() -> None:
+    report = await one(PtyFarEnd(lambda line: line + b": command not found\r\nuart:~$ "))
+    assert (report.answers, report.role) == (False, "console")
+    assert "shell" in report.reason
+
+
+async def test_garbage_names_its_size_and_the_rates_tried() -> None:
+    report = await one(PtyFarEnd(lambda _line: bytes(range(128, 192))))
+    assert not report.answers
+    assert "garbage" in report.reason
+    assert "115200, 1000000" in report.reason
+
+
+async def test_another_speed_is_found_where_the_first_gives_garbage() -> None:
+    def transport(_device: str, baud: int) -> Transport:
+        def far(data: bytes) -> None:
+            line = data.strip(b"\r\n")
+            answer = modem_answer(line) if baud == 921600 else bytes(range(200, 240))
+            memory.deliver(answer)
+
+        memory = MemoryTransport(far)
+        return memory
+
+    (report,) = await survey(listing=lambda: [kit("/dev/ttyACM0")], transport=transport)
+    assert (report.answers, report.baud) == (True, 921600)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (PortBusy("busy", holder="picocom (PID 7)"), "in use by picocom (PID 7)"),
+        (PortForbidden("no", group="dialout"), "no permission; the group dialout may open it"),
+        (PortNotFound("gone"), "gone"),
+    ],
+    ids=["busy", "forbidden", "gone"],
+)
+async def test_a_port_that_cannot_be_opened_says_why(error: Exception, reason: str) -> None:
+    class Closed(MemoryTransport):
+        async def open(self, receiver: object) -> None:
+            raise error
+
+    (report,) = await survey(listing=lambda: [kit("x")], transport=lambda *_: Closed())
+    assert (report.answers, report.reason) == (False, reason)
+
+
+async def test_nothing_is_written_to_a_port_that_is_no_kits_unless_asked() -> None:
+    with PtyFarEnd() as far:
+        stranger = UsbPort(far.path, 0x0403, 0x6001, "A1")
+        (report,) = await survey(listing=lambda: [stranger])
+        assert "not probed" in report.reason
+        await asyncio.sleep(0)
+        assert far.heard == b""
+        (report,) = await survey(listing=lambda: [stranger], probe_all=True)
+        assert report.answers
+        (report,) = await survey(listing=lambda: [stranger], named=[far.path])
+        assert report.answers
+
+
+def test_48_ports_are_probed_in_the_time_of_the_slowest() -> None:
+    virtual_time.run(probe_a_hub())
+
+
+async def probe_a_hub() -> None:
+    opened = []
+
+    def transport(device: str, _baud: int) -> Transport:
+        opened.append(device)
+        return MemoryTransport()
+
+    loop = asyncio.get_running_loop()
+    ports = [kit(f"/dev/ttyACM{number}", f"00096{number:07}") for number in range(48)]
+    started = loop.time()
+    single = await survey(listing=lambda: ports[:1], transport=transport)
+    alone = loop.time() - started
+    started = loop.time()
+    reports = await survey(listing=lambda: ports, transport=transport)
+    assert len(reports) == 48
+    assert len(opened) == 49
+    assert single[0].reason == reports[47].reason
+    assert alone > 1
+    assert loop.time() - started <= alone + 1
+
+
+def test_a_kit_is_found_by_its_serial_number_whatever_its_port_is_called() -> None:
+    ports = [kit("/dev/ttyACM7", interface=0), kit("/dev/ttyACM8", interface=2)]
+    assert resolve("serial:960012345", listing=lambda: ports) == ("/dev/ttyACM7", True)
+    assert resolve("serial:000960012345/1", listing=lambda: ports) == ("/dev/ttyACM8", True)
+    moved = [kit("COM12")]
+    assert resolve("serial:000960012345", listing=lambda: moved) == ("COM12", True)
+    with pytest.raises(PortNotFound):
+        resolve("serial:1", listing=lambda: ports)
+    with pytest.raises(PortNotFound):
+        resolve("serial:960012345/5", listing=lambda: ports)
+
+
+def test_a_port_is_the_same_by_whatever_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = tmp_path / "ttyACM0"
+    device.touch()
+    (tmp_path / "kit").symlink_to(device)
+    plugged_in = [kit(str(device))]
+    monkeypatch.setattr(usb, "kit_ports", lambda _, number: kit_ports(plugged_in, number))
+    assert same_port("serial:000960012345", "serial:960012345")
+    assert same_port("serial:000960012345", str(device))
+    assert same_port(str(tmp_path / "kit"), str(device))
+    assert not same_port("serial:1", str(device)), "it is not plugged in"
+    assert same_port("tcp://127.0.0.1:1", "tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("vendor", "serial", "model"),
+    [
+        (0x1366, "000960012345", "nRF9160 DK"),
+        (0x1366, "960012345", "nRF9160 DK"),
+        (0x1366, "001050912345", "nRF9161 DK"),
+        (0x1366, "001051212345", "nRF9151 DK"),
+        (0x1366, "001052012345", "nRF9151 DK"),
+        (0x1366, "001055012345", "Thingy:91 X"),
+        (0x1915, "THINGY91X_F39CC1B120D", "Thingy:91 X"),
+        (0x1915, "THINGY91_F39CC1B120D", "Thingy:91"),
+        (0x1366, "000960112345", None),
+        (0x1366, "001050012345", None),
+        (0x0403, "000960012345", None),
+    ],
+)
+def test_kits_are_known_by_vendor_and_serial_number(
+    vendor: int, serial: str, model: str | None
+) -> None:
+    port = UsbPort("x", vendor, 0x1051, serial)
+    assert (port.model.name if port.model else None) == model
+    assert kit_ports([port], serial.lstrip("0")) == [port]
+
+
+async def test_a_busy_port_is_reported_with_its_holder() -> None:
+    class Nobody:
+        def data_received(self, data: bytes) -> None: ...
+        def connection_lost(self, reason: Exception | None) -> None: ...
+
+    with PtyFarEnd() as far, contextlib.ExitStack():
+        holder = SerialTransport(far.path)
+        await holder.open(Nobody())
+        (report,) = await survey(listing=lambda: [kit(far.path)])
+        await holder.close()
+    assert f"(PID {os.getpid()})" in report.reason

@@ -1,0 +1,124 @@
+"""Logs of terminals and desktop tools, as people have them, become transcripts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.protocol.errors import TranscriptError
+from at.transcripts.importer import import_log
+from at.transcripts.transcript import Direction, format_transcript, parse_transcript
+
+SENT, RECEIVED = Direction.SENT, Direction.RECEIVED
+
+LOGS = {
+    "bare terminal": "AT+CGMR\nmfw_nrf9160_1.3.7\nOK\n",
+    "terminal with CR LF": "AT+CGMR\r\nmfw_nrf9160_1.3.7\r\nOK\r\n",
+    "stamped terminal": (
+        "[12:00:00.100] AT+CGMR\n[12:00:00.200] mfw_nrf9160_1.3.7\n[12:00:00.201] OK\n"
+    ),
+    "desktop tool": (
+        "2026-02-10T12:00:00.100Z INFO Application data folder: /home/somebody\n"
+        "2026-02-10T12:00:00.100Z DEBUG modem >> AT+CGMR\n"
+        "2026-02-10T12:00:00.200Z DEBUG modem << mfw_nrf9160_1.3.7\n"
+        "2026-02-10T12:00:00.201Z DEBUG modem << OK\n"
+    ),
+    "logger": "12:00:00.100 TX: AT+CGMR\n12:00:00.200 RX: mfw_nrf9160_1.3.7\n12:00:00.201 RX: OK\n",
+    "bracketed": "[TX] AT+CGMR\n[RX] mfw_nrf9160_1.3.7\n[RX] OK\n",
+    "arrows": "-> AT+CGMR\n<- mfw_nrf9160_1.3.7\n<- OK\n",
+    "angles": "> AT+CGMR\n< mfw_nrf9160_1.3.7\n< OK\n",
+    "only what was typed is marked": "> AT+CGMR\nmfw_nrf9160_1.3.7\n\nOK\n",
+    "a phone's terminal": "\u27a4 AT+CGMR\nmfw_nrf9160_1.3.7\nOK\n",
+    "milliseconds after a colon": (
+        "[20:33:42:648] Tx: AT+CGMR\n[20:33:42:655] Rx: mfw_nrf9160_1.3.7\n[20:33:42:656] Rx: OK\n"
+    ),
+    "line ends spelt out": (
+        "20:33:42.634 >> AT+CGMR\\r\n"
+        "20:33:42.646 << mfw_nrf9160_1.3.7\\r\\n\n20:33:42.647 << OK<CR><LF>\n"
+    ),
+    "colours": "\x1b[1;32m>> AT+CGMR\x1b[0m\n<< mfw_nrf9160_1.3.7\n<< OK\n",
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_same_session_comes_out_of_every_kind_of_log(name: str) -> None:
+    imported = import_log(LOGS[name])
+    assert [(step.direction, step.data) for step in imported.transcript.steps] == [
+        (SENT, b"AT+CGMR\r"),
+        (RECEIVED, b"mfw_nrf9160_1.3.7\r\n"),
+        (RECEIVED, b"OK\r\n"),
+    ]
+    assert imported.transcript.header["firmware"] == "mfw_nrf9160_1.3.7"
+    assert imported.skipped == (name == "desktop tool")
+
+
+def test_times_begin_with_the_session_and_pass_midnight() -> None:
+    imported = import_log("[23:59:59.500] AT\n[00:00:00.250] OK\n")
+    assert [step.at_s for step in imported.transcript.steps] == [0.0, 0.75]
+
+
+def test_a_final_error_is_no_level_of_a_log() -> None:
+    imported = import_log("AT+NOSUCH\nERROR\n")
+    assert imported.transcript.steps[1].data == b"ERROR\r\n"
+
+
+def test_the_kits_own_log_lines_stay_whole() -> None:
+    line = "[00:00:01.123,456] <inf> app: started"
+    imported = import_log(f"AT\n{line}\nOK\n")
+    assert imported.transcript.steps[1].data == line.encode() + b"\r\n"
+    imported = import_log(f"[10:00:00] AT\n[10:00:01] {line}\n[10:00:01] OK\n")
+    assert imported.transcript.steps[1].data == line.encode() + b"\r\n"
+
+
+def test_a_certificate_over_several_lines_is_one_command() -> None:
+    imported = import_log(
+        'AT%CMNG=0,7,0,"-----BEGIN CERTIFICATE-----\nVEVTVA==\n-----END CERTIFICATE-----"\nOK\n'
+    )
+    assert [step.direction for step in imported.transcript.steps] == [SENT, RECEIVED]
+    assert imported.transcript.steps[0].data.endswith(b'VEVTVA==\n-----END CERTIFICATE-----"\r')
+
+
+def test_secrets_do_not_pass() -> None:
+    imported = import_log('AT%CMNG=0,7,3,"c0ffee"\nOK\n')
+    assert "c0ffee" not in format_transcript(imported.transcript)
+
+
+def test_a_log_of_nothing_is_refused() -> None:
+    with pytest.raises(TranscriptError, match="no line that was sent or received"):
+        import_log("\n\n")
+
+
+@given(text=st.text(max_size=300))
+def test_no_log_upsets_the_import(text: str) -> None:
+    try:
+        made = import_log(text).transcript
+    except TranscriptError:
+        return
+    assert parse_transcript(format_transcript(made)).steps == made.steps
+
+
+def test_the_log_of_modem_manager_is_read_off_its_quotes() -> None:
+    text = (
+        "<debug> [1700000000.500000] [modem0/ttyACM0/at] device open count is 2 (open)\n"
+        "<debug> [1700000000.750000] [modem0/ttyACM0/at] --> 'AT+CIMI<CR>'\n"
+        "<debug> [1700000001.000000] [modem0/ttyACM0/at] <-- "
+        "'<CR><LF>001010123456789<CR><LF><CR><LF>OK<CR><LF>'\n"
+    )
+    made = import_log(text)
+    assert [step.data for step in made.transcript.steps] == [
+        b"AT+CIMI\r",
+        b"001010123456789\r\n",
+        b"OK\r\n",
+    ]
+    assert [step.at_s for step in made.transcript.steps] == [0.0, 0.25, 0.25]
+    assert made.skipped == 1
+
+
+def test_arrows_that_point_the_other_way_are_turned() -> None:
+    made = import_log("<- AT+CEREG?\n-> \n-> +CEREG: 0,2\n-> \n-> OK\n")
+    assert [step.direction for step in made.transcript.steps] == [
+        Direction.SENT,
+        Direction.RECEIVED,
+        Direction.RECEIVED,
+    ]

@@ -1,0 +1,76 @@
+"""A transcript that plays: what fits is answered, what does not is explained."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.protocol.errors import TranscriptError
+from at.transcripts.playback import Playback
+from at.transcripts.transcript import Step, parse_transcript
+
+SESSION = parse_transcript(
+    "# origin: by hand\n"
+    "< Ready\n"
+    "> AT+CGMR\n"
+    "< mfw_nrf9160_1.3.7\n"
+    "< OK\n"
+    '> AT%CMNG=0,7,3,"{redacted:key}"\n'
+    "< OK\n"
+    "> AT+CGMR\n"
+    "< ERROR\n"
+)
+
+
+def data(steps: list[Step]) -> bytes:
+    return b"".join(step.data for step in steps)
+
+
+@given(cuts=st.sets(st.integers(1, 60)))
+def test_a_strict_session_is_answered_however_it_is_cut(cuts: set[int]) -> None:
+    playback = Playback(SESSION)
+    assert data(playback.opening()) == b"Ready\r\n"
+    stream = b'AT+CGMR\rAT%CMNG=0,7,3,"0123"\rAT+CGMR\r'
+    edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
+    got = b"".join(data(playback.sent(stream[a:b])) for a, b in itertools.pairwise(edges))
+    assert got == b"mfw_nrf9160_1.3.7\r\nOK\r\nOK\r\nERROR\r\n"
+    assert playback.remaining == []
+
+
+def test_the_first_byte_that_does_not_fit_is_explained() -> None:
+    playback = Playback(SESSION)
+    playback.opening()
+    with pytest.raises(TranscriptError) as failure:
+        playback.sent(b'AT%CMNG=0,7,3,"0123"\r')
+    assert "AT%CMNG" in str(failure.value)
+    assert "line 3 of the transcript has AT+CGMR" in str(failure.value)
+    assert "nearest step is line 6" in failure.value.hint
+
+
+def test_what_comes_after_the_last_step_is_refused() -> None:
+    playback = Playback(parse_transcript("> AT\n< OK\n"))
+    playback.sent(b"AT\r")
+    with pytest.raises(TranscriptError, match="after the last step"):
+        playback.sent(b"AT\r")
+
+
+def test_the_questions_of_a_drivers_setup_are_answered_beside_the_session() -> None:
+    playback = Playback(SESSION, answers_setup=True)
+    playback.opening()
+    assert data(playback.sent(b"AT+CMEE?\r")) == b"+CMEE: 1\r\nOK\r\n"
+    assert data(playback.sent(b"AT+CGMR\r")) == b"mfw_nrf9160_1.3.7\r\nOK\r\n"
+    with pytest.raises(TranscriptError):
+        playback.sent(b"AT+CMEE=2\r")
+
+
+def test_a_lenient_session_answers_by_command() -> None:
+    playback = Playback(SESSION, strict=False)
+    assert data(playback.sent(b'AT%CMNG=0,7,3,"anything"\r')) == b"OK\r\n"
+    assert data(playback.sent(b"AT+CGMR\r")) == b"mfw_nrf9160_1.3.7\r\nOK\r\n"
+    assert data(playback.sent(b"AT+CGMR\r")) == b"ERROR\r\n"
+    assert data(playback.sent(b"AT+CGMR\r")) == b"ERROR\r\n"
+    assert data(playback.sent(b"AT+UNKNOWN\r")) == b"ERROR\r\n"
+    assert data(playback.sent(b"AT\r")) == b"OK\r\n"

@@ -1,0 +1,97 @@
+"""The transcript's text: what is written is read back, by hand or by machine."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.protocol.errors import TranscriptError
+from at.transcripts.transcript import (
+    Direction,
+    Step,
+    Transcript,
+    escape,
+    format_transcript,
+    parse_transcript,
+    unescape,
+)
+
+TIMES = st.none() | st.floats(0, 1e6).map(lambda seconds: round(seconds, 6))
+STEPS = st.one_of(
+    st.builds(
+        Step,
+        st.sampled_from([Direction.SENT, Direction.RECEIVED]),
+        st.binary(min_size=1, max_size=40),
+        TIMES,
+    ),
+    st.builds(Step, st.just(Direction.CLOSED), st.just(b""), TIMES),
+)
+HEADERS = st.dictionaries(
+    st.sampled_from(["device", "firmware", "origin", "note"]),
+    st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=1, max_size=20),
+)
+
+
+@given(steps=st.lists(STEPS, max_size=12), header=HEADERS)
+def test_what_is_written_is_read_back(steps: list[Step], header: dict[str, str]) -> None:
+    if any(not value.split() or value != " ".join(value.split()) for value in header.values()):
+        header = {}
+    transcript = Transcript(tuple(steps), header)
+    again = parse_transcript(format_transcript(transcript))
+    assert again.steps == transcript.steps
+    assert {k: v for k, v in again.header.items() if k != "transcript"} == header
+
+
+@given(data=st.binary(max_size=60))
+def test_any_bytes_are_escaped_and_back(data: bytes) -> None:
+    text = escape(data)
+    assert unescape(text) == data
+    assert text.isascii()
+    assert text.isprintable()
+    assert text == text.rstrip()
+
+
+@given(text=st.text(max_size=200))
+def test_no_text_upsets_the_reader(text: str) -> None:
+    with contextlib.suppress(TranscriptError):
+        assert isinstance(parse_transcript(text), Transcript)
+
+
+def test_a_transcript_by_hand_reads_as_a_person_means_it() -> None:
+    transcript = parse_transcript(
+        "# device: any LTE modem\n# origin: by hand\n\n"
+        "> AT+CESQ\n@0.012 < +CESQ: 99,99,255,255,19,47\n< OK\n"
+        "# the prompt of a message\n>| AT+CM\n>| GS=4\\r\n<| > \n! closed\n"
+    )
+    assert transcript.header == {"device": "any LTE modem", "origin": "by hand"}
+    assert [step.data for step in transcript.steps] == [
+        b"AT+CESQ\r",
+        b"+CESQ: 99,99,255,255,19,47\r\n",
+        b"OK\r\n",
+        b"AT+CM",
+        b"GS=4\r",
+        b"> ",
+        b"",
+    ]
+    assert transcript.steps[1].at_s == 0.012
+    assert transcript.steps[-1].direction is Direction.CLOSED
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("AT\n", "line 1 is no step"),
+        ("> AT\n<| \n", "line 2: a piece without a byte"),
+        ("> AT\\q\n", "no such escape"),
+        ("! opened\n", "only `closed` is known"),
+        ("# transcript: 2\n> AT\n", "version 2"),
+        ("# terminator: \\z\n> AT\n", "no such escape"),
+    ],
+)
+def test_what_is_malformed_is_refused_with_its_line(text: str, complaint: str) -> None:
+    with pytest.raises(TranscriptError) as failure:
+        parse_transcript(text)
+    assert complaint in str(failure.value)
