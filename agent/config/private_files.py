@@ -1,10 +1,12 @@
-"""Files that only their owner may read: made so from the first moment, refused otherwise."""
+"""Files that only their owner may read: 0600 from the moment they exist, refused otherwise.
+
+The one place where the agent creates such files and their folders.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from agent.config.paths import state_dir
@@ -30,25 +32,52 @@ class FolderUnusable(AgentError):
         super().__init__(what, hint=hint)
 
 
-def write_private(path: Path, content: bytes) -> None:
-    """Put `content` in place of `path` as one step: 0600, in folders made 0700.
+def private_opener(path: str | Path, flags: int) -> int:
+    """Open a file, made 0600 if it is new: `open(path, "xb", opener=private_opener)`.
 
-    A link is followed: what is kept elsewhere is replaced there, and the link stays.
+    Any mode of `open` will do: "xb" for a file that must not exist, "ab" to append. Returns the
+    descriptor. Raises OSError.
+    """
+    return os.open(path, flags | getattr(os, "O_BINARY", 0), 0o600)
+
+
+def touch_private(path: Path) -> None:
+    """Make an empty file, 0600, unless it is there. Raises OSError if it cannot be written to."""
+    os.close(private_opener(path, os.O_RDWR | os.O_CREAT))
+
+
+def write_private(path: Path, content: bytes, *, unfinished: Path | None = None) -> None:
+    """Replace `path` by a file of this content, on the disk and 0600, in folders made 0700.
+
+    A link is followed: the file that it points to is replaced, and the link stays. `unfinished`
+    is the name until the content is whole. By default it is unique, since several processes may
+    write; a file's only writer may name one, so that a kill leaves one such file at most.
+    Raises OSError, FolderUnusable.
     """
     path = path.resolve()
     make_private_folder(path.parent)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    mode = "wb" if unfinished else "xb"
+    unfinished = unfinished or path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with open(unfinished, mode, opener=private_opener) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
     except BaseException:
-        with suppress(FileNotFoundError):
-            unfinished.unlink()
+        unfinished.unlink(missing_ok=True)
         raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names of a folder durable: what was created, renamed or removed in it."""
+    if os.name == "nt":
+        return  # a folder cannot be opened there, and its entries are journaled
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def make_private_folder(folder: Path) -> None:

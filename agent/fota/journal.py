@@ -7,13 +7,12 @@ results, so that a job that is offered again is not installed again.
 
 from __future__ import annotations
 
-import os
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.config.private_files import make_private_folder
+from agent.config.private_files import make_private_folder, sync_folder, write_private
 from agent.errors import AgentError
 from agent.fota.jobs import Remembered, Status
 
@@ -184,34 +183,8 @@ class Journal:
         return file
 
     def _save(self, file: _File) -> None:
-        write_durably(self._path, msgspec.json.encode(file))
+        # One name for what is not whole yet: whatever kills us, one such file is left at most.
+        unfinished = self._path.with_suffix(".new")
+        write_private(self._path, msgspec.json.encode(file), unfinished=unfinished)
+        sync_folder(self.folder)
         self._file = file
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """Replace the file as a whole; when this returns it is on the disk, mode 0600.
-
-    The name beside it is always the same: whatever kills us, one such file is left at most.
-    """
-    beside = path.with_suffix(".new")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(handle, view) :]
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    beside.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the folder's names durable. Windows opens no folder: nothing is done there."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

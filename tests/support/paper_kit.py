@@ -16,7 +16,6 @@ from typing import Any
 from hand_clock import HandClock
 
 from agent.errors import NotFound
-from agent.fota import journal as journal_module
 from agent.fota.addresses import Sources
 from agent.fota.download.connection import Network
 from agent.fota.download.downloader import Clock, Downloader, Limits
@@ -172,6 +171,19 @@ class PaperKit:
         self.edge()
 
 
+class EdgedJournal(Journal):
+    """A journal each of whose writes begins and ends at an edge."""
+
+    def __init__(self, folder: Path, edge: Any) -> None:
+        self.edge = edge
+        super().__init__(folder)
+
+    def _save(self, file: Any) -> None:
+        self.edge()
+        super()._save(file)
+        self.edge()
+
+
 async def no_gate() -> str:
     return ""
 
@@ -187,21 +199,12 @@ def make_runner(
     clock: Clock | None = None,
     **kit: Any,
 ) -> Runner:
-    if edge.__class__ is Edges:
-        write = journal_module.write_durably
-
-        def edged(path: Path, data: bytes) -> None:
-            edge()
-            write(path, data)
-            edge()
-
-        journal_module.write_durably = edged
     clock = clock or HandClock()
     sources = Sources(hosts=(), stand_in=True)
     return Runner(
         cloud=PaperCloud(folder, edge),
         installer=PaperKit(folder, edge, mood=mood, **kit),
-        journal=Journal(folder / "fota"),
+        journal=EdgedJournal(folder / "fota", edge),
         downloader=Downloader(Network(sources), limits=Limits(tries=2), clock=clock),
         clock=clock,
         sources=sources,

@@ -9,6 +9,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+from agent.config.private_files import private_opener
 from agent.fota.download.ranges import DownloadError
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ class ImageFile:
         self.path = path
         self.size = 0
         self._digest = hashlib.sha256()
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         try:
-            self._handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+            self._handle = private_opener(path, flags)
         except OSError as error:
             raise self._named(error) from error
 

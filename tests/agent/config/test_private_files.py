@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 from command_line import cellagent
 
-from agent.config.private_files import FolderUnusable, make_private_folder, write_private
+from agent.config.private_files import (
+    FolderUnusable,
+    make_private_folder,
+    private_opener,
+    touch_private,
+    write_private,
+)
 
 
 @pytest.fixture
@@ -66,3 +72,56 @@ async def test_commands_that_keep_something_say_so(state: Path, words: tuple[str
 async def test_an_outbox_that_never_held_anything_says_no_more_than_that():
     done = await cellagent("outbox", "list")
     assert done.out == "0 waiting, 0 parked, 0 bytes\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_a_file_is_private_however_it_is_made(tmp_path: Path):
+    before = os.umask(0)
+    try:
+        write_private(tmp_path / "whole", b"1")
+        write_private(tmp_path / "by-one", b"1", unfinished=tmp_path / "by-one.new")
+        touch_private(tmp_path / "empty")
+        for mode in ("xb", "ab"):
+            with open(tmp_path / mode, mode, opener=private_opener) as file:
+                file.write(b"1")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(("whole", "by-one", "empty", "xb", "ab"), 0o600)
+
+
+def test_what_a_killed_writer_left_under_a_fixed_name_is_written_over(tmp_path: Path):
+    unfinished = tmp_path / "state.new"
+    unfinished.write_bytes(b"half of what was longer")
+    write_private(tmp_path / "state", b"whole", unfinished=unfinished)
+    assert (tmp_path / "state").read_bytes() == b"whole"
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was_and_no_litter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write_private(tmp_path / "state", b"before")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_private(tmp_path / "state", b"after")
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    assert (tmp_path / "state").read_bytes() == b"before"
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path):
+    (tmp_path / "elsewhere").write_bytes(b"before")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    write_private(tmp_path / "link", b"after")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "elsewhere").read_bytes() == b"after"
+
+
+def test_touching_a_file_keeps_its_content(tmp_path: Path):
+    (tmp_path / "data").write_bytes(b"kept")
+    touch_private(tmp_path / "data")
+    assert (tmp_path / "data").read_bytes() == b"kept"
