@@ -41,6 +41,23 @@ ONCE = Patience(attempts=1)
 """For callers that keep the request themselves and come back later (the outbox)."""
 
 
+def backoff_s(
+    failures: int,
+    *,
+    first_s: float,
+    longest_s: float,
+    jitter: float = 0.0,
+    at_least_s: float = 0.0,
+) -> float:
+    """Return the seconds to wait after the n-th failure in a row: they double up to `longest_s`.
+
+    `at_least_s` is what the service asked for. `jitter`, in 0..1, lengthens the wait by up to a
+    quarter, so that many clients do not come back at the same moment.
+    """
+    doubled = first_s * 2.0 ** min(failures - 1, 20)  # a larger exponent would overflow in the end
+    return max(min(doubled, longest_s), at_least_s) * (1 + jitter / 4)
+
+
 def wait_before_retry(
     error: Exception, attempt: int, patience: Patience, *, repeatable: bool, jitter: float
 ) -> float | None:
@@ -54,11 +71,16 @@ def wait_before_retry(
         return None
     if not repeatable and error.sent and error.status not in _NOT_TAKEN:
         return None
-    backoff = min(patience.first_s * 2.0 ** (attempt - 1), patience.cap_s)
     asked = error.retry_after_s or 0.0
     if asked > patience.cap_s:
         return None
-    return max(backoff, asked) * (1 + jitter / 4)
+    return backoff_s(
+        attempt,
+        first_s=patience.first_s,
+        longest_s=patience.cap_s,
+        jitter=jitter,
+        at_least_s=asked,
+    )
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

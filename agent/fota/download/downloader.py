@@ -24,6 +24,7 @@ from agent.fota.download.ranges import (
     ask,
     judge,
 )
+from agent.retry import backoff_s
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -217,8 +218,10 @@ class _Transfer:
     def _wait(self, problem: Exception, tries: int) -> float:
         """Return how long to wait: longer with each fruitless try, never less than was asked."""
         asked = problem.retry_after_s if isinstance(problem, Unavailable) else None
-        backoff = self._limits.first_wait_s * 2.0 ** (tries - 1) if tries else 0.0
-        return max(min(backoff, self._limits.longest_wait_s), asked or 0.0)
+        if not tries:
+            return asked or 0.0
+        first_s, longest_s = self._limits.first_wait_s, self._limits.longest_wait_s
+        return backoff_s(tries, first_s=first_s, longest_s=longest_s, at_least_s=asked or 0.0)
 
     def _check_time(self, wait: float = 0.0) -> None:
         if self._clock.monotonic() + wait >= self._deadline:
