@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from at.commands.clock import ReadClock
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
-from at.commands.power import ReadFunctionalMode
+from at.commands.power import FunctionalMode, ReadFunctionalMode
 from at.commands.registration import ReadRegistration
 from at.commands.sim import ReadPinState
 from at.protocol.errors import CommandRejected, ParseError
@@ -26,7 +26,14 @@ REGISTRATION = {
     5: "registered, roaming",
     90: "no usable SIM",
 }
-_MODES = {0: "off", 1: "on", 4: "flight mode", 20: "LTE off", 21: "LTE on", 44: "flight mode"}
+_MODES: dict[int, str] = {
+    FunctionalMode.OFF: "off",
+    FunctionalMode.NORMAL: "on",
+    FunctionalMode.FLIGHT: "flight mode",
+    FunctionalMode.LTE_OFF: "LTE off",
+    FunctionalMode.LTE_ON: "LTE on",
+    FunctionalMode.FLIGHT_UICC_ON: "flight mode",
+}
 _WHY_NOT = {
     "sim": "it answers only while the modem is on: AT+CFUN=1",
     "time": "the network gives the time; --set-clock of other commands sets it from this computer",

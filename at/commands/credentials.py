@@ -154,7 +154,7 @@ class WriteCredential(Order):
 
     def encode(self) -> str:
         """Return the command with the content in one quoted text."""
-        _own_tag(self.sec_tag)
+        check_tag(self.sec_tag)
         return f"AT%CMNG=0,{self.sec_tag},{int(self.type)},{quoted_lines(self.content)}"
 
     @property
@@ -176,7 +176,7 @@ class DeleteCredential(Order):
 
     def parameters(self) -> Parameters:
         """Return operation, tag and type."""
-        _own_tag(self.sec_tag)
+        check_tag(self.sec_tag)
         return 3, self.sec_tag, self.type
 
 
@@ -184,11 +184,6 @@ def sha256_of(content: str | bytes) -> str:
     """Return the digest as %CMNG lists it: of the exact bytes, in upper-case hex."""
     data = content.encode() if isinstance(content, str) else content
     return sha256(data).hexdigest().upper()
-
-
-def with_line_ends(pem: str, line_end: str) -> str:
-    """Return a PEM text with LF or CR LF as `line_end`; the last line end is kept."""
-    return pem.replace("\r\n", "\n").replace("\r", "\n").replace("\n", line_end)
 
 
 def _item(row: Fields) -> tuple[int, int, str | None]:
@@ -199,7 +194,8 @@ def _item(row: Fields) -> tuple[int, int, str | None]:
     return tag, kind, sha
 
 
-def _own_tag(sec_tag: int) -> None:
+def check_tag(sec_tag: int) -> None:
+    """Raise UnsafeArgument for a tag that a host may not write, delete or make a key under."""
     if not 0 <= sec_tag <= HIGHEST_TAG:
         raise UnsafeArgument(
             f"the tag {sec_tag} is not in 0..{HIGHEST_TAG}: larger ones belong to the modem"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from at.commands.credentials import CredentialType, check_tag
 from at.protocol.command import Command, Form, Parameters
 from at.protocol.errors import NoModemTime, UnsafeArgument
 from at.protocol.values import only_row
@@ -23,6 +24,7 @@ NO_TIME = (
     "let the modem attach to a network that tells the time (AT+CFUN=1, then AT+CCLK?), "
     "or set its clock: AT+CCLK"
 )
+_SIGNING_KEYS = {CredentialType.CLIENT_PRIVATE_KEY, CredentialType.ENDORSEMENT_KEY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +32,14 @@ class MakeJwt(Command[Jwt]):
     """AT%JWT=0,<exp_delta>,<sub>,<aud>[,<sec_tag>,<key_type>].
 
     `exp_delta_s` None asks for a token without expiry. Without `sec_tag` the device's identity
-    key signs; with it `key_type` is 2 (client private key) or 8 (endorsement key).
+    key signs; with it `key_type` is CLIENT_PRIVATE_KEY (2) or ENDORSEMENT_KEY (8).
     """
 
     subject: str = ""
     audience: str = ""
     exp_delta_s: int | None = None
     sec_tag: int | None = None
-    key_type: int = 2
+    key_type: int = CredentialType.CLIENT_PRIVATE_KEY
 
     name: ClassVar[str] = "%JWT"
     form: ClassVar[Form] = Form.SET
@@ -50,10 +52,9 @@ class MakeJwt(Command[Jwt]):
             raise UnsafeArgument("a token must live for at least one second")
         if self.sec_tag is None:
             return 0, self.exp_delta_s or 0, self.subject, self.audience
-        if not 0 <= self.sec_tag < 2**31:
-            raise UnsafeArgument(f"the tag {self.sec_tag} is not in 0..{2**31 - 1}")
-        if self.key_type not in {2, 8}:
-            raise UnsafeArgument(f"key type {self.key_type} signs no token: 2 or 8 does")
+        check_tag(self.sec_tag)
+        if self.key_type not in _SIGNING_KEYS:
+            raise UnsafeArgument(f"key type {int(self.key_type)} signs no token: 2 or 8 does")
         key = (self.sec_tag, self.key_type)
         return (0, self.exp_delta_s or 0, self.subject, self.audience, *key)
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from at.commands.credentials import CredentialType, check_tag
 from at.protocol.command import Command, Form, Parameters
 from at.protocol.errors import UnsafeArgument
 from at.protocol.values import only_row
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 class GenerateKey(Command["GeneratedKey"]):
     """AT%KEYGEN=<sec_tag>,<key_type>,<response_content>[,<attributes>[,<key_usage>]].
 
-    `key_type` 2 is a client private key, 8 the endorsement key; `response_content` 0 a signing
-    request, 1 the public key. Only while LTE is off (518); the tag must be free (519).
+    `key_type` is CLIENT_PRIVATE_KEY (2) or ENDORSEMENT_KEY (8); `response_content` 0 asks for a
+    signing request, 1 for the public key. Only while LTE is off (518); the tag must be free (519).
     """
 
     sec_tag: int
-    key_type: int = 2
+    key_type: int = CredentialType.CLIENT_PRIVATE_KEY
     response_content: int = 0
     attributes: str | None = None
     key_usage: str | None = None
@@ -39,8 +40,7 @@ class GenerateKey(Command["GeneratedKey"]):
 
     def parameters(self) -> Parameters:
         """Return tag, type, content, attributes and usage."""
-        if not 0 <= self.sec_tag < 2**31:
-            raise UnsafeArgument(f"the tag {self.sec_tag} is not in 0..{2**31 - 1}")
+        check_tag(self.sec_tag)
         own = (self.attributes, self.key_usage)
         return (self.sec_tag, self.key_type, self.response_content, *own)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class FunctionalMode(IntEnum):
-    """<fun> of +CFUN."""
+    """<fun> of +CFUN, as the nRF91's manual names it. Other vendors have more modes."""
 
     OFF = 0
     NORMAL = 1
@@ -28,10 +28,9 @@ class FunctionalMode(IntEnum):
     UICC_ON = 41
     FLIGHT_UICC_ON = 44
 
-    @property
-    def lte_active(self) -> bool:
-        """Tell whether LTE runs: then credentials cannot be written (error 518)."""
-        return self in {self.NORMAL, self.RECEIVE_ONLY, self.LTE_ON}
+
+LTE_MODES = frozenset({FunctionalMode.NORMAL, FunctionalMode.RECEIVE_ONLY, FunctionalMode.LTE_ON})
+"""The modes in which LTE runs: the modem then refuses to write credentials (+CME ERROR: 518)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,6 @@ class Playback:
         self._place = 0
         self._matched = bytearray()
         """What was sent of the current step."""
-        self._wild = False
         self._line = bytearray()
         self._quoted = False
         self._answers = _answers(transcript) if not strict else {}

@@ -16,9 +16,7 @@ from at.commands.credentials import (
     ListCredentials,
     WriteCredential,
     sha256_of,
-    with_line_ends,
 )
-from at.commands.guarded import Authenticated, FactoryReset
 from at.commands.network import ReadConnection
 from at.commands.nrf_cloud import LocateByCloud
 from at.commands.power_saving import SetEdrx, SetPowerSavingMode
@@ -362,11 +360,10 @@ def test_credential_lists_are_read_with_and_without_blanks_and_with_odd_separato
 
 def test_a_credential_is_hashed_as_it_is_written():
     pem = "-----BEGIN CERTIFICATE-----\nTEST\n-----END CERTIFICATE-----\n"
-    for text in (pem, with_line_ends(pem, "\r\n")):
+    for text in (pem, pem.replace("\n", "\r\n")):
         command = WriteCredential(16842753, 0, text)
         assert command.encode() == f'AT%CMNG=0,16842753,0,"{text}"'
         assert command.sha == sha256_of(text.encode()) == sha256_of(text)
-    assert with_line_ends(with_line_ends(pem, "\r\n"), "\n") == pem
 
 
 def test_a_secret_shows_in_no_repr():
@@ -380,9 +377,6 @@ def test_a_secret_shows_in_no_repr():
         WriteCredential(2**31, 0, "x"),
         WriteCredential(1, 0, 'a"b'),
         WriteCredential(1, 0, "a\x1ab"),
-        FactoryReset(erase_settings=False),
-        Authenticated('x"y', "+CFUN=1"),
-        Authenticated("QUJD", "+CFUN=1;+CFUN=0"),
         LocateByCloud(16),
         LocateByCloud(1, (("aa:bb:cc:dd:ee:ff", -40),)),
         LocateByCloud(1, (("x", -40), ("y", -40))),
@@ -393,9 +387,7 @@ def test_what_could_do_harm_is_not_sent(command):
         command.encode()
 
 
-def test_guarded_commands_are_sent_when_asked_for():
-    assert FactoryReset(erase_settings=True).encode() == "AT%XFACTORYRESET=1"
-    assert Authenticated("QUJD", "%CMNG=1", 5).encode() == 'AT%XSUDO=4,"QUJD",5;%CMNG=1'
+def test_a_position_by_the_cloud_is_asked_for_with_the_levels_that_are_known():
     spots = (("aa:bb:cc:dd:ee:ff", -40), ("aa:bb:cc:dd:ee:fe", None))
     assert (
         LocateByCloud(1, spots).encode()
