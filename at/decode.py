@@ -15,7 +15,7 @@ from at.protocol.command import Form, read_command
 from at.protocol.errors import AtError
 from at.protocol.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Unknown
 from at.protocol.firmware import read_firmware
-from at.protocol.framing import Data, Log, Overlong, Prompt
+from at.protocol.framing import Log, Overlong, Prompt
 from at.protocol.ownership import REGISTRATIONS, owner_of
 from at.protocol.values import after_name, as_json, line_name
 
@@ -107,8 +107,6 @@ class Decoder:
                 return {"type": "unknown", "line": item.text}
             case Overlong():
                 return {"type": "unknown", "line": item.head}
-            case Data():
-                return {"type": "unknown", "line": item.data.decode("utf-8", "backslashreplace")}
 
     def _answer(self, answer: Answer) -> dict[str, Any]:
         command = answer.command or self._given_again(answer)

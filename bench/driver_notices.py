@@ -8,11 +8,11 @@ import time
 from typing import TYPE_CHECKING
 
 from measure import Row
+from memory_transport import MemoryTransport
 from pty_modem import ANSWERS, serving
 
 from at.driver.modem import Modem, open_modem
 from at.protocol import notices
-from at.transport.memory import MemoryTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

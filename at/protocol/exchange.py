@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from at.protocol.framing import Data, Framer, Line, Log, Overlong, Prompt
+from at.protocol.framing import Framer, Line, Log, Overlong, Prompt
 from at.protocol.ownership import (
     NOTICES_ONLY,
     Owner,
@@ -103,7 +103,7 @@ class Restart:
         return self.text.startswith("*** ")
 
 
-Item = Answer | NoticeLine | Echo | Unknown | Restart | Log | Prompt | Overlong | Data
+Item = Answer | NoticeLine | Echo | Unknown | Restart | Log | Prompt | Overlong
 
 
 def final_result(line: str) -> tuple[str, int | None, str] | None:

@@ -67,14 +67,7 @@ class Overlong:
     head: str
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
-    """Raw bytes of an announced length; neighbours belong together."""
-
-    data: bytes
-
-
-Event = Line | Log | Prompt | Overlong | Data
+Event = Line | Log | Prompt | Overlong
 
 
 class Framer:
@@ -96,11 +89,6 @@ class Framer:
         self._held = b""  # whole lines of a text whose quote is open
         self._held_cr = False  # that CR ended one of them, and no log line between
         self._head = b""  # of a line that a log line cut
-        self._data_left = 0
-
-    def expect_data(self, size: int) -> None:
-        """Hand on the next `size` bytes as they are."""
-        self._data_left = size
 
     def plain_lines(self, data: bytes) -> list[str] | None:
         """Consume `data` and return its lines if they are plain ones, ended by CR LF.
@@ -135,12 +123,6 @@ class Framer:
     def feed(self, data: bytes) -> Iterator[Event]:
         """Yield the events that `data` completes. Consume all of it before the next call."""
         while data:
-            if self._data_left:
-                taken = data[: self._data_left]
-                data = data[len(taken) :]
-                self._data_left -= len(taken)
-                yield Data(taken)
-                continue
             data = self._begin(data)
             if data[:1] == b">" and self._may_prompt():
                 self.expects_prompt, self._after_prompt = False, True
@@ -151,7 +133,7 @@ class Framer:
             data = b""
             for number, piece in enumerate(pieces, 1):
                 yield from self._piece(piece)
-                if self._interrupts():
+                if self.expects_prompt:
                     data = b"".join(pieces[number:])
                     break
 
@@ -173,7 +155,6 @@ class Framer:
     def drop_partial(self) -> Iterator[Event]:
         """Forget the line that has no end yet; yield the whole lines held for an open quote."""
         self._pending.clear()
-        self._data_left = 0
         self.expects_prompt = False
         yield from self._release()
         self._head = b""
@@ -197,7 +178,6 @@ class Framer:
             self._held
             or self._head
             or self._skipping
-            or self._data_left
             or self.expects_prompt
             or self._after_prompt
             or self._after_cr
@@ -206,10 +186,6 @@ class Framer:
     def _may_prompt(self) -> bool:
         """Tell whether a ">" here would stand at the start of a line that may be a prompt."""
         return self.expects_prompt and not (self._pending or self._held or self._skipping)
-
-    def _interrupts(self) -> bool:
-        """Tell whether what follows is to be read in another way than as lines."""
-        return self._data_left > 0 or self.expects_prompt
 
     def _piece(self, piece: bytes) -> Iterator[Event]:
         last = piece[-1]

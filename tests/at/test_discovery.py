@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import virtual_time
+from memory_transport import MemoryTransport
 from pty_far_end import PtyFarEnd, modem_answer
 
 from at.discovery import Report, survey
 from at.ports import usb
 from at.ports.usb import UsbPort, kit_ports, resolve, same_port
 from at.protocol.errors import PortBusy, PortForbidden, PortNotFound
-from at.transport.memory import MemoryTransport
 from at.transport.serial import SerialTransport
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
-from at.transport.memory import MemoryTransport
+from memory_transport import MemoryTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,28 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.protocol.framing import Data, Event, Framer, Line, Log, Overlong, Prompt
+from at.protocol.framing import Event, Framer, Line, Log, Overlong, Prompt
 
 LOG = "[00:00:12.345,678] <inf> app: hello, world"
 
 
-def merged(events: list[Event]) -> list[Event]:
-    """Join neighbouring data: only its bytes are promised, not its pieces."""
-    found: list[Event] = []
-    for event in events:
-        if isinstance(event, Data) and found and isinstance(found[-1], Data):
-            found[-1] = Data(found[-1].data + event.data)
-        else:
-            found.append(event)
-    return found
-
-
-def events(pieces: list[bytes], *, prompt: bool = False, data: int = 0) -> list[Event]:
+def events(pieces: list[bytes], *, prompt: bool = False) -> list[Event]:
     framer = Framer(limit=200)
     framer.expects_prompt = prompt
-    framer.expect_data(data)
     found = [event for piece in pieces for event in framer.feed(piece)]
-    return merged(found + list(framer.finish()))
+    return found + list(framer.finish())
 
 
 def split(stream: bytes, cuts: set[int]) -> list[bytes]:
@@ -70,15 +58,14 @@ PIECES = st.sampled_from(
     stream=st.lists(PIECES | st.binary(max_size=4), max_size=12).map(b"".join),
     cuts=st.sets(st.integers(0, 400)),
     prompt=st.booleans(),
-    data=st.integers(0, 6),
 )
 def test_events_do_not_depend_on_where_the_bytes_were_cut(
-    stream: bytes, cuts: set[int], prompt: bool, data: int
+    stream: bytes, cuts: set[int], prompt: bool
 ) -> None:
-    whole = events([stream], prompt=prompt, data=data)
-    assert events(split(stream, cuts), prompt=prompt, data=data) == whole
+    whole = events([stream], prompt=prompt)
+    assert events(split(stream, cuts), prompt=prompt) == whole
     bytewise = [stream[at : at + 1] for at in range(len(stream))]
-    assert events(bytewise, prompt=prompt, data=data) == whole
+    assert events(bytewise, prompt=prompt) == whole
 
 
 @pytest.mark.parametrize("end", [b"\r\n", b"\n", b"\r", b"\r\r\n"])
@@ -167,13 +154,6 @@ def test_a_prompt_needs_no_line_end_when_one_is_expected() -> None:
 
 def test_a_line_may_begin_like_a_prompt() -> None:
     assert events([b"> not a prompt\r\n"]) == [Line("> not a prompt")]
-
-
-def test_data_of_an_announced_length_is_handed_on_as_it_is() -> None:
-    framer = Framer()
-    framer.expect_data(6)
-    found = merged([*framer.feed(b"OK\r"), *framer.feed(b"\n\x00>OK\r\n")])
-    assert found == [Data(b"OK\r\n\x00>"), Line("OK")]
 
 
 def test_the_shell_prompt_and_its_colours_are_no_part_of_a_line() -> None:
