@@ -24,7 +24,7 @@ from agent.daemon.stall_watch import StallWatch
 from agent.daemon.status import Board
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
-from agent.outbox.clock_steps import ClockSteps
+from agent.outbox.outbox import ClockSteps
 from agent.wiring.forwarding import outbox_folder, utc_now
 from agent.wiring.service_client import connect
 from at.ports.usb import same_port

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent.config.private_files import make_private_folder
 from agent.errors import AgentError
-from agent.outbox.clock_steps import ClockSteps, since_boot
 from agent.outbox.items import OutboxFull, OutboxHeld
 from agent.outbox.schema import open_file
 from agent.outbox.store import Store
@@ -166,6 +165,31 @@ def _ours(error: sqlite3.Error) -> AgentError:
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
         return OutboxFull("the disk is full", hint="free some space: nothing was taken")
     return AgentError(f"the outbox cannot be written: {error}")
+
+
+SMALLEST_S = 30.0
+"""Less is drift, or a correction by the network."""
+
+
+class ClockSteps:
+    """Compares the wall clock with the monotonic one, both in seconds. Pure."""
+
+    def __init__(self, wall_s: float, monotonic_s: float) -> None:
+        self._offset_s = wall_s - monotonic_s
+
+    def stepped(self, wall_s: float, monotonic_s: float) -> float:
+        """Return by how much the clock was set since the last call, 0.0 if it was not."""
+        step_s = wall_s - monotonic_s - self._offset_s
+        if abs(step_s) <= SMALLEST_S:
+            return 0.0
+        self._offset_s += step_s
+        return step_s
+
+
+def since_boot() -> float:
+    """Return seconds that nobody sets; those in which the host slept count where that is known."""
+    boot_clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot_clock is None else time.clock_gettime(boot_clock)
 
 
 FILE = "outbox.sqlite"

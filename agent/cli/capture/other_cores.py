@@ -125,7 +125,7 @@ def _linux_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any]:
 
 def _linux_frames(core: LinuxCore, source: BinaryIO, symbols: ElfSymbols) -> dict[str, Any]:
     """Name where the thread that died stood, if the ELF file is of a build that it had loaded."""
-    from agent.observability.coredumps.modules import modules
+    from agent.observability.coredumps.linux_core import modules
 
     shown: dict[str, Any] = {"elf_build_id": symbols.build_id, "elf_matches": False}
     for module in modules(core, source):

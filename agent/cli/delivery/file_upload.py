@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING
 from agent.cli.shell.command import emit, note, options, say
 from agent.config import load
 from agent.observability.ingest.events import captured_date_of
-from agent.observability.ingest.transfer import (
-    Upload,
-    UploadJournal,
-    file_source,
-    forget_old,
-    journal_name,
-    transfer,
-)
+from agent.observability.ingest.transfer import Upload, file_source, transfer
+from agent.observability.ingest.upload_journal import UploadJournal, forget_old, journal_name
 from agent.observability.ingest.uploads import FileKind, Project, commit_details
 from agent.wiring.service_client import connect
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from agent.auth.modem_jwt import ModemJwt, ask_modem
-from agent.console.restarts import Restarts
+from agent.console.fault_lines import Restarts
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.events import KitEvents
 from agent.daemon.kit.first_contact import SETTLE_S, Told, findings, meet, watch_registration

@@ -15,16 +15,18 @@ from agent.observability.api.keys import (
     FetchUserKey,
 )
 from agent.observability.api.kinds import ORGANIZATION, Kind, Scope
-from agent.observability.api.paging import LARGEST_PAGE, Envelope, walk
 from agent.observability.api.resources import (
+    LARGEST_PAGE,
     CreateResource,
     DeleteResource,
     DeleteResources,
+    Envelope,
     FetchResource,
     ListResources,
     PutRelation,
     Resource,
     UpdateResource,
+    walk,
 )
 from agent.observability.api.slugs import slug, version_name
 

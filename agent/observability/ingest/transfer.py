@@ -7,15 +7,11 @@ import gzip
 import hashlib
 import shutil
 import tempfile
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from agent.call import Host
-from agent.config.private_files import write_private
 from agent.errors import (
     AgentError,
     BadAnswer,
@@ -25,6 +21,7 @@ from agent.errors import (
     Unavailable,
 )
 from agent.http.transport import SLOWEST_BYTES_PER_S
+from agent.observability.ingest.upload_journal import Place, UploadJournal
 from agent.observability.ingest.uploads import (
     IN_PARTS_FROM,
     CommitCoredump,
@@ -38,86 +35,16 @@ from agent.observability.ingest.uploads import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
     from typing import IO
 
-    from agent.http import Wire
+    from agent.http import HttpClient, Wire
+    from agent.observability.ingest.device_identity import DeviceIdentity
+    from agent.observability.ingest.uploads import Project
 
-
-KEPT_S = 30 * 24 * 3600.0
-"""Seconds after which an upload is forgotten."""
-
-
-class Place(msgspec.Struct, kw_only=True):
-    """Where a file goes, and how much of it is there."""
-
-    token: str
-    url: str = ""
-    """Of the whole; "" where it goes in parts."""
-    part_urls: list[str] = []
-    complete_url: str = ""
-    tags: list[str] = []
-    """The ETags of the parts that are there, from the first on."""
-    whole: bool = False
-    """All bytes are there: what is missing is the commit."""
-
-
-class _Record(msgspec.Struct, kw_only=True):
-    place: Place | None = None
-    committed: str = ""
-
-
-class UploadJournal:
-    """The record of one upload; without a `path` it is kept in memory only.
-
-    A record that cannot be read, or not be written, costs an upload from the beginning at most.
-    """
-
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-        self._record = _Record()
-        if path is not None:
-            with suppress(OSError, msgspec.DecodeError):
-                self._record = msgspec.json.decode(path.read_bytes(), type=_Record)
-
-    @property
-    def place(self) -> Place | None:
-        """Where the file goes; None where nothing was begun."""
-        return self._record.place
-
-    @property
-    def committed(self) -> str:
-        """When it was committed, ISO 8601; "" if it never was."""
-        return self._record.committed
-
-    def keep(self, place: Place | None) -> None:
-        """Remember `place` as it now is; None: begin anew the next time."""
-        self._write(_Record(place=place))
-
-    def commit(self, when: str) -> None:
-        """Remember that the service has the file since `when`."""
-        self._write(_Record(committed=when))
-
-    def _write(self, record: _Record) -> None:
-        self._record = record
-        if self._path is not None:
-            with suppress(OSError):
-                write_private(self._path, msgspec.json.encode(record))
-
-
-def journal_name(*parts: object) -> str:
-    """Return the file name of the upload that `parts` tell from every other."""
-    text = msgspec.json.encode([str(part) for part in parts])
-    return f"{hashlib.sha256(text).hexdigest()}.json"
-
-
-def forget_old(folder: Path) -> None:
-    """Remove the records of uploads that are older than KEPT_S."""
-    with suppress(OSError):
-        for path in folder.glob("*.json"):
-            if path.stat().st_mtime < time.time() - KEPT_S:
-                path.unlink()
+    Progress = Callable[[int, int], None]
+    """Called with the bytes that are there and those of the file; less again after a break."""
 
 
 _PIECE = 256 * 1024
@@ -188,18 +115,6 @@ async def _pieces(
         if sent is not None:
             sent(at)
 
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
-    from pathlib import Path
-    from typing import IO
-
-    from agent.http import HttpClient, Wire
-    from agent.observability.ingest.device_identity import DeviceIdentity
-    from agent.observability.ingest.uploads import Project
-
-    Progress = Callable[[int, int], None]
-    """Called with the bytes that are there and those of the file; less again after a break."""
 
 TRIES = 5
 FIRST_WAIT_S = 2.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.outbox.clock_steps import SMALLEST_S, ClockSteps
+from agent.outbox.outbox import SMALLEST_S, ClockSteps
 
 
 @given(st.floats(SMALLEST_S + 1, 1e9), st.booleans(), st.floats(0, 1e6))

@@ -27,7 +27,7 @@ from agent.errors import (
 )
 from agent.http import HttpClient, Wire
 from agent.observability import KINDS, Observability, Resource
-from agent.observability.api.paging import Envelope, Paging, walk
+from agent.observability.api.resources import Envelope, Paging, walk
 
 COHORT, DEVICE, RELEASE = KINDS["cohort"], KINDS["device"], KINDS["release"]
 EVENT, PROJECT, ORGANIZATION = KINDS["event"], KINDS["project"], KINDS["organization"]

@@ -16,8 +16,7 @@ from zephyr_kernel import table
 from agent.errors import AgentError, UsageError
 from agent.observability.coredumps.device_coredump import parse_device_coredump
 from agent.observability.coredumps.elf import CutShort
-from agent.observability.coredumps.linux_core import parse_linux_core
-from agent.observability.coredumps.modules import modules
+from agent.observability.coredumps.linux_core import modules, parse_linux_core
 from agent.observability.coredumps.recognise import recognise
 from agent.observability.coredumps.symbols import ElfSymbols
 from agent.observability.ingest.uploads import FileKind

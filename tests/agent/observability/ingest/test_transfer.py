@@ -22,14 +22,12 @@ from agent.config.secrets import Secret
 from agent.errors import BadAnswer, InvalidRequest, Unreachable
 from agent.http import HttpClient, Wire
 from agent.observability.ingest.device_identity import DeviceIdentity
-from agent.observability.ingest.transfer import (
+from agent.observability.ingest.transfer import Upload, file_source, transfer
+from agent.observability.ingest.upload_journal import (
     Place,
-    Upload,
     UploadJournal,
-    file_source,
     forget_old,
     journal_name,
-    transfer,
 )
 from agent.observability.ingest.uploads import (
     FileKind,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.console.restarts import BOOT_S, Restarts
+from agent.console.fault_lines import BOOT_S, Restarts
 
 BOOTLOADER = "*** Booting MCUboot v2.1.0-dev ***"
 SYSTEM = "*** Booting nRF Connect SDK v3.1.1 ***"
