@@ -24,7 +24,7 @@ PARTS = {
     "config": set(),
 }
 # What every part but the stand-in may import.
-BASE = {"config", "http", "retry", "errors", "auth", "call", "redact", "__init__"}
+BASE = {"config", "http", "retry", "errors", "auth", "call", "redact", "tasks", "__init__"}
 # Modules of `at` that take bytes, times and answers as arguments, and never wait or open.
 IO_MODULES = {"asyncio", "socket", "serial", "serial_asyncio", "threading", "time", "pty", "select"}
 AT_IO = {

@@ -11,6 +11,7 @@ from agent.errors import AgentError, UsageError
 from agent.outbox import Outbox, queries
 from agent.outbox.delivery import Delivery
 from agent.outbox.sender import ServiceSender
+from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +48,7 @@ class Outgoing:
         """Deliver nothing more; what waits stays on disk."""
         delivering, self._delivering = self._delivering, None
         if delivering is not None:
-            delivering.cancel()
-            await asyncio.gather(delivering, return_exceptions=True)
+            await cancel_and_wait(delivering)
 
     def close(self) -> None:
         """Let another process have the outbox."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import random
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from agent.daemon.own_events import Happening
 from agent.errors import AgentError
+from agent.tasks import WaitForEvent, wait_for_event
 from at.protocol.errors import AtError, LinkLost, PortError
 
 if TYPE_CHECKING:
@@ -49,22 +49,6 @@ PORT_AWAY_S = 1.0
 _log = logging.getLogger(__name__)
 
 
-class Wait(Protocol):
-    """Waits until an event is set or its seconds are over, whichever is first."""
-
-    async def __call__(self, event: asyncio.Event, seconds: float) -> None:
-        """Wait."""
-
-
-async def wait_for(event: asyncio.Event, seconds: float) -> None:
-    """Wait by the event loop's clock."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return
-
-
 def back_off(failures: int, jitter: float, longest_s: float = LONGEST_WAIT_S) -> float:
     """Return the seconds before the next try; `jitter` (0..1) adds up to a quarter."""
     return min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 20), longest_s) * (1 + jitter / 4)
@@ -75,7 +59,7 @@ async def supervise(
     work: Callable[[], Awaitable[None]],
     *,
     longest_s: float = LONGEST_WAIT_S,
-    wait: Wait = wait_for,
+    wait: WaitForEvent = wait_for_event,
     jitter: Callable[[], float] = random.random,
 ) -> None:
     """Run `work` again and again until it returns by itself. `work` says when it is well."""

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 from agent.errors import AgentError
 from agent.outbox.handoff import collect
 from agent.outbox.schedule import Lane, Schedule, Verdict, judge
+from agent.tasks import WaitForEvent, cancel_and_wait, wait_for_event
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from agent.outbox.items import Item
     from agent.outbox.outbox import Outbox
@@ -43,19 +44,8 @@ class Delivered:
     parked: int = 0
 
 
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return
-
-
 class Delivery:
-    """Delivers what the outbox holds. `clock`, `wait` and `jitter` are replaced by tests.
-
-    `wait` returns when its event is set or its seconds are over, whichever is first.
-    """
+    """Delivers what the outbox holds. `clock`, `wait` and `jitter` are replaced by tests."""
 
     def __init__(
         self,
@@ -63,7 +53,7 @@ class Delivery:
         sender: Sender,
         *,
         clock: Callable[[], float] = time.monotonic,
-        wait: Callable[[asyncio.Event, float], Awaitable[None]] = _wait,
+        wait: WaitForEvent = wait_for_event,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.schedule = Schedule()
@@ -144,10 +134,7 @@ class Delivery:
         self.schedule.failed(lane, verdict, error, count=count, now=now, jitter=jitter)
 
     async def _stop(self) -> None:
-        running = list(self._running)
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await cancel_and_wait(*self._running)
         # Not awaited: this may be a cancellation, and the work is done all the same.
         self._outbox.hand_in(lambda store: store.put_back_all())
 

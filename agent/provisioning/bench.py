@@ -12,6 +12,7 @@ from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.board_run import BoardRun, defect_of_ours, known_of, planned
 from agent.provisioning.outcome import Outcome, Place
 from agent.provisioning.plan import Plan
+from agent.tasks import cancel_and_wait
 from at.protocol.errors import AtError, PortBusy
 
 if TYPE_CHECKING:
@@ -46,9 +47,7 @@ async def run_boards(
             yield await finished
     finally:
         # Stopped half-way: each board puts its mode back before it lets go.
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
 
 
 async def watch_boards(
@@ -77,9 +76,7 @@ async def watch_boards(
             for port in [port for port, task in running.items() if task.done()]:
                 yield running.pop(port).result()
     finally:
-        for task in running.values():
-            task.cancel()
-        await asyncio.gather(*running.values(), return_exceptions=True)
+        await cancel_and_wait(*running.values())
 
 
 async def run_board(place: Place, bench: Bench, open_board: OpenBoard, on_step: OnStep) -> Outcome:

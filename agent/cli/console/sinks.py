@@ -12,6 +12,7 @@ from agent.cli.capture.dump_files import DumpFiles, write_owner
 from agent.config.private_files import make_private_folder
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
+from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -66,9 +67,7 @@ async def forwarding(
             try:
                 yield keep
             finally:
-                for task in work:
-                    task.cancel()
-                await asyncio.gather(*work, return_exceptions=True)
+                await cancel_and_wait(*work)
                 await forwarder.keep()
                 if lost := forwarder.lost + forwarder.waiting:
                     note(f"{lost} chunks and dumps are lost: they could not be kept")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cli.shell.keyboard import typed_lines
 from agent.console.reader import ConsoleCounts, ConsoleReader
+from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -37,8 +38,7 @@ class Typing:
         try:
             yield
         finally:
-            typing.cancel()
-            await asyncio.gather(typing, return_exceptions=True)
+            await cancel_and_wait(typing)
 
     async def _type(self, send: Callable[[str], None]) -> None:
         while self._first:

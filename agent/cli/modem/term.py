@@ -9,6 +9,7 @@ import click
 
 from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
 from agent.cli.shell.keyboard import typed_lines
+from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from at.driver.modem import Modem
@@ -54,9 +55,7 @@ async def _terminal(timeout_s: float, baud: int | None) -> int:
                         task.result()  # the loss of the link, if that ended it
                 await asyncio.sleep(0)
             finally:
-                for task in (typing, *watchers):
-                    task.cancel()
-                await asyncio.gather(typing, *watchers, return_exceptions=True)
+                await cancel_and_wait(typing, *watchers)
             if notices.dropped or lines.dropped:
                 note(f"{notices.dropped + lines.dropped} lines came faster than they were shown")
     return 0

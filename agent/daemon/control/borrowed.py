@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent.daemon.control.client import TURN_S, AgentSaid, Connection, asking, who
 from agent.daemon.control.socket_path import Place, places
 from agent.errors import AgentError
+from agent.tasks import cancel_and_wait
 from at.ports.usb import same_port
 from at.protocol.errors import LinkLost, PortBusy
 
@@ -111,8 +112,7 @@ class BorrowedTransport:
         reading, self._reading = self._reading, None
         self._connection = None
         if reading is not None:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            await cancel_and_wait(reading)
         await self._stack.aclose()
 
     async def _read(self, connection: Connection, receiver: Receiver) -> None:

@@ -16,8 +16,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from agent.daemon.status import State
-from agent.daemon.tasks import first_of
 from agent.errors import AgentError, UsageError
+from agent.tasks import first_of
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:

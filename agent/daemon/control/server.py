@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from agent.daemon.control.console import show_console
 from agent.errors import AgentError, UsageError, exit_code_of
+from agent.tasks import cancel_and_wait
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
@@ -98,10 +99,7 @@ class ControlServer:
     async def stop(self) -> None:
         """Stop listening; whoever is connected is cut off."""
         self._server.close()
-        served = list(self._served)
-        for task in served:
-            task.cancel()
-        await asyncio.gather(*served, return_exceptions=True)
+        await cancel_and_wait(*self._served)
         self._place.path.unlink(missing_ok=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

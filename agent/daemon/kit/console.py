@@ -18,10 +18,9 @@ from agent.console.port import Bytes, console_transport, own_port
 from agent.console.reader import ConsoleCounts, ConsoleReader, LineClassifier
 from agent.daemon.kit.link import KeptPort
 from agent.daemon.status import State
-from agent.daemon.supervisor import wait_for
-from agent.daemon.tasks import first_of
 from agent.errors import AgentError
 from agent.outbox import OutboxFull
+from agent.tasks import first_of, wait_for_event
 from agent.wiring.forwarding import Forwarder, utc_now
 from at.protocol.errors import LinkLost
 from at.protocol.exchange import Restart, Unknown
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from agent.config.profile import Kit
     from agent.console.reader import ConsoleItem
     from agent.daemon.status import Concern
-    from agent.daemon.supervisor import Wait
     from agent.observability.ingest.device_identity import DeviceNames
     from agent.outbox import Outbox
+    from agent.tasks import WaitForEvent
     from at.driver.stream import Stream
     from at.protocol.exchange import Item
 
@@ -130,7 +129,7 @@ class KitConsole:
         wake: Callable[[], None],
         *,
         restarted: Callable[[str], None] = lambda _line: None,
-        wait: Wait = wait_for,
+        wait: WaitForEvent = wait_for_event,
     ) -> None:
         """`names` tells who the kit is, as far as that is known; `wake` starts the delivery.
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from agent.call import Scheme
 from agent.daemon.own_events import Happening, own_event, own_heartbeat
-from agent.daemon.supervisor import wait_for
-from agent.daemon.tasks import first_of
 from agent.errors import AgentError
+from agent.tasks import first_of, wait_for_event
 from agent.wiring.forwarding import utc_now
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ class KitEvents:
             await asyncio.Event().wait()
         while True:
             left_s = self._counted_from + interval_s - self._clock()
-            await wait_for(asyncio.Event(), max(0.0, left_s))
+            await wait_for_event(asyncio.Event(), max(0.0, left_s))
             self._add(
                 None,
                 own_heartbeat(self._metrics(), self._identity(), self.concern.kit, utc_now()),

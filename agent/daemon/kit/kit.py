@@ -21,8 +21,8 @@ from agent.daemon.kit.link import TURN_S, KitAway, KitBusy, KitLink
 from agent.daemon.kit.positions import Positions
 from agent.daemon.kit.updates import Updates
 from agent.daemon.own_events import Happening
-from agent.daemon.supervisor import supervise, wait_for
-from agent.daemon.tasks import first_of
+from agent.daemon.supervisor import supervise
+from agent.tasks import cancel_and_wait, first_of, wait_for_event
 from at.ports.usb import model_at
 from at.transport.base import Receiver
 
@@ -110,9 +110,7 @@ def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    await cancel_and_wait(*tasks)
     tasks.clear()
 
 
@@ -245,7 +243,7 @@ class KitAgent:
 
             async def mind() -> None:
                 while True:
-                    await wait_for(moved, SETTLE_S if self._told.unsettled else LOOK_S)
+                    await wait_for_event(moved, SETTLE_S if self._told.unsettled else LOOK_S)
                     moved.clear()
                     await self._meet(modem)
 

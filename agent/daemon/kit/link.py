@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent.daemon.own_events import Happening
 from agent.daemon.status import State
-from agent.daemon.tasks import first_of
 from agent.errors import Unavailable
+from agent.tasks import first_of
 from at.driver.modem import Modem
 from at.driver.opening import transport_of
 from at.ports.usb import same_port

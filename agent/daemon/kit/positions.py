@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cloud.messages import SendMessage
 from agent.daemon.status import State
-from agent.daemon.supervisor import wait_for
 from agent.errors import AgentError, NotFound
 from agent.location.movement import moved, place_message
 from agent.location.settings import locator_for
 from agent.retry import ONCE
+from agent.tasks import wait_for_event
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Positions:
             else:
                 await self.find(profile(), client)
                 self.concern.well()
-            await wait_for(self.concern.wake, interval * (1 + _JITTER * random.random()))  # noqa: S311
+            await wait_for_event(self.concern.wake, interval * (1 + _JITTER * random.random()))  # noqa: S311
             self.concern.wake.clear()
 
     def link_is_up(self) -> None:

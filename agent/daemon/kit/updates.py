@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from agent.daemon.own_events import job_end
 from agent.daemon.status import State
-from agent.daemon.supervisor import wait_for
 from agent.fota.assemble import runner_for
 from agent.fota.download.downloader import LoopClock
 from agent.fota.jobs import Status
 from agent.fota.polling import keep_pulling, parse_quiet_hours
 from agent.fota.tools import Observer
+from agent.tasks import wait_for_event
 from at.protocol.errors import LinkLost
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class _Wakeable(LoopClock):
 
     async def sleep(self, seconds: float) -> None:
         """Wait, at most so long."""
-        await wait_for(self._concern.wake, seconds)
+        await wait_for_event(self._concern.wake, seconds)
         self._concern.wake.clear()
 
 
