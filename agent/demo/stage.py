@@ -16,15 +16,15 @@ from agent.standin.core.serve import serving
 from agent.standin.keys import credentials
 from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
 from at.virtual.modem import Port
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import Runner, make_modem
+from at.virtual.server.serving import ModemRunner, make_modem
 from at.virtual.server.tcp import TcpServer
 
 if TYPE_CHECKING:
     from agent.config import Configuration
     from agent.standin.state import Cloud
-    from at.virtual.world import Position
+    from at.virtual.world import Coordinates
 
 _PROFILE = "demo"
 _LOOPBACK = "127.0.0.1"
@@ -34,12 +34,12 @@ _LOOPBACK = "127.0.0.1"
 class Stage:
     """What the steps play on; everything is real but the kit and the service."""
 
-    kit: Runner
+    kit: ModemRunner
     cloud: Cloud
     configuration: Configuration
     console_port: str
 
-    def true_position(self) -> Position:
+    def true_position(self) -> Coordinates:
         """Return where the kit really is, which no real kit could tell."""
         return self.kit.modem.kit.position
 
@@ -51,8 +51,8 @@ async def staged() -> AsyncIterator[Stage]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-demo-")))
         cloud = open_cloud()
         await stack.enter_async_context(serving(cloud))
-        modem = make_modem(Options(dialect="serial-modem", instant=True), console_apart=True)
-        kit = Runner(modem)
+        modem = make_modem(VirtualOptions(dialect="serial-modem", instant=True), console_apart=True)
+        kit = ModemRunner(modem)
         stack.callback(kit.stop)
         port, send = await _serve(stack, folder / "kit", kit.receive)
         kit.attach(Port.AT, send)

@@ -7,7 +7,7 @@ import random
 import struct
 from collections.abc import Iterator
 
-from at.virtual.device import Kit
+from at.virtual.device import VirtualKit
 
 EVENT_MESSAGE = 0x02
 HEARTBEAT, TRACE = 1, 2
@@ -21,7 +21,7 @@ _POINTER_BITS = 5  # log2 of 32
 _HEX_BYTES = 32  # in a line of a core dump
 
 
-def event(kit: Kit, kind: int, information: dict[int, object]) -> bytes:
+def event(kit: VirtualKit, kind: int, information: dict[int, object]) -> bytes:
     """Return a message with one event, as the SDK serializes it."""
     import cbor2
 
@@ -40,13 +40,13 @@ def event(kit: Kit, kind: int, information: dict[int, object]) -> bytes:
     return bytes([EVENT_MESSAGE]) + cbor2.dumps(fields)
 
 
-def heartbeat(kit: Kit) -> bytes:
+def heartbeat(kit: VirtualKit) -> bytes:
     """Return a heartbeat: its metrics in the order of the firmware's definitions."""
     level = kit.heard()[0].rsrp_dbm if kit.heard() else None
     return event(kit, HEARTBEAT, {2: 1, 1: [kit.uptime_ms, kit.restarts, level, kit.firmware]})
 
 
-def trace(kit: Kit, pc: int, lr: int) -> bytes:
+def trace(kit: VirtualKit, pc: int, lr: int) -> bytes:
     """Return the reboot event of a hard fault, with a core dump saved."""
     return event(kit, TRACE, {1: HARD_FAULT, 2: pc, 3: lr, 5: 1})
 
@@ -136,7 +136,7 @@ _FAULT_PC, _FAULT_LR = 0x0001_2A3C, 0x0001_2A15
 class Console:
     """What the application does beside passing AT commands on."""
 
-    def __init__(self, kit: Kit, *, logs: bool) -> None:
+    def __init__(self, kit: VirtualKit, *, logs: bool) -> None:
         self._kit = kit
         self._logs = logs
         self._pending: list[bytes] = []

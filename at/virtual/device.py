@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from at.virtual.faults import Faults
-from at.virtual.options import MODELS, Options, firmware_version
-from at.virtual.state import Saved
-from at.virtual.world import HeardCell, Position, load_world
+from at.virtual.options import MODELS, VirtualOptions, firmware_version
+from at.virtual.state import SavedState
+from at.virtual.world import Coordinates, MeasuredCell, load_world
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class AdvanceWarning:
     """Spans of `threshold_ms` and more are told, and once more `warning_ms` before their end."""
 
     warning_ms: int
@@ -47,8 +47,8 @@ class Subscriptions:
     xsim: int = 0
     mdmev: int = 0
     cnec: int = 0
-    xmodemsleep: Foretold | None = None
-    xt3412: Foretold | None = None
+    xmodemsleep: AdvanceWarning | None = None
+    xt3412: AdvanceWarning | None = None
     xtemp: int = 0
     cedrxp: int = 0
 
@@ -108,7 +108,7 @@ class DataMode:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     """What a command is answered: body lines, then OK, ERROR or +CME ERROR.
 
     `code` is the number of the error, None for one that has none; `takes_s` the time until the
@@ -131,27 +131,32 @@ class Fetch:
     done: Callable[[bytes | None], None]
 
 
-def ok(*lines: str, takes_s: float = 0.0) -> Answer:
+def ok(*lines: str, takes_s: float = 0.0) -> Reply:
     """Return an answer that ends in OK."""
-    return Answer(lines, takes_s=takes_s)
+    return Reply(lines, takes_s=takes_s)
 
 
-def fail(code: int | None = None) -> Answer:
+def fail(code: int | None = None) -> Reply:
     """Return ERROR, or +CME ERROR with `code` once +CMEE=1."""
-    return Answer(failed=True, code=code)
+    return Reply(failed=True, code=code)
 
 
-class Kit:
+class VirtualKit:
     """The kit. Families read and change it; `notify` and `later` are how they act in time."""
 
     def __init__(
-        self, options: Options, *, now: float, unix_time: float, saved: Saved | None = None
+        self,
+        options: VirtualOptions,
+        *,
+        now: float,
+        unix_time: float,
+        saved: SavedState | None = None,
     ) -> None:
         self.faults = Faults(options.faults)
         options = options.completed()
         self.options = options
         self.model = MODELS[options.model]
-        self.saved = saved or Saved.fresh(options)
+        self.saved = saved or SavedState.fresh(options)
         self.now = now
         self.switched_on_at = now
         self.unix_offset_s = unix_time - now
@@ -168,7 +173,7 @@ class Kit:
         self.restart_wanted = False
         self.bootloader_mode = False
         self.bootloader_written = False
-        self.position_hook: Position | None = None
+        self.position_hook: Coordinates | None = None
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._cancelled: set[int] = set()
         self._numbers = itertools.count(1)
@@ -209,11 +214,11 @@ class Kit:
         return NB_IOT if nb_iot and (not lte_m or preference == 2) else LTE_M
 
     @property
-    def position(self) -> Position:
+    def position(self) -> Coordinates:
         """Where the kit truly is."""
         return self.position_hook or self.world.position(self.now - self.switched_on_at)
 
-    def heard(self) -> list[HeardCell]:
+    def heard(self) -> list[MeasuredCell]:
         """Return the cells that the modem hears, the strongest first."""
         return [] if "no-cells" in self.faults else self.world.cells(self.position)
 

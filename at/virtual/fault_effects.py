@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from at.virtual.device import DataMode
 
 if TYPE_CHECKING:
-    from at.virtual.device import Kit
+    from at.virtual.device import VirtualKit
 
 _LOG_LINES = (
     "[00:00:{0:02d}.118,469] <inf> app: state {1}",
@@ -29,7 +29,7 @@ class Line(Protocol):
 class Mischief:
     """The faults of the line. Each is asked in the order of the bytes, so dice fall alike."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: VirtualKit) -> None:
         self._kit = kit
         self._faults = kit.faults
         self._logged = 0

@@ -11,7 +11,7 @@ import json
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from at.virtual.device import Kit
+from at.virtual.device import VirtualKit
 from at.virtual.request import BadRequest
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def load_key(pem: str) -> EllipticCurvePrivateKey | None:
     return None
 
 
-def identity_key(kit: Kit) -> EllipticCurvePrivateKey:
+def identity_key(kit: VirtualKit) -> EllipticCurvePrivateKey:
     """Return the device identity key, which a real kit has from its maker."""
     if not kit.saved.identity_key:
         kit.saved.identity_key = new_key()

@@ -21,7 +21,7 @@ _SERIAL_MODEM_SHAPE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class CommandLine:
     """One command line, without its terminator; None where it was too long or ill-shaped."""
 
     text: str | None
@@ -47,7 +47,7 @@ class LineReader:
         self._line.clear()
         self._quoted = self._too_long = False
 
-    def take(self, buffer: bytearray) -> Typed | None:
+    def take(self, buffer: bytearray) -> CommandLine | None:
         """Eat bytes of `buffer` up to the end of a command; None once the buffer is empty."""
         for place, byte in enumerate(buffer):
             if self._dialect == "shell" and byte == 0x0A:
@@ -92,7 +92,7 @@ class LineReader:
         if byte in b"Aa":
             self._line.append(byte)
 
-    def _finished(self) -> Typed | None:
+    def _finished(self) -> CommandLine | None:
         line = bytes(self._line)
         if len(self._terminator) == 2:
             line = line[:-1]
@@ -102,9 +102,9 @@ class LineReader:
             if len(line) < 2:
                 return None
             if too_long or _SERIAL_MODEM_SHAPE.fullmatch(line) is None:
-                return Typed(None)
+                return CommandLine(None)
         if self._dialect == "shell":
-            return Typed(None if too_long else line.decode("latin-1"))
+            return CommandLine(None if too_long else line.decode("latin-1"))
         if not any(0x21 <= byte <= 0x7E for byte in line):
             return None
-        return Typed(line.decode("latin-1"))
+        return CommandLine(line.decode("latin-1"))

@@ -1,6 +1,6 @@
 r"""The virtual modem's end of the line: bytes in, bytes out, at their times. It waits for nothing.
 
-modem = VirtualModem(Options(), now=0.0, unix_time=1_700_000_000.0)
+modem = VirtualModem(VirtualOptions(), now=0.0, unix_time=1_700_000_000.0)
 modem.receive(b"AT+CGMR\r", now=0.1)
 modem.data_to_send()            # b"mfw_nrf91x1_2.0.4\r\nOK\r\n"
 modem.next_at                   # call advance(now) then; None: nothing is under way
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 
 from at.virtual.console import Console
-from at.virtual.device import Answer, DataMode, Kit, fail, ok
+from at.virtual.device import DataMode, Reply, VirtualKit, fail, ok
 from at.virtual.families import (
     cells,
     clock,
@@ -32,19 +32,19 @@ from at.virtual.families import (
 )
 from at.virtual.families.firmware_update import BOOTLOADER_COMMANDS
 from at.virtual.fault_effects import Mischief
-from at.virtual.line import LineReader, Typed
-from at.virtual.options import TERMINATORS, Options
-from at.virtual.request import BadRequest, Form, Request, read_request
-from at.virtual.state import Saved
+from at.virtual.line import CommandLine, LineReader
+from at.virtual.options import TERMINATORS, VirtualOptions
+from at.virtual.request import BadRequest, CommandRequest, RequestForm, parse_request
+from at.virtual.state import SavedState
 
-Handler = Callable[[Kit, Request], Answer]
+Handler = Callable[[VirtualKit, CommandRequest], Reply]
 
 
 def _list_of(signs: str) -> Handler:
     """Return +CLAC or #XCLAC: the commands whose names begin with one of `signs`."""
 
-    def command_list(_kit: Kit, request: Request) -> Answer:
-        if request.form is not Form.RUN:
+    def command_list(_kit: VirtualKit, request: CommandRequest) -> Reply:
+        if request.form is not RequestForm.RUN:
             raise BadRequest
         own = [name for name in COMMANDS if name and name[0] in signs and name not in wifi.COMMANDS]
         return ok(*(f"AT{name}" for name in own))
@@ -89,14 +89,16 @@ class VirtualModem:
 
     def __init__(
         self,
-        options: Options | None = None,
+        options: VirtualOptions | None = None,
         *,
         now: float,
         unix_time: float,
-        saved: Saved | None = None,
+        saved: SavedState | None = None,
         console_apart: bool = False,
     ) -> None:
-        self.kit = Kit(options or Options(), now=now, unix_time=unix_time, saved=saved)
+        self.kit = VirtualKit(
+            options or VirtualOptions(), now=now, unix_time=unix_time, saved=saved
+        )
         self.console_apart = console_apart
         self.commands = 0
         self._mischief = Mischief(self.kit)
@@ -173,7 +175,7 @@ class VirtualModem:
     def _echoed(self, typed: bytes) -> bytes:
         return typed.replace(b"\r", b"\r\n") if self._dialect == "shell" else typed
 
-    def _run(self, typed: Typed) -> None:
+    def _run(self, typed: CommandLine) -> None:
         self.commands += 1
         answer = self._answer(typed)
         if answer is None:
@@ -188,7 +190,7 @@ class VirtualModem:
         self._busy = True
         self.kit.later(takes_s, lambda: self._finish_late(answer))
 
-    def _answer(self, typed: Typed) -> Answer | None:
+    def _answer(self, typed: CommandLine) -> Reply | None:
         if self._mischief.swallows(self.commands):
             return None
         text = typed.text
@@ -211,12 +213,12 @@ class VirtualModem:
             self.kit.session.echo = text.endswith("1")
             return ok()
         try:
-            request = read_request(text)
+            request = parse_request(text)
             return self._dispatch(request)
         except BadRequest as wrong:
             return fail(wrong.code)
 
-    def _dispatch(self, request: Request) -> Answer:
+    def _dispatch(self, request: CommandRequest) -> Reply:
         handler = COMMANDS.get(request.name)
         if handler is None or (request.name[:1] == "#" and self._dialect != "serial-modem"):
             return fail()
@@ -224,12 +226,12 @@ class VirtualModem:
             return fail()
         return handler(self.kit, request)
 
-    def _finish_late(self, answer: Answer) -> None:
+    def _finish_late(self, answer: Reply) -> None:
         self._busy = False
         self._finish(answer)
         self._pump()
 
-    def _finish(self, answer: Answer) -> None:
+    def _finish(self, answer: Reply) -> None:
         if self._dialect != "serial-modem":
             self._flush_notices()
         text = self._mischief.before_answer(self.commands) + self._shaped(answer)
@@ -241,7 +243,7 @@ class VirtualModem:
         self._data = answer.data
         self._settle()
 
-    def _shaped(self, answer: Answer) -> bytes:
+    def _shaped(self, answer: Reply) -> bytes:
         """Return an answer as this firmware prints it."""
         if not answer.failed:
             final = "OK"

@@ -24,7 +24,7 @@ class OptionError(AtError):
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ChipModel:
     """One chip of the family. `family` is its name in firmware versions."""
 
     chip: str
@@ -36,20 +36,20 @@ class Model:
 
 
 MODELS = {
-    "nrf9160": Model(
+    "nrf9160": ChipModel(
         "nRF9160", "nrf9160", "nRF9160-SICA", "nRF9160 SICA B1A", "mfw_nrf9160_1.3.7", 3
     ),
-    "nrf9161": Model(
+    "nrf9161": ChipModel(
         "nRF9161", "nrf91x1", "nRF9161-LACA", "nRF9161 LACA A0A", "mfw_nrf91x1_2.0.4", 4
     ),
-    "nrf9151": Model(
+    "nrf9151": ChipModel(
         "nRF9151", "nrf91x1", "nRF9151-LACA", "nRF9151 LACA A1A", "mfw_nrf91x1_2.0.4", 6
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class VirtualOptions:
     """What the virtual modem is. "" stands for the model's own, or for a value made from it."""
 
     model: str = ""
@@ -65,7 +65,7 @@ class Options:
     seed: int = 0
     """Of the faults' dice. Keys and nonces are random whatever it is."""
 
-    def completed(self) -> Options:
+    def completed(self) -> VirtualOptions:
         """Return the options with every value in place. Raises OptionError."""
         # A firmware's name tells the chip, where the chip was not named.
         name = self.model or ("nrf9160" if "nrf9160" in self.firmware else "nrf9161")

@@ -9,7 +9,7 @@ from enum import Enum
 _LINE = re.compile(r"AT(?:([+%#][A-Z0-9_]+)(=\?|\?|=)?(.*))?", re.DOTALL | re.IGNORECASE)
 
 
-class Form(Enum):
+class RequestForm(Enum):
     """How the command is asked."""
 
     RUN = ""
@@ -36,14 +36,14 @@ class BadRequest(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CommandRequest:
     """A command. `name` is "+CFUN", "" for AT alone; text is latin-1, so bytes stay what they are.
 
     A parameter is an int, a quoted text, a `Bare` word, or None where it was left empty.
     """
 
     name: str
-    form: Form
+    form: RequestForm
     parameters: tuple[Parameter, ...] = ()
 
     def number(
@@ -77,7 +77,7 @@ class Request:
         return index < len(self.parameters) and self.parameters[index] is not None
 
 
-def read_request(line: str) -> Request:
+def parse_request(line: str) -> CommandRequest:
     """Read a command line without its terminator. Raises BadRequest."""
     matched = _LINE.fullmatch(line.strip(" \r\n"))
     if matched is None:
@@ -86,7 +86,7 @@ def read_request(line: str) -> Request:
     if sign != "=" and rest.strip():
         raise BadRequest
     parameters = tuple(_parameters(rest)) if sign == "=" else ()
-    return Request(name.upper(), Form(sign), parameters)
+    return CommandRequest(name.upper(), RequestForm(sign), parameters)
 
 
 def _parameters(text: str) -> list[Parameter]:

@@ -11,13 +11,13 @@ from typing import Any
 
 from at.ports.process_lock import HeldByAnother, ProcessLock
 from at.protocol.errors import PortBusy, PortError
-from at.virtual.options import MODELS, Options
+from at.virtual.options import MODELS, VirtualOptions
 
 FORMAT = 1
 
 
 @dataclass(slots=True)
-class Credential:
+class CredentialSlot:
     """What a slot of the credential store holds.
 
     `content` is text that was written, `private_key` the PEM of a key that the modem made.
@@ -29,7 +29,7 @@ class Credential:
 
 
 @dataclass(slots=True)
-class Saved:
+class SavedState:
     """The state in the kit's flash."""
 
     model: str
@@ -39,7 +39,7 @@ class Saved:
     dialect: str
     identity_key: str = ""
     """PEM of the device identity key; made when it is first needed."""
-    credentials: dict[str, Credential] = field(default_factory=dict)
+    credentials: dict[str, CredentialSlot] = field(default_factory=dict)
     """By "tag,type"."""
     system_mode: tuple[int, int, int, int] = (1, 0, 1, 0)
     psm: tuple[int, str, str] = (0, "00000110", "00100001")
@@ -64,7 +64,7 @@ class Saved:
     """Writes to the credential store since the kit was made: flash wears."""
 
     @classmethod
-    def fresh(cls, options: Options) -> Saved:
+    def fresh(cls, options: VirtualOptions) -> SavedState:
         """Return the state of a kit that was never used."""
         return cls(
             model=options.model,
@@ -79,12 +79,12 @@ class Saved:
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1).encode()
 
     @classmethod
-    def decode(cls, data: bytes) -> Saved:
+    def decode(cls, data: bytes) -> SavedState:
         """Return the state of a file. Raises ValueError, KeyError, TypeError."""
         fields: dict[str, Any] = json.loads(data)
         if fields.pop("format") != FORMAT or fields["model"] not in MODELS:
             raise ValueError("of another format")
-        credentials = {key: Credential(**value) for key, value in fields["credentials"].items()}
+        credentials = {key: CredentialSlot(**value) for key, value in fields["credentials"].items()}
         mode, position = tuple(fields["system_mode"]), tuple(fields["position"])
         if "psm" in fields:
             fields["psm"] = tuple(fields["psm"])
@@ -114,7 +114,7 @@ class StateFile:
             raise self._failed(error) from error
         self._stored = b""
 
-    def load(self) -> Saved | None:
+    def load(self) -> SavedState | None:
         """Return what it holds; None if there is none yet. Raises PortError if it is another's."""
         try:
             data = self.path.read_bytes()
@@ -123,14 +123,14 @@ class StateFile:
         except OSError as error:
             raise self._failed(error) from error
         try:
-            return Saved.decode(data)
+            return SavedState.decode(data)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PortError(
                 f"{self.path} is not the state of a virtual modem",
                 hint="give another file, or move this one away to begin with a fresh kit",
             ) from error
 
-    def store(self, saved: Saved) -> None:
+    def store(self, saved: SavedState) -> None:
         """Write what changed, so that a kill or a power cut leaves the old state or the new one."""
         data = saved.encode()
         if data == self._stored:

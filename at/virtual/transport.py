@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from at.protocol.errors import AtError, LinkLost
 from at.virtual.modem import Port, VirtualModem
-from at.virtual.options import Options
-from at.virtual.server.serving import Runner, make_modem
+from at.virtual.options import VirtualOptions
+from at.virtual.server.serving import ModemRunner, make_modem
 from at.virtual.state import StateFile
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ class VirtualTransport:
 
     def __init__(self, statefile: str | None = None, **options: Any) -> None:
         self._statefile = statefile
-        self._options = Options(**options)
+        self._options = VirtualOptions(**options)
         self._modem: VirtualModem | None = None
         self._flash: StateFile | None = None
-        self._runner: Runner | None = None
+        self._runner: ModemRunner | None = None
         self._receiver: Receiver | None = None
 
     @property
@@ -44,7 +44,7 @@ class VirtualTransport:
         """Switch the modem on, or come back to it. Raises PortError, OptionError."""
         modem = self._switch_on()
         self._receiver = receiver
-        self._runner = Runner(modem, self._flash)
+        self._runner = ModemRunner(modem, self._flash)
         self._runner.attach(Port.AT, self._deliver)
         self._runner.start()
 

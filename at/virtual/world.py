@@ -15,13 +15,13 @@ _SAMPLES_PER_SECOND = 30_720_000  # 1/Ts of LTE, 3GPP TS 36.211 clause 4
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class Coordinates:
     """Degrees of latitude and longitude."""
 
     lat: float
     lon: float
 
-    def distance_m(self, other: Position) -> float:
+    def distance_m(self, other: Coordinates) -> float:
         """Return the distance in metres; flat, which is true enough within a town."""
         north = (other.lat - self.lat) * _METRES_PER_DEGREE
         middle = math.radians((self.lat + other.lat) / 2)
@@ -30,7 +30,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class SimulatedCell:
     """An LTE cell of the world."""
 
     plmn: str
@@ -39,26 +39,26 @@ class Cell:
     pci: int
     earfcn: int
     band: int
-    position: Position
+    position: Coordinates
     reference_dbm: float
 
 
 @dataclass(frozen=True, slots=True)
-class AccessPoint:
+class SimulatedAccessPoint:
     """A Wi-Fi access point of the world."""
 
     bssid: str
     ssid: str
     channel: int
-    position: Position
+    position: Coordinates
     reference_dbm: float
 
 
 @dataclass(frozen=True, slots=True)
-class HeardCell:
+class MeasuredCell:
     """A cell as the modem hears it: levels, and what it derives from the distance."""
 
-    cell: Cell
+    cell: SimulatedCell
     rsrp_dbm: int
     distance_m: float
 
@@ -91,10 +91,10 @@ class HeardCell:
 
 
 @dataclass(frozen=True, slots=True)
-class HeardAccessPoint:
+class MeasuredAccessPoint:
     """An access point as a scan hears it."""
 
-    access_point: AccessPoint
+    access_point: SimulatedAccessPoint
     rssi_dbm: int
 
 
@@ -105,11 +105,13 @@ class World:
         self._exponent = description["exponent"]
         self._floor_dbm = description["floor_dbm"]
         self._period_s = float(description["path_period_s"])
-        self._path = [Position(*point) for point in description["path"]]
-        self._cells = [_placed(Cell, entry) for entry in description["cells"]]
-        self._access_points = [_placed(AccessPoint, e) for e in description["access_points"]]
+        self._path = [Coordinates(*point) for point in description["path"]]
+        self._cells = [_placed(SimulatedCell, entry) for entry in description["cells"]]
+        self._access_points = [
+            _placed(SimulatedAccessPoint, e) for e in description["access_points"]
+        ]
 
-    def position(self, seconds: float) -> Position:
+    def position(self, seconds: float) -> Coordinates:
         """Return where the kit is that many seconds after it was switched on.
 
         It stands at each point of the path for one period, and turns back at the end.
@@ -118,24 +120,24 @@ class World:
         step = int(max(0.0, seconds) // self._period_s) % (2 * last)
         return self._path[step if step <= last else 2 * last - step]
 
-    def cells(self, where: Position) -> list[HeardCell]:
+    def cells(self, where: Coordinates) -> list[MeasuredCell]:
         """Return the cells heard there, the strongest first."""
         heard = []
         for cell in self._cells:
             distance = where.distance_m(cell.position)
             level = self._level("cell", cell.reference_dbm, distance)
             if level is not None:
-                heard.append(HeardCell(cell, level, distance))
+                heard.append(MeasuredCell(cell, level, distance))
         return sorted(heard, key=lambda found: -found.rsrp_dbm)
 
-    def access_points(self, where: Position) -> list[HeardAccessPoint]:
+    def access_points(self, where: Coordinates) -> list[MeasuredAccessPoint]:
         """Return the access points heard there, the strongest first."""
         heard = []
         for access_point in self._access_points:
             distance = where.distance_m(access_point.position)
             level = self._level("wifi", access_point.reference_dbm, distance)
             if level is not None:
-                heard.append(HeardAccessPoint(access_point, level))
+                heard.append(MeasuredAccessPoint(access_point, level))
         return sorted(heard, key=lambda found: -found.rssi_dbm)
 
     def _level(self, kind: str, reference_dbm: float, distance_m: float) -> int | None:
@@ -146,7 +148,7 @@ class World:
 
 def _placed(kind: type[Any], entry: dict[str, Any]) -> Any:
     fields = {name: value for name, value in entry.items() if name not in {"lat", "lon"}}
-    return kind(position=Position(entry["lat"], entry["lon"]), **fields)
+    return kind(position=Coordinates(entry["lat"], entry["lon"]), **fields)
 
 
 @cache

@@ -95,10 +95,10 @@ def test_the_gathered_attestation_token_is_read_by_the_parser(serve: Serve) -> N
 
 def test_the_parser_finds_the_digest_of_a_request_right(serve: Serve, tmp_path: Path) -> None:
     from at.virtual.modem import VirtualModem
-    from at.virtual.options import Options
+    from at.virtual.options import VirtualOptions
 
     kit = serve()
-    modem = VirtualModem(Options(instant=True), now=0.0, unix_time=0.0)
+    modem = VirtualModem(VirtualOptions(instant=True), now=0.0, unix_time=0.0)
     modem.receive(b"AT%KEYGEN=7,2,0\r", now=0.0)
     token = modem.data_to_send().decode().split('"')[1]
     parsed = kit.run("modem_credentials_parser", "-k", token, "--plain")

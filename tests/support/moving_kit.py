@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from at.virtual.modem import Port, VirtualModem
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import Runner, make_modem
-from at.virtual.world import Position, load_world
+from at.virtual.server.serving import ModemRunner, make_modem
+from at.virtual.world import Coordinates, load_world
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class MovingKit:
 
     def go_to(self, lat: float, lon: float) -> None:
         """Put the kit there; it stays until it is put elsewhere."""
-        self.modem.kit.position_hook = Position(lat, lon)
+        self.modem.kit.position_hook = Coordinates(lat, lon)
 
 
 def path() -> list[tuple[float, float]]:
@@ -43,8 +43,8 @@ def path() -> list[tuple[float, float]]:
 @contextlib.asynccontextmanager
 async def moving_kit(folder: Path, **options: Any) -> AsyncIterator[MovingKit]:
     """Serve the kit until the block ends; `options` as `at.virtual.options.Options` has them."""
-    modem = make_modem(Options(**{"instant": True, **options}))
-    runner = Runner(modem)
+    modem = make_modem(VirtualOptions(**{"instant": True, **options}))
+    runner = ModemRunner(modem)
     port, companion = folder / "at", folder / "companion"
     with (
         contextlib.closing(PtyServer(port, runner.receive)) as own,

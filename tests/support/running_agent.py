@@ -24,9 +24,9 @@ from typing import Any
 from command_line import Done, cellagent
 
 from at.virtual.modem import Port
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import Runner, make_modem
+from at.virtual.server.serving import ModemRunner, make_modem
 
 PATIENCE_S = 90.0
 _served: list[Served] = []
@@ -88,9 +88,9 @@ async def virtual_kit(folder: Path, name: str = "kit", *options: str) -> Served:
 
 
 @contextlib.asynccontextmanager
-async def kit_to_crash(folder: Path, *faults: str) -> AsyncIterator[Runner]:
+async def kit_to_crash(folder: Path, *faults: str) -> AsyncIterator[ModemRunner]:
     """Serve a virtual kit on FOLDER/kit in this loop: `crash()` crashes it when it is heard."""
-    runner = Runner(make_modem(Options(instant=True, faults=faults)))
+    runner = ModemRunner(make_modem(VirtualOptions(instant=True, faults=faults)))
     port = PtyServer(folder / "kit", runner.receive)
     companion = PtyServer(folder / "kit-wifi", runner.receive_companion)
     runner.attach(Port.AT, port.send)

@@ -12,7 +12,7 @@ from agent.cli.shell.serving_address import require_one, serve_port, serve_termi
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from at.virtual.options import Options
+    from at.virtual.options import VirtualOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def command(
     Prints {"ready":true,"port":…} and serves until it is told to stop. With `-- CMD…` it runs CMD
     with CELLAGENT_PORT set, and ends with CMD's exit code.
     """
-    from at.virtual.options import Options
+    from at.virtual.options import VirtualOptions
 
     faults = kit["faults"]
     assert isinstance(faults, tuple)
@@ -70,11 +70,11 @@ def command(
         return
     require_one(pty, tcp)
     places = Places(pty, tcp, console, companion, allow_remote)
-    run(_serve(Options(**kit), places, state, cmd))  # type: ignore[arg-type]
+    run(_serve(VirtualOptions(**kit), places, state, cmd))  # type: ignore[arg-type]
 
 
 async def _serve(
-    kit: Options,
+    kit: VirtualOptions,
     places: Places,
     state: str | None,
     cmd: tuple[str, ...],
@@ -84,7 +84,7 @@ async def _serve(
     from agent.cli.shell.signals import until_told_to_stop
     from at.virtual.modem import Port
     from at.virtual.options import OptionError
-    from at.virtual.server.serving import Runner, make_modem
+    from at.virtual.server.serving import ModemRunner, make_modem
     from at.virtual.state import StateFile
 
     async with AsyncExitStack() as stack:
@@ -96,7 +96,7 @@ async def _serve(
             modem = make_modem(kit, flash, console_apart=places.console is not None)
         except OptionError as error:
             raise UsageError(str(error), hint=error.hint) from error
-        runner = Runner(modem, flash)
+        runner = ModemRunner(modem, flash)
         stack.callback(runner.stop)
         served = await serve_port(
             stack,

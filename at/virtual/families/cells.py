@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from at.virtual.device import Answer, Kit, fail, ok
+from at.virtual.device import Reply, VirtualKit, fail, ok
 from at.virtual.families import power, sleep
-from at.virtual.request import BadRequest, Form, Request
-from at.virtual.world import HeardCell
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual.world import MeasuredCell
 
 DEFAULT, LAST_NEIGHBOUR_SEARCH, LAST_SEARCH = 0, 2, 5
 MOST_NEIGHBOURS = 17
@@ -15,9 +15,9 @@ _TAKES_S = (1.5, 3.0, 6.0, 4.0, 8.0, 12.0)
 _FIRST_WITH_TYPES = (1, 3, 4)
 
 
-def signal(kit: Kit, request: Request) -> Answer:
+def signal(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CESQ: of six fields the nRF91 knows the last two (3GPP TS 27.007 clause 8.69)."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     rsrq = rsrp = 255
     heard = kit.heard()
@@ -26,9 +26,9 @@ def signal(kit: Kit, request: Request) -> Answer:
     return ok(f"+CESQ: 99,99,255,255,{rsrq},{rsrp}")
 
 
-def signal_notices(kit: Kit, request: Request) -> Answer:
+def signal_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%CESQ: a subscription, never read."""
-    if request.form is not Form.SET:
+    if request.form is not RequestForm.SET:
         raise BadRequest
     kit.session.subscriptions.cesq = request.number(0, 0, 1)
     if kit.session.subscriptions.cesq and kit.active and kit.heard():
@@ -36,9 +36,9 @@ def signal_notices(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def monitor(kit: Kit, request: Request) -> Answer:
+def monitor(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XMONITOR: all about the serving cell, once registered."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     stat = kit.session.registration
     heard = kit.heard()
@@ -54,9 +54,9 @@ def monitor(kit: Kit, request: Request) -> Answer:
     )
 
 
-def evaluate(kit: Kit, request: Request) -> Answer:
+def evaluate(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%CONEVAL: how well the modem is connected."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     if not kit.active:
         return ok("%CONEVAL: 7")
@@ -78,12 +78,12 @@ def evaluate(kit: Kit, request: Request) -> Answer:
     )
 
 
-def measure(kit: Kit, request: Request) -> Answer:
+def measure(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%NCELLMEAS: OK at once, the result as a notice later; one at a time."""
-    if request.form not in {Form.RUN, Form.SET}:
+    if request.form not in {RequestForm.RUN, RequestForm.SET}:
         raise BadRequest
     search = count = 0
-    if request.form is Form.SET:
+    if request.form is RequestForm.SET:
         search = request.number(0, DEFAULT, LAST_SEARCH)
         if search > LAST_NEIGHBOUR_SEARCH:
             count = request.number(1, 2, 15)
@@ -97,9 +97,9 @@ def measure(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def stop_measuring(kit: Kit, request: Request) -> Answer:
+def stop_measuring(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%NCELLMEASSTOP: the notice comes now, with what there is."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     if kit.session.measurement is not None:
         kit.cancel(kit.session.measurement_timer)
@@ -107,7 +107,7 @@ def stop_measuring(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def _measured(kit: Kit, *, status: int) -> None:
+def _measured(kit: VirtualKit, *, status: int) -> None:
     if kit.session.measurement is None:
         return
     search, count = kit.session.measurement
@@ -115,7 +115,7 @@ def _measured(kit: Kit, *, status: int) -> None:
     notify_cells(kit, search, count, status)
 
 
-def notify_cells(kit: Kit, search: int, count: int, status: int = 0) -> None:
+def notify_cells(kit: VirtualKit, search: int, count: int, status: int = 0) -> None:
     """Print %NCELLMEAS, with less in it where it was broken off (status 2)."""
     heard = kit.heard()
     if status == 2:
@@ -128,7 +128,7 @@ def notify_cells(kit: Kit, search: int, count: int, status: int = 0) -> None:
         kit.notify(f"%NCELLMEAS: {status},{_global_ids(kit, heard[:count], heard[count:])}")
 
 
-def _neighbours(kit: Kit, heard: list[HeardCell]) -> str:
+def _neighbours(kit: VirtualKit, heard: list[MeasuredCell]) -> str:
     """Return the serving cell, its neighbours, and when the timing advance was measured."""
     advance, advance_ms = _timing_advance(kit, heard[0])
     fields = [
@@ -145,7 +145,7 @@ def _neighbours(kit: Kit, heard: list[HeardCell]) -> str:
     return ",".join(fields)
 
 
-def _global_ids(kit: Kit, cells: list[HeardCell], rest: list[HeardCell]) -> str:
+def _global_ids(kit: VirtualKit, cells: list[MeasuredCell], rest: list[MeasuredCell]) -> str:
     """Return a block a cell. Of the serving one the neighbours without an id follow its block."""
     blocks = []
     for place, found in enumerate(cells):
@@ -166,20 +166,20 @@ def _global_ids(kit: Kit, cells: list[HeardCell], rest: list[HeardCell]) -> str:
     return ",".join(blocks)
 
 
-def _identity(found: HeardCell) -> str:
+def _identity(found: MeasuredCell) -> str:
     return f'"{found.cell.eci:08X}","{found.cell.plmn}","{found.cell.tac:04X}"'
 
 
-def _levels(found: HeardCell) -> str:
+def _levels(found: MeasuredCell) -> str:
     return f"{found.cell.earfcn},{found.cell.pci},{found.rsrp_index},{found.rsrq_index}"
 
 
-def _time_difference(found: HeardCell) -> int:
+def _time_difference(found: MeasuredCell) -> int:
     """Milliseconds between the measurements of two cells: made up from the cell's number."""
     return found.cell.pci % 21 - 10
 
 
-def _timing_advance(kit: Kit, found: HeardCell) -> tuple[int, int]:
+def _timing_advance(kit: VirtualKit, found: MeasuredCell) -> tuple[int, int]:
     """Return the advance and when it was measured: the network tells it to a registered modem."""
     if not kit.registered:
         return NO_ADVANCE, 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from at.virtual.device import Answer, Kit, fail, ok
-from at.virtual.request import BadRequest, Form, Request
+from at.virtual.device import Reply, VirtualKit, fail, ok
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
 
 QUARTERS = 4
 """The made-up world lies one hour east of Greenwich."""
 
 
-def network_time(kit: Kit) -> None:
+def network_time(kit: VirtualKit) -> None:
     """Take the time that the network gives, and print %XTIME where it was asked for."""
     kit.session.clock_offset_s = kit.unix_offset_s
     if kit.session.subscriptions.xtime:
@@ -22,15 +22,15 @@ def network_time(kit: Kit) -> None:
         kit.notify(f'%XTIME: "{swapped[-2:]}","{swapped}","00"')
 
 
-def clock(kit: Kit, request: Request) -> Answer:
+def clock(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CCLK: local time with the zone in quarters of an hour (3GPP TS 27.007 clause 8.15)."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         seconds = kit.time()
         if seconds is None:
             return fail()
         local = datetime.fromtimestamp(seconds, UTC) + timedelta(minutes=15 * QUARTERS)
         return ok(f'+CCLK: "{local:%y/%m/%d,%H:%M:%S}{QUARTERS:+03}"')
-    if request.form is not Form.SET or len(request.parameters) != 1:
+    if request.form is not RequestForm.SET or len(request.parameters) != 1:
         raise BadRequest
     kit.session.clock_offset_s = _read(request.text(0)) - kit.now
     return ok()
@@ -47,9 +47,9 @@ def _read(text: str) -> float:
     return (local - timedelta(minutes=15 * int(zone or "0"))).timestamp()
 
 
-def time_notices(kit: Kit, request: Request) -> Answer:
+def time_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XTIME."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         raise BadRequest
     kit.session.subscriptions.xtime = request.number(0, 0, 1)
     return ok()

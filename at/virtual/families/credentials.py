@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 
 from at.virtual import keys
-from at.virtual.device import Answer, Kit, fail, ok
-from at.virtual.request import BadRequest, Form, Request
-from at.virtual.state import Credential
+from at.virtual.device import Reply, VirtualKit, fail, ok
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual.state import CredentialSlot
 
 WRITE, LIST, READ, DELETE = range(4)
 ROOT_CA, CLIENT_CERTIFICATE, PRIVATE_KEY, PSK, PSK_IDENTITY, PUBLIC_KEY, IDENTITY = range(7)
@@ -27,7 +27,7 @@ def slot(tag: int, kind: int) -> str:
     return f"{tag},{kind}"
 
 
-def refuses_writing(kit: Kit) -> int | None:
+def refuses_writing(kit: VirtualKit) -> int | None:
     """Return the error that keeps the store from being changed now, if there is one."""
     if kit.active:
         return ACTIVE
@@ -41,9 +41,9 @@ def digest(content: str) -> str:
     return hashlib.sha256(content.encode("latin-1")).hexdigest().upper()
 
 
-def manage(kit: Kit, request: Request) -> Answer:
+def manage(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%CMNG."""
-    if request.form is not Form.SET:
+    if request.form is not RequestForm.SET:
         raise BadRequest
     operation = request.number(0, WRITE, DELETE)
     if operation == LIST:
@@ -63,7 +63,7 @@ def manage(kit: Kit, request: Request) -> Answer:
     return _write(kit, tag, kind, request.text(3))
 
 
-def _write(kit: Kit, tag: int, kind: int, content: str) -> Answer:
+def _write(kit: VirtualKit, tag: int, kind: int, content: str) -> Reply:
     if kind > PUBLIC_KEY or not content:
         raise BadRequest
     store = kit.saved.credentials
@@ -74,19 +74,19 @@ def _write(kit: Kit, tag: int, kind: int, content: str) -> Answer:
         return fail(FULL)
     if "line-ends-changed" in kit.faults:
         content = content.replace("\n", "\r\n")
-    store[slot(tag, kind)] = Credential(digest(content), content=content)
+    store[slot(tag, kind)] = CredentialSlot(digest(content), content=content)
     kit.saved.writes += 1
     return ok(takes_s=kit.delay(0.05))
 
 
-def _delete(kit: Kit, tag: int, kind: int) -> Answer:
+def _delete(kit: VirtualKit, tag: int, kind: int) -> Reply:
     if kit.saved.credentials.pop(slot(tag, kind), None) is None:
         return fail(NOT_FOUND)
     kit.saved.writes += 1
     return ok(takes_s=kit.delay(0.03))
 
 
-def _read(kit: Kit, tag: int, kind: int) -> Answer:
+def _read(kit: VirtualKit, tag: int, kind: int) -> Reply:
     if (tag, kind) == (IDENTITY_TAG, IDENTITY):
         content: str | None = keys.public_pem(keys.identity_key(kit))
     else:
@@ -99,7 +99,7 @@ def _read(kit: Kit, tag: int, kind: int) -> Answer:
     return ok(f'%CMNG: {tag},{kind},"{digest(content)}","{content}"')
 
 
-def _list(kit: Kit, request: Request) -> Answer:
+def _list(kit: VirtualKit, request: CommandRequest) -> Reply:
     wanted_tag = request.number(1, 0, IDENTITY_TAG) if request.given(1) else None
     wanted_kind = request.number(2, 0, NORDIC_PUBLIC) if request.given(2) else None
     lines = []
@@ -109,7 +109,7 @@ def _list(kit: Kit, request: Request) -> Answer:
     return ok(*lines)
 
 
-def _written(kit: Kit) -> list[tuple[int, int, str]]:
+def _written(kit: VirtualKit) -> list[tuple[int, int, str]]:
     found = []
     for key, credential in kit.saved.credentials.items():
         tag, kind = key.split(",")
@@ -117,7 +117,7 @@ def _written(kit: Kit) -> list[tuple[int, int, str]]:
     return sorted(found)
 
 
-def _modem_own(kit: Kit) -> list[tuple[int, int, str]]:
+def _modem_own(kit: VirtualKit) -> list[tuple[int, int, str]]:
     """Return what the maker put there: listed, never written or deleted from outside."""
     own = [(tag, kind, digest(f"maker's credential {kind}")) for tag, kind in _MODEM_TAGS]
     identity = digest(keys.public_pem(keys.identity_key(kit)))

@@ -12,8 +12,8 @@ import hashlib
 import re
 import struct
 
-from at.virtual.device import Answer, DataMode, Fetch, Kit, Update, fail, ok
-from at.virtual.request import BadRequest, Form, Request
+from at.virtual.device import DataMode, Fetch, Reply, Update, VirtualKit, fail, ok
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
 
 APPLICATION, DELTA, FULL, BOOTLOADER = range(4)
 _WRITTEN, _APPLIED = 1, 2
@@ -26,9 +26,9 @@ _TLV = struct.Struct("<HH")
 _TLVS, _PROTECTED_TLVS, _SHA256_TLV = 0x6907, 0x6908, 0x10
 
 
-def initialize(kit: Kit, request: Request) -> Answer:
+def initialize(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XDFUINIT."""
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("#XDFUINIT: (0,1,2,3),<size>")
     kind = request.number(0, APPLICATION, BOOTLOADER)
     if kind == FULL:
@@ -40,9 +40,9 @@ def initialize(kit: Kit, request: Request) -> Answer:
     return ok(takes_s=kit.delay(0.2))
 
 
-def write(kit: Kit, request: Request) -> Answer:
+def write(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XDFUWRITE: so many raw bytes follow the OK."""
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("#XDFUWRITE: (0,1,2,3),<addr>,<len>")
     kind = request.number(0, APPLICATION, BOOTLOADER)
     address = request.number(1, 0, _LARGEST)
@@ -60,12 +60,12 @@ def write(kit: Kit, request: Request) -> Answer:
         kit.notify("#XDATAMODE: 0")
         kit.notify(f"#XDFU: {kind},{_WRITTEN},{0 if good else -1}")
 
-    return Answer(data=DataMode(size, written))
+    return Reply(data=DataMode(size, written))
 
 
-def apply(kit: Kit, request: Request) -> Answer:
+def apply(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XDFUAPPLY: checked here, started at the next restart."""
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("#XDFUAPPLY: (0,1,2,3)")
     kind = request.number(0, APPLICATION, BOOTLOADER)
     update = kit.session.update
@@ -84,7 +84,7 @@ def apply(kit: Kit, request: Request) -> Answer:
     return ok(takes_s=kit.delay(0.5))
 
 
-def accept(kit: Kit, kind: int, image: bytes) -> bool:
+def accept(kit: VirtualKit, kind: int, image: bytes) -> bool:
     """Check an image and keep it for the next restart; return whether it is good."""
     if "flash-failed" in kit.faults:
         return False
@@ -133,7 +133,7 @@ def image_version(image: bytes) -> str | None:
     return None
 
 
-def from_url(kit: Kit, request: Request) -> Answer:
+def from_url(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XFOTA: 0 stop, 1 application, 2 modem delta, 7 the area of the delta, 9 erase it."""
     operation = request.number(0, 0, 9)
     if operation == 0:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from at.virtual.device import Answer, Kit, fail, ok
-from at.virtual.request import BadRequest, Form, Request
+from at.virtual.device import Reply, VirtualKit, fail, ok
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
 
 STOP, START = range(2)
 STOPPED, STARTED, WOKEN, TIMED_OUT, FIXED = range(5)
@@ -15,12 +15,12 @@ _COLD_S, _ASSISTED_S, _HOT_S = 32.0, 6.0, 1.5
 _ALTITUDE_M, _ACCURACY_M = 21.5, 4.25
 
 
-def control(kit: Kit, request: Request) -> Answer:
+def control(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XGNSS: needs GNSS in the system mode, and switched on."""
     session = kit.session
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"#XGNSS: {int(session.gnss_on)},{session.gnss_status}")
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("#XGNSS: (0,1),(0,1),<interval>,<timeout>")
     if request.number(0, STOP, START) == STOP:
         if len(request.parameters) > 1:
@@ -47,16 +47,16 @@ def control(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def forget(kit: Kit, request: Request) -> Answer:
+def forget(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XGNSSDEL: while it is switched on and not started."""
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("#XGNSSDEL: <mask>")
     request.number(0, 1, 0x57F)
     running = kit.session.gnss_status in {STARTED, WOKEN}
     return fail() if running or not kit.session.gnss_on else ok()
 
 
-def switch(kit: Kit, *, on: bool) -> None:
+def switch(kit: VirtualKit, *, on: bool) -> None:
     """Switch the receiver on, where the system mode has it, or off."""
     session = kit.session
     session.gnss_on = on and bool(kit.saved.system_mode[2])
@@ -65,12 +65,12 @@ def switch(kit: Kit, *, on: bool) -> None:
         session.gnss_status = STOPPED
 
 
-def _tell(kit: Kit, status: int) -> None:
+def _tell(kit: VirtualKit, status: int) -> None:
     kit.session.gnss_status = status
     kit.notify(f"#XGNSS: 1,{status}")
 
 
-def _put_off(kit: Kit, seconds: float, status: int, interval_s: int) -> None:
+def _put_off(kit: VirtualKit, seconds: float, status: int, interval_s: int) -> None:
     session = kit.session
 
     def due() -> None:
@@ -80,7 +80,7 @@ def _put_off(kit: Kit, seconds: float, status: int, interval_s: int) -> None:
     session.gnss_timer = kit.later(seconds, due)
 
 
-def _go_on(kit: Kit, status: int, interval_s: int) -> None:
+def _go_on(kit: VirtualKit, status: int, interval_s: int) -> None:
     """Reach a status; with an interval, the next one follows."""
     if status == FIXED:
         kit.notify(_fix(kit))
@@ -94,7 +94,7 @@ def _go_on(kit: Kit, status: int, interval_s: int) -> None:
         _put_off(kit, float(interval_s), WOKEN, interval_s)
 
 
-def _fix(kit: Kit) -> str:
+def _fix(kit: VirtualKit) -> str:
     where = kit.position
     utc = datetime.fromtimestamp(kit.now + kit.unix_offset_s, UTC)
     place = f"{where.lat:.6f},{where.lon:.6f},{_ALTITUDE_M:.6f},{_ACCURACY_M:.6f}"

@@ -2,78 +2,78 @@
 
 from __future__ import annotations
 
-from at.virtual.device import Answer, Kit, fail, ok
+from at.virtual.device import Reply, VirtualKit, fail, ok
 from at.virtual.options import firmware_uuid
-from at.virtual.request import BadRequest, Form, Request
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
 
 
-def attention(_kit: Kit, _request: Request) -> Answer:
+def attention(_kit: VirtualKit, _request: CommandRequest) -> Reply:
     """AT alone."""
     return ok()
 
 
-def error_format(kit: Kit, request: Request) -> Answer:
+def error_format(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CMEE: whether errors come with their number. 2 (texts) is not known here."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"+CMEE: {kit.session.cmee}")
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("+CMEE: (0,1)")
     kit.session.cmee = request.number(0, 0, 1)
     return ok()
 
 
-def manufacturer(_kit: Kit, request: Request) -> Answer:
+def manufacturer(_kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGMI."""
     return _only_run(request, "Nordic Semiconductor ASA")
 
 
-def model(kit: Kit, request: Request) -> Answer:
+def model(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGMM."""
     return _only_run(request, kit.model.name)
 
 
-def revision(kit: Kit, request: Request) -> Answer:
+def revision(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGMR."""
     return _only_run(request, kit.firmware)
 
 
-def short_version(kit: Kit, request: Request) -> Answer:
+def short_version(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%SHORTSWVER."""
     return _only_run(request, f"%SHORTSWVER: {kit.firmware.removeprefix('mfw_')}")
 
 
-def hardware_version(kit: Kit, request: Request) -> Answer:
+def hardware_version(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%HWVERSION."""
     return _only_run(request, f"%HWVERSION: {kit.model.hardware}")
 
 
-def serial_number(kit: Kit, request: Request) -> Answer:
+def serial_number(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGSN: 0 the serial number, 1 the IMEI, 2 the IMEISV, 3 the software version number."""
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("+CGSN: (0-3)")
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return fail()
     imei = kit.saved.imei
-    kind = request.number(0, 0, 3, default=0) if request.form is Form.SET else 0
+    kind = request.number(0, 0, 3, default=0) if request.form is RequestForm.SET else 0
     if kind == 0:
         return ok(imei)
     return ok(f'+CGSN: "{(imei, imei[:14] + "25", "25")[kind - 1]}"')
 
 
-def modem_uuid(kit: Kit, request: Request) -> Answer:
+def modem_uuid(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XMODEMUUID: the build id of the firmware, not of the device."""
     return _only_run(request, f"%XMODEMUUID: {firmware_uuid(kit.firmware)}")
 
 
-def device_uuid(kit: Kit, request: Request) -> Answer:
+def device_uuid(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%DEVICEUUID: known from the nRF91x1 on."""
     if kit.model.family == "nrf9160":
         return fail(0)
     return _only_run(request, f"%DEVICEUUID: {kit.saved.uuid}")
 
 
-def _only_run(request: Request, line: str) -> Answer:
-    if request.form is not Form.RUN:
+def _only_run(request: CommandRequest, line: str) -> Reply:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     return ok(line)
 

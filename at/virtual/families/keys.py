@@ -8,7 +8,7 @@ import uuid
 
 import at.virtual.keys as keyring
 from at.virtual import keys
-from at.virtual.device import Answer, Kit, fail, ok
+from at.virtual.device import Reply, VirtualKit, fail, ok
 from at.virtual.families.credentials import (
     ENDORSEMENT_KEY,
     EXISTS,
@@ -20,8 +20,8 @@ from at.virtual.families.credentials import (
     slot,
 )
 from at.virtual.options import firmware_uuid
-from at.virtual.request import BadRequest, Form, Request
-from at.virtual.state import Credential
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual.state import CredentialSlot
 
 WRONG_PARAMETERS = 50
 NOT_SUPPORTED = 0
@@ -30,11 +30,11 @@ PUBLIC_KEY_MESSAGE, REQUEST_MESSAGE, IDENTITY_MESSAGE = 8, 9, 1
 _FIRST_WITH_KEYS = (1, 3, 0)
 
 
-def generate(kit: Kit, request: Request) -> Answer:
+def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%KEYGEN: make a key in a tag; answer its request or public key, signed by the identity."""
     if not kit.at_least(*_FIRST_WITH_KEYS):
         return fail(NOT_SUPPORTED)
-    if request.form is not Form.SET or len(request.parameters) > 5:
+    if request.form is not RequestForm.SET or len(request.parameters) > 5:
         raise BadRequest
     tag = request.number(0, 0, LAST_TAG)
     kind = request.number(1, PRIVATE_KEY, ENDORSEMENT_KEY)
@@ -58,14 +58,14 @@ def generate(kit: Kit, request: Request) -> Answer:
         body = keyring.signing_request(key, attributes, kit.saved.uuid)
     else:
         body = keyring.public_der(key)
-    store[slot(tag, kind)] = Credential(
+    store[slot(tag, kind)] = CredentialSlot(
         hashlib.sha256(keyring.public_der(key)).hexdigest().upper(), private_key=pem
     )
     kit.saved.writes += 1
     return ok(f'%KEYGEN: "{_attested(kit, tag, content, body)}"', takes_s=kit.delay(2.0))
 
 
-def _attested(kit: Kit, tag: int, content: int, body: bytes) -> str:
+def _attested(kit: VirtualKit, tag: int, content: int, body: bytes) -> str:
     import cbor2
 
     payload = keys.self_described(
@@ -82,11 +82,11 @@ def _attested(kit: Kit, tag: int, content: int, body: bytes) -> str:
     return keys.dotted(body, keys.sign1(keyring.identity_key(kit), payload, external))
 
 
-def web_token(kit: Kit, request: Request) -> Answer:
+def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%JWT. Without a time the token comes all the same, without `iat` and `exp`."""
     if not kit.at_least(*_FIRST_WITH_KEYS):
         return fail(NOT_SUPPORTED)
-    if request.form not in {Form.SET, Form.RUN}:
+    if request.form not in {RequestForm.SET, RequestForm.RUN}:
         raise BadRequest
     if len(request.parameters) > 6:
         return fail(WRONG_PARAMETERS)
@@ -129,14 +129,14 @@ def _utf8(text: str) -> str:
     return text.encode("latin-1").decode("utf-8", "replace")
 
 
-def attestation(kit: Kit, request: Request) -> Answer:
+def attestation(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%ATTESTTOKEN: who the device is, signed by its identity key over a nonce or challenge."""
     if not kit.at_least(*_FIRST_WITH_KEYS):
         return fail(NOT_SUPPORTED)
-    if request.form not in {Form.SET, Form.RUN} or len(request.parameters) > 1:
+    if request.form not in {RequestForm.SET, RequestForm.RUN} or len(request.parameters) > 1:
         raise BadRequest
     fresh = keyring.nonce()
-    if request.form is Form.SET:
+    if request.form is RequestForm.SET:
         challenge = request.text(0)
         try:
             fresh = bytes.fromhex(challenge)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from at.virtual.device import Answer, Kit, fail, ok
-from at.virtual.request import BadRequest, Bare, Form, Request
+from at.virtual.device import Reply, VirtualKit, fail, ok
+from at.virtual.request import BadRequest, Bare, CommandRequest, RequestForm
 
 _INACTIVE = {0, 4, 44}
 _RADIO_CONNECTION_ACTIVE = 516
 
 
-def operators(kit: Kit, request: Request) -> Answer:
+def operators(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+COPS: the operator, the list of a scan, or a choice."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         if not kit.registered:
             return ok("+COPS: 0")
         plmn = kit.heard()[0].cell.plmn
         return ok(f'+COPS: 0,2,"{plmn}",{kit.access_technology}')
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         if kit.session.connected:
             return fail(_RADIO_CONNECTION_ACTIVE)
         return _scan(kit, request)
@@ -30,25 +30,25 @@ def operators(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def forced_scan(kit: Kit, request: Request) -> Answer:
+def forced_scan(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%COPS: the list of a scan that waits for nothing."""
-    if request.form is not Form.TEST:
+    if request.form is not RequestForm.TEST:
         raise BadRequest
     return _scan(kit, request)
 
 
-def _scan(kit: Kit, request: Request) -> Answer:
+def _scan(kit: VirtualKit, request: CommandRequest) -> Reply:
     found = {heard.cell.plmn: None for heard in kit.heard()} if kit.active else {}
     stat = 2 if kit.registered else 1
     entries = ",".join(f'({stat},"","","{plmn}",{kit.access_technology})' for plmn in found)
     return ok(f"{request.name}: {entries}", takes_s=kit.delay(8.0))
 
 
-def operation_mode(kit: Kit, request: Request) -> Answer:
+def operation_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CEMODE: 0 PS mode 2, 2 CS/PS mode 2; a modem without speech has no others."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"+CEMODE: {kit.saved.operation_mode}")
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("+CEMODE: (0,2)")
     mode = request.number(0, 0, 2)
     if mode == 1:
@@ -57,11 +57,11 @@ def operation_mode(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def error_notices(kit: Kit, request: Request) -> Answer:
+def error_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CNEC: 8 what mobility management says, 16 session management, 24 both."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"+CNEC: {kit.session.subscriptions.cnec}")
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("+CNEC: (0,8,16,24)")
     n = request.number(0, 0, 24, default=0)
     if n % 8:
@@ -70,21 +70,21 @@ def error_notices(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def data_profile(kit: Kit, request: Request) -> Answer:
+def data_profile(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XDATAPRFL: 0 for the least power, 2 as usual, 4 for the most performance."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"%XDATAPRFL: {kit.saved.data_profile}")
-    if request.form is not Form.SET:
+    if request.form is not RequestForm.SET:
         raise BadRequest
     kit.saved.data_profile = request.number(0, 0, 4)
     return ok()
 
 
-def system_mode(kit: Kit, request: Request) -> Answer:
+def system_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XSYSTEMMODE: which radios are used; changed in flight mode alone."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok("%XSYSTEMMODE: " + ",".join(map(str, kit.saved.system_mode)))
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("%XSYSTEMMODE: (0,1),(0,1),(0,1),(0-4)")
     lte_m, nb_iot, gnss = (request.number(place, 0, 1) for place in range(3))
     preference = request.number(3, 0, 4)
@@ -94,48 +94,48 @@ def system_mode(kit: Kit, request: Request) -> Answer:
     return ok(takes_s=kit.delay(0.002))
 
 
-def battery(_kit: Kit, request: Request) -> Answer:
+def battery(_kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XVBAT, in millivolts."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     return ok("%XVBAT: 5054")
 
 
-def temperature(kit: Kit, request: Request) -> Answer:
+def temperature(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XTEMP, in degrees Celsius."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok("%XTEMP: 24")
     kit.session.subscriptions.xtemp = request.number(0, 0, 1)
     return ok()
 
 
-def domain_events(kit: Kit, request: Request) -> Answer:
+def domain_events(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%MDMEV: 2 came with a later firmware than 1."""
-    if request.form is not Form.SET or not kit.at_least(1, 3, 0):
+    if request.form is not RequestForm.SET or not kit.at_least(1, 3, 0):
         raise BadRequest
     kit.session.subscriptions.mdmev = request.number(0, 0, 2 if kit.at_least(2, 0, 0) else 1)
     return ok()
 
 
-def connection_statistics(_kit: Kit, request: Request) -> Answer:
+def connection_statistics(_kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XCONNSTAT."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok("%XCONNSTAT: 0,0,12,34,708,291")
     request.number(0, 0, 1)
     return ok()
 
 
-def current_band(kit: Kit, request: Request) -> Answer:
+def current_band(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XCBAND: the band in use, 0 while there is none; the test form lists all."""
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("%XCBAND: (1,2,3,4,5,8,12,13,18,19,20,25,26,28,66)")
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     heard = kit.heard()
     return ok(f"%XCBAND: {heard[0].cell.band if kit.registered and heard else 0}")
 
 
-def factory_reset(kit: Kit, request: Request) -> Answer:
+def factory_reset(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XFACTORYRESET: settings and, truthfully unclear, credentials: here both go with 0."""
     if kit.session.fun not in _INACTIVE:
         return fail()
@@ -146,7 +146,7 @@ def factory_reset(kit: Kit, request: Request) -> Answer:
     return ok(takes_s=kit.delay(1.0))
 
 
-def emergency_word(_kit: Kit, request: Request) -> Answer:
+def emergency_word(_kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XSUDO: there is no key here that would let anybody in."""
     request.number(0, 1, 4096)
     if not request.given(1) or isinstance(request.parameters[1], Bare | int):

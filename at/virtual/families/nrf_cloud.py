@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from at.virtual.device import Answer, DataMode, Kit, fail, ok
+from at.virtual.device import DataMode, Reply, VirtualKit, fail, ok
 from at.virtual.families import cells
 from at.virtual.families.credentials import PRIVATE_KEY, slot
-from at.virtual.request import BadRequest, Form, Request
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
 
 SEC_TAG = 16_842_753
 DISCONNECT, CONNECT, SEND = range(3)
@@ -20,13 +20,13 @@ _CONNECTS_S, _LOCATES_S, _MEASURES_S = 3.0, 1.5, 4.0
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.ASCII | re.IGNORECASE)
 
 
-def connection(kit: Kit, request: Request) -> Answer:
+def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XNRFCLOUD: a kit that is registered, and was provisioned, can connect."""
     session = kit.session
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         state = f"{int(session.cloud_ready)},{session.cloud_sends_location}"
         return ok(f'#XNRFCLOUD: {state},{SEC_TAG},"{kit.saved.uuid}"')
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("#XNRFCLOUD: (0,1,2),<send_location>")
     operation = request.number(0, DISCONNECT, SEND)
     if operation == CONNECT:
@@ -39,27 +39,27 @@ def connection(kit: Kit, request: Request) -> Answer:
     if not session.cloud_ready:
         return fail()
     if operation == SEND:
-        return Answer(data=DataMode(None, lambda _: kit.notify("#XDATAMODE: 0")))
+        return Reply(data=DataMode(None, lambda _: kit.notify("#XDATAMODE: 0")))
     session.cloud_ready = False
     kit.later(0.0, lambda: _notify(kit))
     return ok()
 
 
-def _connected(kit: Kit, sends_location: int) -> None:
+def _connected(kit: VirtualKit, sends_location: int) -> None:
     if kit.registered:
         kit.session.cloud_ready = True
         kit.session.cloud_sends_location = sends_location
         _notify(kit)
 
 
-def _notify(kit: Kit) -> None:
+def _notify(kit: VirtualKit) -> None:
     session = kit.session
     kit.notify(f"#XNRFCLOUD: {int(session.cloud_ready)},{session.cloud_sends_location}")
 
 
-def position(kit: Kit, request: Request) -> Answer:
+def position(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XNRFCLOUDPOS: by cells that it measures itself, by access points that the host heard."""
-    if request.form is not Form.SET:
+    if request.form is not RequestForm.SET:
         raise BadRequest
     count = request.number(0, 0, 15)
     by_wifi = request.number(1, 0, 1) == 1
@@ -78,7 +78,7 @@ def position(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def _access_points(request: Request) -> list[str]:
+def _access_points(request: CommandRequest) -> list[str]:
     """Return the addresses of access points, each of which a level may follow."""
     points: list[str] = []
     for place, parameter in enumerate(request.parameters[2:], 2):
@@ -92,13 +92,13 @@ def _access_points(request: Request) -> list[str]:
     return points
 
 
-def _measured(kit: Kit, count: int) -> None:
+def _measured(kit: VirtualKit, count: int) -> None:
     """Show the measurement that the firmware made for itself, as it does."""
     if kit.session.locating:
         cells.notify_cells(kit, cells.LAST_SEARCH, count)
 
 
-def _located(kit: Kit, count: int, points: list[str]) -> None:
+def _located(kit: VirtualKit, count: int, points: list[str]) -> None:
     if not kit.session.locating:
         return
     kit.session.locating = False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from at.virtual.device import Answer, Kit, fail, ok
-from at.virtual.request import BadRequest, Form, Request
+from at.virtual.device import Reply, VirtualKit, fail, ok
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
 
 _ADDRESS = "10.160.33.51"
 _NAME_SERVERS = "10.160.0.1", "10.160.0.2"
@@ -11,13 +11,13 @@ _MTU = 1500
 _FAMILIES = {"IP", "IPV6", "IPV4V6", "NON-IP"}
 
 
-def contexts(kit: Kit, request: Request) -> Answer:
+def contexts(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGDCONT."""
     defined = kit.session.contexts
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         shown = defined or {0: ("", "")}
         return ok(*(_context(kit, cid, *shown[cid]) for cid in sorted(shown)))
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok('+CGDCONT: (0-10),"IP",,,(0),(0)')
     cid = request.number(0, 0, 10)
     if len(request.parameters) == 1:
@@ -30,45 +30,45 @@ def contexts(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def _context(kit: Kit, cid: int, family: str, name: str) -> str:
+def _context(kit: VirtualKit, cid: int, family: str, name: str) -> str:
     address = _ADDRESS if cid == 0 and kit.registered else ""
     return f'+CGDCONT: {cid},"{family}","{name}","{address}",0,0'
 
 
-def addresses(kit: Kit, request: Request) -> Answer:
+def addresses(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGPADDR."""
-    if request.form is Form.SET:
+    if request.form is RequestForm.SET:
         request.number(0, 0, 10)
-    elif request.form is not Form.RUN:
+    elif request.form is not RequestForm.RUN:
         raise BadRequest
     address = _ADDRESS if kit.registered else ""
     return ok(f'+CGPADDR: 0,"{address}"')
 
 
-def activation(kit: Kit, request: Request) -> Answer:
+def activation(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGACT."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"+CGACT: 0,{int(kit.registered)}")
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("+CGACT: (0,1)")
     request.number(0, 0, 1)
     return ok()
 
 
-def attachment(kit: Kit, request: Request) -> Answer:
+def attachment(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGATT: attaching and detaching by hand is for laboratories, and refused here."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"+CGATT: {int(kit.registered)}")
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("+CGATT: (0,1)")
     return fail()
 
 
-def dynamic_parameters(kit: Kit, request: Request) -> Answer:
+def dynamic_parameters(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGCONTRDP: of an active context, with nothing where the modem knows nothing."""
-    if request.form not in {Form.SET, Form.RUN}:
+    if request.form not in {RequestForm.SET, RequestForm.RUN}:
         raise BadRequest
-    if request.form is Form.SET and request.number(0, 0, 10):
+    if request.form is RequestForm.SET and request.number(0, 0, 10):
         return fail()  # nobody activates another context here
     if not kit.registered:
         return fail()
@@ -77,11 +77,11 @@ def dynamic_parameters(kit: Kit, request: Request) -> Answer:
     return ok(f'+CGCONTRDP: 0,,"{name}","","","{first}","{second}",,,,,{_MTU}')
 
 
-def packet_events(kit: Kit, request: Request) -> Answer:
+def packet_events(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGEREP."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"+CGEREP: {kit.session.subscriptions.cgerep},0")
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("+CGEREP: (0,1),(0)")
     kit.session.subscriptions.cgerep = request.number(0, 0, 1)
     return ok()

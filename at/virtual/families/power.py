@@ -6,9 +6,9 @@ The times are those of a recorded nRF9160: OK after 34 ms, searching after 1.2 s
 
 from __future__ import annotations
 
-from at.virtual.device import Answer, Kit, Subscriptions, ok
+from at.virtual.device import Reply, Subscriptions, VirtualKit, ok
 from at.virtual.families import clock, gnss, sleep
-from at.virtual.request import BadRequest, Form, Request
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
 
 MODES = (0, 1, 4, 20, 21, 30, 31, 40, 41, 44)
 HOME, SEARCHING, NO_SIM = 1, 2, 90
@@ -17,11 +17,11 @@ _UE_REJECTED = 15  # EMM cause of TS 24.301: no suitable cells in the tracking a
 _RESELECTION_S = 10.0  # how often the modem looks for a better cell
 
 
-def functional_mode(kit: Kit, request: Request) -> Answer:
+def functional_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CFUN."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"+CFUN: {kit.session.fun}")
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok(f"+CFUN: ({','.join(map(str, MODES))})")
     mode = request.number(0, 0, 44)
     if len(request.parameters) != 1 or mode not in {*MODES, 2}:
@@ -42,7 +42,7 @@ def functional_mode(kit: Kit, request: Request) -> Answer:
     return ok(takes_s=takes_s)
 
 
-def _switch_on(kit: Kit, mode: int) -> None:
+def _switch_on(kit: VirtualKit, mode: int) -> None:
     session = kit.session
     already = kit.active
     session.fun = mode
@@ -69,7 +69,7 @@ def _switch_on(kit: Kit, mode: int) -> None:
         step(13.9, _idle)
 
 
-def _switch_off(kit: Kit, mode: int) -> None:
+def _switch_off(kit: VirtualKit, mode: int) -> None:
     session = kit.session
     session.fun = mode
     session.cloud_ready = session.locating = False
@@ -87,20 +87,20 @@ def _switch_off(kit: Kit, mode: int) -> None:
     sleep.flight_mode(kit, on=True)
 
 
-def _sim_ready(kit: Kit) -> None:
+def _sim_ready(kit: VirtualKit) -> None:
     kit.session.sim_up = True
     if kit.session.subscriptions.xsim:
         kit.notify("%XSIM: 1")
 
 
-def _no_sim(kit: Kit) -> None:
+def _no_sim(kit: VirtualKit) -> None:
     if kit.session.subscriptions.xsim:
         kit.notify("%XSIM: 0")
     kit.session.registration = NO_SIM
     _notify_registration(kit)
 
 
-def _searching(kit: Kit) -> None:
+def _searching(kit: VirtualKit) -> None:
     stat = SEARCHING
     if "not-registered" in kit.faults:
         stat = int(kit.faults.number("not-registered"))
@@ -112,14 +112,14 @@ def _searching(kit: Kit) -> None:
     _notify_registration(kit)
 
 
-def _connected(kit: Kit) -> None:
+def _connected(kit: VirtualKit) -> None:
     sleep.wake(kit)
     kit.session.connected = True
     if kit.session.subscriptions.cscon:
         kit.notify("+CSCON: " + _connection(kit))
 
 
-def _idle(kit: Kit) -> None:
+def _idle(kit: VirtualKit) -> None:
     if not kit.session.connected:
         return
     kit.session.connected = False
@@ -128,7 +128,7 @@ def _idle(kit: Kit) -> None:
     sleep.released(kit, _update)
 
 
-def _update(kit: Kit) -> None:
+def _update(kit: VirtualKit) -> None:
     """Tell the network that the kit is still there: a tracking area update."""
     session = kit.session
     _connected(kit)
@@ -140,12 +140,12 @@ def _update(kit: Kit) -> None:
     kit.later(kit.delay(_UPDATE_S), done)
 
 
-def _network_time(kit: Kit) -> None:
+def _network_time(kit: VirtualKit) -> None:
     if "no-time" not in kit.faults:
         clock.network_time(kit)
 
 
-def _registered(kit: Kit) -> None:
+def _registered(kit: VirtualKit) -> None:
     subscriptions = kit.session.subscriptions
     kit.session.registration = HOME
     kit.session.contexts.setdefault(0, ("IP", "iot.example"))
@@ -161,7 +161,7 @@ def _registered(kit: Kit) -> None:
     _follow(kit)
 
 
-def _follow(kit: Kit) -> None:
+def _follow(kit: VirtualKit) -> None:
     """Change to the cell that is the strongest by now, as long as the kit is registered."""
     session = kit.session
 
@@ -181,7 +181,7 @@ def _follow(kit: Kit) -> None:
     session.follow_timer = kit.later(_RESELECTION_S, look_again)
 
 
-def notify_signal(kit: Kit) -> None:
+def notify_signal(kit: VirtualKit) -> None:
     """Print %CESQ with the level of the serving cell."""
     serving = kit.heard()[0]
     rsrp, rsrq = serving.rsrp_index, serving.rsrq_index
@@ -189,13 +189,13 @@ def notify_signal(kit: Kit) -> None:
     kit.notify(f"%CESQ: {rsrp},{bands[0]},{rsrq},{bands[1]}")
 
 
-def _notify_registration(kit: Kit) -> None:
+def _notify_registration(kit: VirtualKit) -> None:
     level = kit.session.subscriptions.cereg
     if level:
         kit.notify("+CEREG: " + _registration(kit, level))
 
 
-def _registration(kit: Kit, level: int) -> str:
+def _registration(kit: VirtualKit, level: int) -> str:
     """Return the fields of +CEREG after <n>, as much of them as the level has."""
     session = kit.session
     fields = [str(session.registration)]
@@ -212,30 +212,30 @@ def _registration(kit: Kit, level: int) -> str:
     return ",".join(fields)
 
 
-def _connection(kit: Kit) -> str:
+def _connection(kit: VirtualKit) -> str:
     level = kit.session.subscriptions.cscon
     if not kit.session.connected:
         return "0"
     return ("1", "1", "1,7", "1,7,4")[level]
 
 
-def registration(kit: Kit, request: Request) -> Answer:
+def registration(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CEREG."""
     subscriptions = kit.session.subscriptions
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"+CEREG: {subscriptions.cereg},{_registration(kit, subscriptions.cereg)}")
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("+CEREG: (0-5)")
     subscriptions.cereg = request.number(0, 0, 5)
     return ok()
 
 
-def connection(kit: Kit, request: Request) -> Answer:
+def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CSCON."""
     subscriptions = kit.session.subscriptions
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"+CSCON: {subscriptions.cscon},{_connection(kit)}")
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok("+CSCON: (0,1,2,3)")
     subscriptions.cscon = request.number(0, 0, 3)
     return ok()

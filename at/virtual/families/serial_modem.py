@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from at.virtual.device import Answer, Kit, ok
-from at.virtual.request import BadRequest, Form, Request
+from at.virtual.device import Reply, VirtualKit, ok
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
 
 SDK = "3.1.1"
 _RESET_S = 0.1
 
 
-def version(kit: Kit, request: Request) -> Answer:
+def version(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XSMVER: of the application and of the SDK it was built with."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     return ok(f'#XSMVER: "v{kit.saved.app_version}","{SDK}"')
 
 
-def device_uuid(kit: Kit, request: Request) -> Answer:
+def device_uuid(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XUUID."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     return ok(f"#XUUID: {kit.saved.uuid}")
 
 
-def reset(kit: Kit, request: Request) -> Answer:
+def reset(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XRESET: the kit restarts after its OK."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     kit.restart_soon(_RESET_S)
     return ok()
 
 
-def modem_reset(kit: Kit, request: Request) -> Answer:
+def modem_reset(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XMODEMRESET: the modem restarts, the application does not."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     kit.restart_modem()
     return ok("#XMODEMRESET: 0", takes_s=kit.delay(0.8))
 
 
-def logs(kit: Kit, request: Request) -> Answer:
+def logs(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XLOG: logs on the second UART."""
     kit.session.log = request.number(0, 0, 1) == 1
     return ok()

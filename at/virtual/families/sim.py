@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from at.virtual.device import Answer, Kit, fail, ok
-from at.virtual.request import BadRequest, Form, Request
+from at.virtual.device import Reply, VirtualKit, fail, ok
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
 
 NOT_INSERTED = 10
 _RETRIES = {"SIM PIN": 3, "SIM PIN2": 3, "SIM PUK": 10, "SIM PUK2": 10}
@@ -13,52 +13,52 @@ _COMMANDS = {_READ_BINARY, 178, 192, 203, 214, 219, 220, _STATUS}
 _DONE, _WRONG_LENGTH, _NOT_ALLOWED, _NO_FILE = (144, 0), (103, 0), (105, 130), (106, 130)
 
 
-def pin(kit: Kit, request: Request) -> Answer:
+def pin(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CPIN: an error until the SIM is up."""
-    if request.form is not Form.READ:
+    if request.form is not RequestForm.READ:
         raise BadRequest
     return ok("+CPIN: READY") if kit.session.sim_up else _no_sim(kit)
 
 
-def subscriber(kit: Kit, request: Request) -> Answer:
+def subscriber(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CIMI: the IMSI, of the test network 001 01."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     return ok(_imsi(kit)) if kit.session.sim_up else _no_sim(kit)
 
 
-def card(kit: Kit, request: Request) -> Answer:
+def card(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XICCID."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     if not kit.session.sim_up:
         return _no_sim(kit)
     return ok(f"%XICCID: {_iccid(kit)}")
 
 
-def sim_state(kit: Kit, request: Request) -> Answer:
+def sim_state(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XSIM."""
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f"%XSIM: {int(kit.session.sim_up)}")
     kit.session.subscriptions.xsim = request.number(0, 0, 1)
     return ok()
 
 
-def _no_sim(kit: Kit) -> Answer:
+def _no_sim(kit: VirtualKit) -> Reply:
     return fail(NOT_INSERTED) if "no-sim" in kit.faults else fail()
 
 
-def _imsi(kit: Kit) -> str:
+def _imsi(kit: VirtualKit) -> str:
     return f"00101{kit.saved.imei[4:14]}"
 
 
-def _iccid(kit: Kit) -> str:
+def _iccid(kit: VirtualKit) -> str:
     return f"8999900{kit.saved.imei[2:14]}F"
 
 
-def retries(kit: Kit, request: Request) -> Answer:
+def retries(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CPINR: how often a code may still be wrong."""
-    if request.form is not Form.SET:
+    if request.form is not RequestForm.SET:
         raise BadRequest
     code = request.text(0)
     if code not in _RETRIES:
@@ -66,9 +66,9 @@ def retries(kit: Kit, request: Request) -> Answer:
     return ok(f'+CPINR: "{code}",{_RETRIES[code]}') if kit.session.sim_up else _no_sim(kit)
 
 
-def access(kit: Kit, request: Request) -> Answer:
+def access(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CRSM: a few files can be read; none can be written without the operator's key."""
-    if request.form is not Form.SET:
+    if request.form is not RequestForm.SET:
         raise BadRequest
     command = request.number(0, 0, 255)
     if command not in _COMMANDS:
@@ -90,7 +90,7 @@ def access(kit: Kit, request: Request) -> Answer:
     return _words(*_DONE, content[start:end])
 
 
-def _files(kit: Kit) -> dict[int, bytes]:
+def _files(kit: VirtualKit) -> dict[int, bytes]:
     """Return elementary files of TS 31.102 by their identifier, as bytes."""
     return {
         0x2FE2: _swapped(_iccid(kit)),
@@ -103,7 +103,7 @@ def _swapped(digits: str) -> bytes:
     return bytes.fromhex("".join(digits[i + 1] + digits[i] for i in range(0, len(digits), 2)))
 
 
-def _words(sw1: int, sw2: int, response: bytes = b"") -> Answer:
+def _words(sw1: int, sw2: int, response: bytes = b"") -> Reply:
     return ok(f'+CRSM: {sw1},{sw2},"{response.hex().upper()}"')
 
 

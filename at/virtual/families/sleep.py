@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from at.virtual.device import LTE_M, Answer, Foretold, Kit, ok
-from at.virtual.request import BadRequest, Form, Request
-from at.virtual.state import Saved
+from at.virtual.device import LTE_M, AdvanceWarning, Reply, VirtualKit, ok
+from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual.state import SavedState
 
 T3412 = "01001001"
 """The network's own period of updates, where no longer one was asked for: 54 minutes."""
@@ -37,26 +37,26 @@ _CYCLES_S = (
 _WINDOW_STEP_S = {"4": 1.28, "5": 2.56}
 
 
-def power_saving(kit: Kit, request: Request) -> Answer:
+def power_saving(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CPSMS: with no parameter at all it is off, and the timers are the modem's own again."""
     mode, *timers = kit.saved.psm
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(f'+CPSMS: {mode},,,"{timers[0]}","{timers[1]}"')
     wanted = _bits(request, 3, 8), _bits(request, 4, 8)
     mode = request.number(0, 0, 1, 0)
-    defaults = Saved.fresh(kit.options).psm[1:]
+    defaults = SavedState.fresh(kit.options).psm[1:]
     if mode or not request.given(0):
         timers = [given or own for given, own in zip(wanted, defaults, strict=True)]
     kit.saved.psm = (mode, timers[0], timers[1])
     return ok()
 
 
-def paging_cycle(kit: Kit, request: Request) -> Answer:
+def paging_cycle(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CEDRXS: 0 off, 1 on, 2 on with notices, 3 off and forgotten."""
     cycles = kit.saved.edrx
-    if request.form is Form.READ:
+    if request.form is RequestForm.READ:
         return ok(*(f'+CEDRXS: {act},"{cycle}"' for act, cycle in sorted(cycles.items())))
-    if request.form is Form.TEST:
+    if request.form is RequestForm.TEST:
         return ok('+CEDRXS: (0-3),(4-5),("0000"-"1111")')
     mode = request.number(0, 0, 3)
     cycle = _bits(request, 2, 4)
@@ -71,63 +71,63 @@ def paging_cycle(kit: Kit, request: Request) -> Answer:
     return ok()
 
 
-def paging_cycle_in_use(kit: Kit, request: Request) -> Answer:
+def paging_cycle_in_use(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CEDRXRDP: the network here grants what is asked for, with a window of its own."""
-    if request.form is not Form.RUN:
+    if request.form is not RequestForm.RUN:
         raise BadRequest
     return ok(f"+CEDRXRDP: {_cycle_fields(kit)}")
 
 
-def notify_cycle(kit: Kit) -> None:
+def notify_cycle(kit: VirtualKit) -> None:
     """Print +CEDRXP where it was asked for and a cycle is in use."""
     if kit.session.subscriptions.cedrxp and cycle_in_use(kit):
         kit.notify(f"+CEDRXP: {_cycle_fields(kit)}")
 
 
-def cycle_in_use(kit: Kit) -> str:
+def cycle_in_use(kit: VirtualKit) -> str:
     """Return the paging cycle that the network granted, "" for none."""
     return kit.saved.edrx.get(_technology(kit), "") if kit.registered else ""
 
 
-def _cycle_fields(kit: Kit) -> str:
+def _cycle_fields(kit: VirtualKit) -> str:
     cycle = cycle_in_use(kit)
     return f'{_technology(kit)},"{cycle}","{cycle}","{_WINDOW}"' if cycle else "0"
 
 
-def _technology(kit: Kit) -> str:
+def _technology(kit: VirtualKit) -> str:
     return "4" if kit.access_technology == LTE_M else "5"
 
 
-def granted(kit: Kit) -> tuple[str, str]:
+def granted(kit: VirtualKit) -> tuple[str, str]:
     """Return active time and extended periodic update, as bits; off where none was asked for."""
     mode, periodic_update, active_time = kit.saved.psm
     return (active_time, periodic_update) if mode else (_OFF, _OFF)
 
 
-def sleep_notices(kit: Kit, request: Request) -> Answer:
+def sleep_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XMODEMSLEEP."""
     kit.session.subscriptions.xmodemsleep = _foretold(request)
     return ok()
 
 
-def update_notices(kit: Kit, request: Request) -> Answer:
+def update_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XT3412."""
     kit.session.subscriptions.xt3412 = _foretold(request)
     return ok()
 
 
-def _foretold(request: Request) -> Foretold | None:
-    if request.form is not Form.SET:
+def _foretold(request: CommandRequest) -> AdvanceWarning | None:
+    if request.form is not RequestForm.SET:
         raise BadRequest
     if not request.number(0, 0, 1):
         return None
     warning_ms = request.number(1, 0, 3_600_000)
     if 0 < warning_ms < 500:
         raise BadRequest
-    return Foretold(warning_ms, request.number(2, 10_240, 3_456_000_000))
+    return AdvanceWarning(warning_ms, request.number(2, 10_240, 3_456_000_000))
 
 
-def released(kit: Kit, update: Callable[[Kit], None]) -> None:
+def released(kit: VirtualKit, update: Callable[[VirtualKit], None]) -> None:
     """Start what a released connection starts; `update` is what the modem does when T3412 ends."""
     if not (kit.active and kit.registered):
         return
@@ -147,25 +147,25 @@ def released(kit: Kit, update: Callable[[Kit], None]) -> None:
     _put_off(kit, period_s, lambda: update(kit))
 
 
-def _page(kit: Kit, cycle_s: float, window_s: float) -> None:
+def _page(kit: VirtualKit, cycle_s: float, window_s: float) -> None:
     """Sleep until the next paging window, and again after it."""
     if window_s < cycle_s:
         _fall_asleep(kit, _INACTIVITY, cycle_s - window_s)
         _put_off(kit, cycle_s, lambda: _page(kit, cycle_s, window_s))
 
 
-def _fall_asleep(kit: Kit, kind: int, seconds: float) -> None:
+def _fall_asleep(kit: VirtualKit, kind: int, seconds: float) -> None:
     session = kit.session
     if _span(kit, f"%XMODEMSLEEP: {kind},", seconds, lambda: session.subscriptions.xmodemsleep):
         session.told_sleep = kind
         _put_off(kit, seconds, lambda: _forget_sleep(kit))
 
 
-def _forget_sleep(kit: Kit) -> None:
+def _forget_sleep(kit: VirtualKit) -> None:
     kit.session.told_sleep = 0
 
 
-def wake(kit: Kit) -> None:
+def wake(kit: VirtualKit) -> None:
     """End the sleep, and what was to come after it."""
     session = kit.session
     for timer in session.sleep_timers:
@@ -176,7 +176,7 @@ def wake(kit: Kit) -> None:
     session.told_sleep = 0
 
 
-def flight_mode(kit: Kit, *, on: bool) -> None:
+def flight_mode(kit: VirtualKit, *, on: bool) -> None:
     """Enter or leave the sleep of flight mode, which has no end of its own."""
     wake(kit)
     if on and kit.session.subscriptions.xmodemsleep is not None:
@@ -184,7 +184,9 @@ def flight_mode(kit: Kit, *, on: bool) -> None:
         kit.notify(f"%XMODEMSLEEP: {_FLIGHT_MODE}")
 
 
-def _span(kit: Kit, told: str, seconds: float, wanted: Callable[[], Foretold | None]) -> bool:
+def _span(
+    kit: VirtualKit, told: str, seconds: float, wanted: Callable[[], AdvanceWarning | None]
+) -> bool:
     """Tell how long a span is, that it soon ends, and that it has; return whether it is told."""
     whole_ms = round(seconds * 1000)
     foretold = wanted()
@@ -204,7 +206,7 @@ def _span(kit: Kit, told: str, seconds: float, wanted: Callable[[], Foretold | N
     return True
 
 
-def _put_off(kit: Kit, seconds: float, action: Callable[[], None]) -> None:
+def _put_off(kit: VirtualKit, seconds: float, action: Callable[[], None]) -> None:
     session = kit.session
 
     def due() -> None:
@@ -221,7 +223,7 @@ def _seconds(bits: str, units: dict[str, int]) -> int | None:
     return None if unit is None else unit * int(bits[3:], 2)
 
 
-def _bits(request: Request, place: int, count: int) -> str:
+def _bits(request: CommandRequest, place: int, count: int) -> str:
     """Return a parameter of `count` bits, "" where it is empty. Raises BadRequest."""
     text = request.text(place, "")
     if text and (len(text) != count or set(text) - {"0", "1"}):

@@ -8,21 +8,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from at.virtual.device import Fetch, Kit, fail, ok
+from at.virtual.device import Fetch, VirtualKit, fail, ok
 from at.virtual.families import wifi
 from at.virtual.modem import Port, VirtualModem
-from at.virtual.options import OptionError, Options
-from at.virtual.request import BadRequest, read_request
+from at.virtual.options import OptionError, VirtualOptions
+from at.virtual.request import BadRequest, parse_request
 from at.virtual.server.tcp import is_loopback
-from at.virtual.state import Saved, StateFile
+from at.virtual.state import SavedState, StateFile
 
 _SCAN_LIMIT = 256  # bytes in one command, as ESP-AT has it
 
 
-class Companion:
+class VirtualCompanion:
     """Answers ESP-AT on a port of its own, out of the kit's state. It echoes until ATE0."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: VirtualKit) -> None:
         self._kit = kit
         self._line = bytearray()
         self._echo = True
@@ -53,7 +53,7 @@ class Companion:
             answer = ok()
         else:
             try:
-                request = read_request(text)
+                request = parse_request(text)
                 handler = wifi.COMMANDS.get(request.name)
                 if handler is not None:
                     answer = handler(self._kit, request)
@@ -109,7 +109,7 @@ async def download(url: str) -> bytes | None:
 
 
 def make_modem(
-    options: Options, flash: StateFile | None = None, *, console_apart: bool = False
+    options: VirtualOptions, flash: StateFile | None = None, *, console_apart: bool = False
 ) -> VirtualModem:
     """Return a modem switched on now, with the state of its file. Raises PortError, OptionError."""
     saved = flash.load() if flash is not None else None
@@ -137,17 +137,17 @@ def make_modem(
         options,
         now=time.monotonic(),
         unix_time=time.time(),
-        saved=saved or Saved.fresh(options),
+        saved=saved or SavedState.fresh(options),
         console_apart=console_apart,
     )
 
 
-class Runner:
+class ModemRunner:
     """Moves bytes between a modem and whoever is on its ports, when they are due."""
 
     def __init__(self, modem: VirtualModem, flash: StateFile | None = None) -> None:
         self.modem = modem
-        self.companion = Companion(modem.kit)
+        self.companion = VirtualCompanion(modem.kit)
         self.companion_sends: Callable[[bytes], None] | None = None
         self._flash = flash
         self._senders: dict[Port, Callable[[bytes], None]] = {}

@@ -24,7 +24,7 @@ from at.commands.keys import GenerateKey
 from at.commands.power import SetFunctionalMode
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
-from at.virtual.world import Position, load_world
+from at.virtual.world import Coordinates, load_world
 
 TAG = 16842753
 NAMED = "nrf-001018340000012"
@@ -99,7 +99,7 @@ async def test_the_legacy_location_path_takes_the_kits_own_token(
     lat, lon = path()[0]
     cells = [
         {"mcc": 1, "mnc": 1, "eci": heard.cell.eci, "tac": heard.cell.tac, "rsrp": heard.rsrp_dbm}
-        for heard in load_world().cells(Position(lat, lon))[:5]
+        for heard in load_world().cells(Coordinates(lat, lon))[:5]
     ]
     async with client_of(standin, ModemJwt(ask_modem(modem, TAG), NAMED)) as client:
         place = await client.send(LocateCell(None, cells=cells))

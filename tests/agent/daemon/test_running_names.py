@@ -10,7 +10,7 @@ import pytest
 from observability import with_token
 from running_agent import RunningAgent, agent_on, concern_of, kit_keys, kit_to_crash, write_profile
 
-from at.virtual.server.serving import Runner
+from at.virtual.server.serving import ModemRunner
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -25,7 +25,7 @@ def written(folder: Path, standin: Any, **keys: str) -> dict[str, str]:
     return write_profile(folder, ready, {"kit": {**kit_keys(folder), **keys}})
 
 
-async def crash(kit: Runner, agent: RunningAgent) -> None:
+async def crash(kit: ModemRunner, agent: RunningAgent) -> None:
     """Crash the kit; wait for its dump, and for the events that it tells once it is up again."""
 
     def seen(status: dict[str, Any]) -> bool:

@@ -24,9 +24,9 @@ from smp_server import SmpKit, SmpLine, booted, smp_kit
 
 from at.virtual.console import export_lines
 from at.virtual.modem import Port
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import Runner, make_modem
+from at.virtual.server.serving import ModemRunner, make_modem
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -192,7 +192,7 @@ async def test_an_agent_that_ends_in_the_upload_goes_on_when_it_runs_again(
 
 def printed_dump() -> tuple[bytes, bytes]:
     """Return what a crash of the virtual modem prints, cut in the middle of its core dump."""
-    runner, printed = Runner(make_modem(Options(instant=True))), bytearray()
+    runner, printed = ModemRunner(make_modem(VirtualOptions(instant=True))), bytearray()
     runner.attach(Port.AT, printed.extend)
     runner.start()
     runner.crash()
@@ -226,7 +226,7 @@ async def test_a_core_dump_that_is_being_printed_is_heard_to_its_end_first(
 @contextlib.asynccontextmanager
 async def one_port(folder: Path, running: Path) -> AsyncIterator[SmpKit]:
     """Serve a kit on FOLDER/kit that speaks AT and SMP there, a line of each at a time."""
-    runner, kit = Runner(make_modem(Options(instant=True))), booted(folder, running)
+    runner, kit = ModemRunner(make_modem(VirtualOptions(instant=True))), booted(folder, running)
     smp = SmpLine(kit)
 
     def receive(data: bytes) -> None:

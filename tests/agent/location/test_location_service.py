@@ -32,17 +32,17 @@ from agent.location.agnss import MeasureAgnss, Wanted
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, Project
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.standin.faults import install
-from at.virtual.world import Position, load_world
+from at.virtual.world import Coordinates, load_world
 
 LAT, LON = path()[3]
 WORLD = load_world()
 POINTS = [
     {"macAddress": heard.access_point.bssid, "signalStrength": heard.rssi_dbm}
-    for heard in WORLD.access_points(Position(LAT, LON))
+    for heard in WORLD.access_points(Coordinates(LAT, LON))
 ]
 CELLS = [
     {"mcc": 1, "mnc": 1, "eci": heard.cell.eci, "tac": heard.cell.tac, "rsrp": heard.rsrp_dbm}
-    for heard in WORLD.cells(Position(LAT, LON))[:4]
+    for heard in WORLD.cells(Coordinates(LAT, LON))[:4]
 ]
 
 

@@ -14,9 +14,9 @@ import virtual_time
 from at.driver.modem import Modem, open_modem
 from at.protocol.errors import CommandTimeout
 from at.virtual.modem import Port
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import Runner, make_modem
+from at.virtual.server.serving import ModemRunner, make_modem
 from at.virtual.transport import VirtualTransport
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_half_a_command_that_lost_its_end_within_a_session_is_not_carried_out(
 
 @pytest.mark.contract("D10.3")
 async def test_a_client_killed_within_a_credential_leaves_nothing_stored(tmp_path: Path) -> None:
-    runner = Runner(make_modem(Options(instant=True)))
+    runner = ModemRunner(make_modem(VirtualOptions(instant=True)))
     server = PtyServer(tmp_path / "kit", runner.receive)
     runner.attach(Port.AT, server.send)
     runner.start()

@@ -6,11 +6,11 @@ import pytest
 
 from at.commands.catalog import command_of, timeout_of
 from at.virtual.modem import VirtualModem
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 
 
 def modem(*lines: str, **options: object) -> VirtualModem:
-    kit = VirtualModem(Options(instant=True, **options), now=0.0, unix_time=1_700_000_000.0)  # type: ignore[arg-type]
+    kit = VirtualModem(VirtualOptions(instant=True, **options), now=0.0, unix_time=1_700_000_000.0)  # type: ignore[arg-type]
     for line in lines:
         ask(kit, line)
     return kit
@@ -83,7 +83,7 @@ def test_a_rejection_is_told_with_its_cause() -> None:
 
 
 def test_a_scan_waits_for_the_connection_to_end() -> None:
-    kit = VirtualModem(Options(), now=0.0, unix_time=0.0)
+    kit = VirtualModem(VirtualOptions(), now=0.0, unix_time=0.0)
     for line in (b"AT+CMEE=1\r", b"AT+CFUN=1\r"):
         kit.receive(line, now=kit.kit.now)
     kit.advance(5.0)
@@ -165,7 +165,7 @@ def test_a_level_that_no_radio_hears_is_refused() -> None:
 
 
 def test_switched_off_meanwhile_it_locates_nothing() -> None:
-    kit = VirtualModem(Options(dialect="serial-modem"), now=0.0, unix_time=0.0)
+    kit = VirtualModem(VirtualOptions(dialect="serial-modem"), now=0.0, unix_time=0.0)
     kit.kit.session.cloud_ready = True
     kit.kit.session.fun = 1
     assert ask(kit, "AT#XNRFCLOUDPOS=4,0") == ["OK"]
@@ -216,7 +216,7 @@ def test_fixes_come_each_second_or_in_periods_until_they_are_stopped() -> None:
 
 
 def test_a_search_ends_where_its_time_is_over() -> None:
-    kit = VirtualModem(Options(dialect="serial-modem"), now=0.0, unix_time=0.0)
+    kit = VirtualModem(VirtualOptions(dialect="serial-modem"), now=0.0, unix_time=0.0)
     ask(kit, "AT+CFUN=31")
     kit.advance(1.0)
     ask(kit, "AT#XGNSS=1,0,0,10")

@@ -9,7 +9,7 @@ import pytest
 
 from at.virtual.faults import FAULTS, Faults
 from at.virtual.modem import VirtualModem
-from at.virtual.options import OptionError, Options
+from at.virtual.options import OptionError, VirtualOptions
 
 OF_UPDATES = {"flash-failed", "update-reverted"}
 SERIAL_MODEM = {"dialect": "serial-modem"}
@@ -19,7 +19,7 @@ class Bench:
     """A kit with a fault, and somebody who asks it and waits."""
 
     def __init__(self, *faults: str, instant: bool = True, **options: str) -> None:
-        given = Options(faults=faults, instant=instant, **options)
+        given = VirtualOptions(faults=faults, instant=instant, **options)
         self.modem = VirtualModem(given, now=0.0, unix_time=1_700_000_000.0)
 
     def ask(self, line: str, wait_s: float = 0.0) -> str:

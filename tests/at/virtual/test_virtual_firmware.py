@@ -14,7 +14,7 @@ from signed_images import signed_image
 
 from at.virtual.families.firmware_update import image_version
 from at.virtual.modem import VirtualModem
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 from at.virtual.transport import VirtualTransport
 
 PIECE = 4096
@@ -24,7 +24,7 @@ class Person:
     """Somebody who types at the Serial Modem's port, and whose clock goes on as they wait."""
 
     def __init__(self, **options: object) -> None:
-        given = Options(dialect="serial-modem", instant=True, **options)  # type: ignore[arg-type]
+        given = VirtualOptions(dialect="serial-modem", instant=True, **options)  # type: ignore[arg-type]
         self.modem = VirtualModem(given, now=0.0, unix_time=1_700_000_000.0)
 
     def types(self, text: str | bytes) -> list[str]:

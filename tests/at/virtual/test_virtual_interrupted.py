@@ -17,9 +17,9 @@ import pytest
 from at.driver.modem import open_modem
 from at.transport.port_handle import open_handle
 from at.virtual.modem import Port, VirtualModem
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import Runner, make_modem
+from at.virtual.server.serving import ModemRunner, make_modem
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 90
@@ -45,7 +45,7 @@ class Kit:
 
 @contextlib.asynccontextmanager
 async def served(folder: Path, fault: str) -> AsyncIterator[Kit]:
-    runner = Runner(make_modem(Options(faults=(fault,), instant=True)))
+    runner = ModemRunner(make_modem(VirtualOptions(faults=(fault,), instant=True)))
     kit = Kit(str(folder / "kit"), runner.modem)
 
     def receive(data: bytes) -> None:

@@ -12,13 +12,13 @@ import pytest
 from openssl import openssl
 
 from at.virtual.modem import VirtualModem
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 
 NULL_IN_ALGORITHM = bytes.fromhex("300c06082a8648ce3d0403020500")
 
 
 def kit(model: str = "nrf9161", **options: object) -> VirtualModem:
-    given = Options(model=model, instant=True, **options)  # type: ignore[arg-type]
+    given = VirtualOptions(model=model, instant=True, **options)  # type: ignore[arg-type]
     return VirtualModem(given, now=0.0, unix_time=1_700_000_000.0)
 
 

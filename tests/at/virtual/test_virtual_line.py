@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from at.virtual.keys import new_key
 from at.virtual.modem import VirtualModem
-from at.virtual.options import DIALECTS, Options
+from at.virtual.options import DIALECTS, VirtualOptions
 
 IDENTITY = new_key()  # a test key
 PIECES = st.sampled_from(
@@ -36,7 +36,7 @@ PIECES = st.sampled_from(
 )
 
 
-def printed(pieces: list[bytes], options: Options) -> bytes:
+def printed(pieces: list[bytes], options: VirtualOptions) -> bytes:
     modem = VirtualModem(options, now=0.0, unix_time=1_700_000_000.0)
     modem.kit.saved.identity_key = IDENTITY
     out = b""
@@ -56,14 +56,16 @@ def test_answers_do_not_depend_on_where_the_bytes_were_cut(
     stream = b"".join(typed)
     edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
     cut = [stream[a:b] for a, b in itertools.pairwise(edges) if a < b]
-    options = Options(dialect=dialect, instant=instant, faults=("log-noise", "doubled-bytes"))
+    options = VirtualOptions(
+        dialect=dialect, instant=instant, faults=("log-noise", "doubled-bytes")
+    )
     assert printed(cut, options) == printed([stream], options)
 
 
 @settings(max_examples=200)
 @given(data=st.binary(max_size=300), dialect=st.sampled_from(DIALECTS))
 def test_no_bytes_upset_the_modem(data: bytes, dialect: str) -> None:
-    options = Options(dialect=dialect, instant=True)
+    options = VirtualOptions(dialect=dialect, instant=True)
     modem = VirtualModem(options, now=0.0, unix_time=1_700_000_000.0)
     modem.receive(data, now=1.0)
     modem.receive(b"\rat AT\r" if dialect == "shell" else b"\rAT\r", now=2.0)
@@ -72,7 +74,7 @@ def test_no_bytes_upset_the_modem(data: bytes, dialect: str) -> None:
 
 
 def test_the_at_host_loses_what_is_sent_while_a_command_runs() -> None:
-    modem = VirtualModem(Options(), now=0.0, unix_time=0.0)
+    modem = VirtualModem(VirtualOptions(), now=0.0, unix_time=0.0)
     modem.receive(b"AT+CFUN=1\r", now=0.0)
     modem.receive(b"AT+CFUN?\r", now=0.01)
     modem.advance(0.5)
@@ -80,7 +82,7 @@ def test_the_at_host_loses_what_is_sent_while_a_command_runs() -> None:
 
 
 def test_the_serial_modem_keeps_what_is_sent_while_a_command_runs() -> None:
-    modem = VirtualModem(Options(dialect="serial-modem"), now=0.0, unix_time=0.0)
+    modem = VirtualModem(VirtualOptions(dialect="serial-modem"), now=0.0, unix_time=0.0)
     modem.receive(b"AT+CFUN=1\r", now=0.0)
     modem.receive(b"AT+CFUN?\r", now=0.01)
     modem.advance(0.5)
@@ -88,7 +90,7 @@ def test_the_serial_modem_keeps_what_is_sent_while_a_command_runs() -> None:
 
 
 def test_a_serial_modem_that_waits_for_cr_lf_says_nothing_to_a_cr() -> None:
-    options = Options(dialect="serial-modem", terminator="crlf")
+    options = VirtualOptions(dialect="serial-modem", terminator="crlf")
     modem = VirtualModem(options, now=0.0, unix_time=0.0)
     modem.receive(b"AT\r", now=0.0)
     assert modem.data_to_send() == b""

@@ -21,7 +21,7 @@ import serial
 
 from at.driver.modem import Modem
 from at.protocol.errors import PortBusy, PortError
-from at.virtual.options import OptionError, Options
+from at.virtual.options import OptionError, VirtualOptions
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.serving import make_modem
 from at.virtual.state import StateFile
@@ -136,9 +136,9 @@ def test_what_makes_no_sense_is_refused(
 
 def test_a_state_file_of_another_kit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "kit.json"
-    path.write_bytes(make_modem(Options()).kit.saved.encode())
+    path.write_bytes(make_modem(VirtualOptions()).kit.saved.encode())
     with closing_file(path) as flash, pytest.raises(OptionError, match="another kit"):
-        make_modem(Options(model="nrf9160"), flash)
+        make_modem(VirtualOptions(model="nrf9160"), flash)
     path.write_text("{")
     transport = VirtualTransport(str(path))
     for _ in range(2):  # a refusal lets the file go

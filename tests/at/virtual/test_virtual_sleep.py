@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from at.virtual.modem import VirtualModem
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 
 PSM = 'AT+CPSMS=1,"","","10100011","00000101"'  # an update each 3 minutes, 10 s of active time
 
 
 def modem(*lines: str, **options: object) -> VirtualModem:
-    kit = VirtualModem(Options(instant=True, **options), now=0.0, unix_time=1_700_000_000.0)  # type: ignore[arg-type]
+    kit = VirtualModem(VirtualOptions(instant=True, **options), now=0.0, unix_time=1_700_000_000.0)  # type: ignore[arg-type]
     for line in lines:
         assert "OK" in ask(kit, line)
     return kit

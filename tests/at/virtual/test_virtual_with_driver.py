@@ -16,15 +16,15 @@ from at.protocol.errors import AtError, CommandTimeout, ModemReset
 from at.transcripts.recorder import RecordingTransport
 from at.transcripts.replay import ReplayTransport, load_transcript
 from at.virtual.modem import Port
-from at.virtual.options import Options
+from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import Runner, make_modem
+from at.virtual.server.serving import ModemRunner, make_modem
 from at.virtual.server.tcp import TcpServer
 from at.virtual.transport import VirtualTransport
 
 
 @contextlib.asynccontextmanager
-async def in_memory(_folder: Path, options: Options) -> AsyncIterator[Modem]:
+async def in_memory(_folder: Path, options: VirtualOptions) -> AsyncIterator[Modem]:
     fields = {name: getattr(options, name) for name in options.__slots__}
     modem = Modem(VirtualTransport(None, **fields))
     await modem.open()
@@ -35,8 +35,8 @@ async def in_memory(_folder: Path, options: Options) -> AsyncIterator[Modem]:
 
 
 @contextlib.asynccontextmanager
-async def on_a_terminal(folder: Path, options: Options) -> AsyncIterator[Modem]:
-    runner = Runner(make_modem(options))
+async def on_a_terminal(folder: Path, options: VirtualOptions) -> AsyncIterator[Modem]:
+    runner = ModemRunner(make_modem(options))
     server = PtyServer(folder / "kit", runner.receive)
     runner.attach(Port.AT, server.send)
     runner.start()
@@ -49,8 +49,8 @@ async def on_a_terminal(folder: Path, options: Options) -> AsyncIterator[Modem]:
 
 
 @contextlib.asynccontextmanager
-async def on_tcp(_folder: Path, options: Options) -> AsyncIterator[Modem]:
-    runner = Runner(make_modem(options))
+async def on_tcp(_folder: Path, options: VirtualOptions) -> AsyncIterator[Modem]:
+    runner = ModemRunner(make_modem(options))
     server = TcpServer(runner.receive)
     await server.listen("127.0.0.1", 0)
     runner.attach(Port.AT, server.send)
@@ -63,7 +63,7 @@ async def on_tcp(_folder: Path, options: Options) -> AsyncIterator[Modem]:
         await server.close()
 
 
-Way = Callable[[Path, Options], AbstractAsyncContextManager[Modem]]
+Way = Callable[[Path, VirtualOptions], AbstractAsyncContextManager[Modem]]
 WAYS = {"memory": in_memory, "terminal": on_a_terminal, "tcp": on_tcp}
 SESSION = (
     "AT+CGMM",
@@ -87,7 +87,7 @@ async def session(modem: Modem) -> list[tuple[str | None, list[str]]]:
 async def test_a_session_is_the_same_over_every_transport(
     way: str, dialect: str, tmp_path: Path
 ) -> None:
-    async with WAYS[way](tmp_path, Options(dialect=dialect, instant=True)) as modem:
+    async with WAYS[way](tmp_path, VirtualOptions(dialect=dialect, instant=True)) as modem:
         assert modem.dialect.value == dialect
         answers = await session(modem)
     finals = [final for final, _ in answers]
@@ -146,19 +146,21 @@ async def test_the_recorded_token_has_lost_its_signature(tmp_path: Path) -> None
 async def test_the_driver_is_not_upset_by_what_happens_on_real_lines(
     fault: str, tmp_path: Path
 ) -> None:
-    async with in_memory(tmp_path, Options(faults=(fault,), instant=True)) as modem:
+    async with in_memory(tmp_path, VirtualOptions(faults=(fault,), instant=True)) as modem:
         for _ in range(3):
             assert list((await modem.execute("AT+CGMM")).lines) == ["nRF9161-LACA"]
 
 
 async def test_data_mode_is_left_before_anything_is_asked(tmp_path: Path) -> None:
-    options = Options(faults=("stuck-in-data-mode",), instant=True, dialect="serial-modem")
+    options = VirtualOptions(faults=("stuck-in-data-mode",), instant=True, dialect="serial-modem")
     async with in_memory(tmp_path, options) as modem:
         assert list((await modem.execute("AT+CGMM")).lines) == ["nRF9161-LACA"]
 
 
 async def test_a_late_answer_reaches_no_other_command(tmp_path: Path) -> None:
-    async with in_memory(tmp_path, Options(faults=("late-answer=0.3",), instant=True)) as modem:
+    async with in_memory(
+        tmp_path, VirtualOptions(faults=("late-answer=0.3",), instant=True)
+    ) as modem:
         late = 0
         for line, wanted in {"AT+CGMM": "nRF9161-LACA", "AT%XVBAT": "%XVBAT: 5054"}.items():
             try:
@@ -177,7 +179,7 @@ async def named(modem: Modem) -> type[AtError] | None:
 
 
 async def test_a_restart_in_the_middle_of_a_command_is_named(tmp_path: Path) -> None:
-    options = Options(faults=("reset-mid-command=5",), instant=True, dialect="serial-modem")
+    options = VirtualOptions(faults=("reset-mid-command=5",), instant=True, dialect="serial-modem")
     async with in_memory(tmp_path, options) as modem:
         outcomes = [await named(modem) for _ in range(6)]
         assert ModemReset in outcomes

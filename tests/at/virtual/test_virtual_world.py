@@ -9,14 +9,14 @@ import pytest
 
 from at.virtual.console import crc16, split
 from at.virtual.modem import Port, VirtualModem
-from at.virtual.options import Options, check_digit
-from at.virtual.server.serving import Companion
+from at.virtual.options import VirtualOptions, check_digit
+from at.virtual.server.serving import VirtualCompanion
 from at.virtual.world import load_world
 
 
 def modem(**options: object) -> VirtualModem:
     console_apart = bool(options.pop("console_apart", False))
-    given = Options(instant=True, **options)  # type: ignore[arg-type]
+    given = VirtualOptions(instant=True, **options)  # type: ignore[arg-type]
     return VirtualModem(given, now=0.0, unix_time=1_700_000_000.0, console_apart=console_apart)
 
 
@@ -70,7 +70,7 @@ def test_a_measurement_gives_the_serving_cell_and_neighbours(search: int) -> Non
 
 
 def test_a_second_measurement_waits_and_the_first_can_be_stopped() -> None:
-    kit = VirtualModem(Options(), now=0.0, unix_time=0.0)
+    kit = VirtualModem(VirtualOptions(), now=0.0, unix_time=0.0)
     kit.receive(b"AT+CFUN=1\r", now=0.0)
     kit.advance(20.0)
     kit.data_to_send()
@@ -86,7 +86,7 @@ def test_a_second_measurement_waits_and_the_first_can_be_stopped() -> None:
 
 def test_the_companion_hears_what_is_around_the_kit() -> None:
     kit = modem()
-    companion = Companion(kit.kit)
+    companion = VirtualCompanion(kit.kit)
     companion.receive(b"ATE0\r\nAT+CWLAP\r\nAT+CWMODE=1\r\nAT+CWLAP\r\n")
     text = companion.data_to_send().decode()
     assert text.startswith("ATE0\r\n\r\nOK\r\n\r\nERROR\r\n\r\nOK\r\n")

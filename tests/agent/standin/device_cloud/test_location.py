@@ -9,7 +9,7 @@ import time
 import pytest
 from standin import StandIn, running_standin
 
-from at.virtual.world import Position, load_world
+from at.virtual.world import Coordinates, load_world
 
 CURRENT = "/v1/organizations/{}/projects/{}/location/{}"
 LEGACY = "/v1/location/{}"
@@ -19,7 +19,7 @@ def url(suffix: str, organization: str = "acme", project: str = "kits") -> str:
     return CURRENT.format(organization, project, suffix)
 
 
-def scan_at(where: Position) -> dict:
+def scan_at(where: Coordinates) -> dict:
     heard = load_world().access_points(where)
     return {
         "accessPoints": [
@@ -29,7 +29,7 @@ def scan_at(where: Position) -> dict:
     }
 
 
-def cells_at(where: Position) -> dict:
+def cells_at(where: Coordinates) -> dict:
     serving, *others = load_world().cells(where)
     cell = serving.cell
     return {
@@ -69,7 +69,7 @@ async def test_a_scan_comes_back_as_the_place_where_it_was_taken(
         )
         assert answer.status_code == 200, answer.text
         found = answer.json()
-        assert place.distance_m(Position(found["lat"], found["lon"])) <= found["uncertainty"]
+        assert place.distance_m(Coordinates(found["lat"], found["lon"])) <= found["uncertainty"]
         assert found["uncertainty"] < 500
         assert found["fulfilledWith"] == {"cell": "MCELL"}.get(what, "WIFI")
 
