@@ -24,7 +24,7 @@ from agent.call import Host
 from agent.cloud import DeviceCloud
 from agent.cloud.devices import FetchDevice
 from agent.config.secrets import Secret
-from agent.http import HttpClient, Wire, tls_context
+from agent.http import HttpClient, HttpTransport, tls_context
 
 NAME = "clients"
 CALL_RATIO = 1.3
@@ -84,7 +84,7 @@ def _server() -> Iterator[str]:
 
 async def _calls(base: str, count: int, rounds: int) -> list[Row]:
     key = "bench-api-key-of-no-service"
-    ours = HttpClient(Wire(), {Host.DEVICE_CLOUD: base}, Keyring([ApiKey(Secret(key))]))
+    ours = HttpClient(HttpTransport(), {Host.DEVICE_CLOUD: base}, Keyring([ApiKey(Secret(key))]))
     url, headers = f"{base}/v1/devices/{DEVICE['id']}", {"Authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(verify=tls_context(), trust_env=False) as bare, ours:
 
@@ -151,9 +151,9 @@ async def _walk(fleet: int) -> Row:
         content = _Content(json.dumps(body).encode())
         return httpx.Response(200, stream=content)
 
-    wire = Wire(transport=httpx.MockTransport(answer))
+    transport = HttpTransport(transport=httpx.MockTransport(answer))
     hosts = {Host.DEVICE_CLOUD: "https://cloud.example"}
-    cloud = DeviceCloud(HttpClient(wire, hosts, Keyring([ApiKey(Secret("bench-api-key"))])))
+    cloud = DeviceCloud(HttpClient(transport, hosts, Keyring([ApiKey(Secret("bench-api-key"))])))
     seen, settled, most = 0, 0, 0
     tracemalloc.start()
     async for _ in cloud.devices():

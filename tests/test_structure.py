@@ -133,7 +133,7 @@ PUBLIC_NAMES = {
         "Transformed",
     ],
     "agent.config": ["Configuration", "Origin", "Profile", "Secret", "Secrets", "load"],
-    "agent.http": ["Deadlines", "HttpClient", "Stream", "Wire", "tls_context"],
+    "agent.http": ["Deadlines", "HttpClient", "HttpTransport", "StreamedResponse", "tls_context"],
     "agent.observability": ["KINDS", "Kind", "Observability", "Resource", "Scope"],
     "agent.outbox": [
         "Kind", "NewItem", "Outbox", "OutboxFull", "OutboxHeld", "Receipt",

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from agent.cloud.device import Device
     from agent.cloud.devices import Page
-    from agent.http import HttpClient, Wire
+    from agent.http import HttpClient, HttpTransport
 
 
 T = TypeVar("T")
@@ -111,13 +111,13 @@ class Poll:
             pause = min(pause * 1.5, _LONGEST_PAUSE_S)
 
 
-async def row_errors(wire: Wire, url: str | None) -> str:
+async def row_errors(transport: HttpTransport, url: str | None) -> str:
     """Return what was wrong with which row of a bulk request, from the file that it names."""
     if url is None:
         return ""
     try:
         # A signed address somewhere else: no credential goes there.
-        answer = await wire.exchange("GET", url, headers={}, max_bytes=_LARGEST)
+        answer = await transport.exchange("GET", url, headers={}, max_bytes=_LARGEST)
         errors = answer.json()["errors"] if answer.status == 200 else []
         return "; ".join(map(str, errors[:_MOST_ERRORS])) or f"see {url}"
     except (AgentError, KeyError, TypeError):
@@ -334,7 +334,7 @@ class DeviceCloud:
         if operation.status != "SUCCEEDED":
             raise ServiceRefusal(
                 f"the bulk request {request_id} ended as {operation.status}",
-                hint=await row_errors(self.client.wire, operation.error_summary_url),
+                hint=await row_errors(self.client.transport, operation.error_summary_url),
             )
         return operation
 

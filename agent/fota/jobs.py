@@ -1,6 +1,6 @@
 """FOTA jobs: how an execution is read, which one is taken, which words are reported. No I/O.
 
-The device cloud's job model, clause D9.2; facts on the wire: the public OpenAPI document and the
+The device cloud's job model, clause D9.2; facts of its form: the public OpenAPI document and the
 vendor's REST client. The agent reports IN_PROGRESS, never DOWNLOADING: an execution in DOWNLOADING
 is no longer handed out, so a crash would lose it.
 """

@@ -1,6 +1,6 @@
-"""The HTTP client of the agent: one for both services, and the wire below it."""
+"""The HTTP client of the agent: one for both services, and the transport below it."""
 
 from agent.http.client import HttpClient
-from agent.http.transport import Deadlines, Stream, Wire, tls_context
+from agent.http.transport import Deadlines, HttpTransport, StreamedResponse, tls_context
 
-__all__ = ["Deadlines", "HttpClient", "Stream", "Wire", "tls_context"]
+__all__ = ["Deadlines", "HttpClient", "HttpTransport", "StreamedResponse", "tls_context"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from agent.auth.credential import Credential
     from agent.call import Call, Host, Response, Scheme
-    from agent.http.transport import Wire
+    from agent.http.transport import HttpTransport
     from agent.retry import Patience
 
 T = TypeVar("T")
@@ -60,12 +60,12 @@ class HttpClient:
     """One way to send every call, whichever service it is for.
 
     `hosts` are the base URLs; a call to a host that has none is a ConfigError. Clients made by
-    `acting_as` share the wire; closing any of them closes it.
+    `acting_as` share the transport; closing any of them closes it.
     """
 
     def __init__(
         self,
-        wire: Wire,
+        transport: HttpTransport,
         hosts: Mapping[Host, str],
         keyring: Keyring | None = None,
         *,
@@ -73,7 +73,7 @@ class HttpClient:
         now: Callable[[], datetime] = _utc_now,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self.wire = wire
+        self.transport = transport
         self.keyring = keyring or Keyring()
         self._hosts = {host: url.rstrip("/") for host, url in hosts.items() if url}
         self._patience = patience
@@ -95,12 +95,12 @@ class HttpClient:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.wire.close()
+        await self.transport.close()
 
     def acting_as(self, *credentials: Credential) -> HttpClient:
         """Return a client with these credentials in place of its own of the same kinds."""
         return HttpClient(
-            self.wire,
+            self.transport,
             self._hosts,
             self.keyring.with_(*credentials),
             patience=self._patience,
@@ -125,7 +125,7 @@ class HttpClient:
         """
         self.base_url(call.host)
         self.keyring.choose(call)
-        self.wire.require_trust()
+        self.transport.require_trust()
 
     async def send(
         self,
@@ -218,7 +218,7 @@ class HttpClient:
         url = prepared.url
         headers: Mapping[str, str] = {**prepared.headers, **secret}
         for _ in range(MAX_REDIRECTS + 1):
-            response = await self.wire.exchange(
+            response = await self.transport.exchange(
                 prepared.method,
                 url,
                 headers=headers,

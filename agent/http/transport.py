@@ -56,7 +56,7 @@ SLOWEST_BYTES_PER_S = 4096
 """A request that goes out more slowly than this is given up."""
 
 
-class Stream:
+class StreamedResponse:
     """An answer whose body is still on its way."""
 
     def __init__(self, response: httpx.Response, name: str) -> None:
@@ -72,7 +72,7 @@ class Stream:
                 yield chunk
 
 
-class Wire:
+class HttpTransport:
     """Connections that every client of the process may share; close it once."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Wire:
         headers: Mapping[str, str] | None = None,
         content: bytes | AsyncIterable[bytes] | None = None,
         address: str = "",
-    ) -> AsyncIterator[Stream]:
+    ) -> AsyncIterator[StreamedResponse]:
         """Send one request and hand out its answer while the body is still coming.
 
         For images and large files: the caller bounds size and whole time, and sees redirects as
@@ -156,13 +156,13 @@ class Wire:
             transport = self._opened(name if address else "")
             response = await transport.handle_async_request(request)
         try:
-            yield Stream(response, name)
+            yield StreamedResponse(response, name)
         finally:
             # Closing reads nothing more, so it needs no deadline of its own.
             await response.aclose()
 
     async def close(self) -> None:
-        """Close the connections; the wire opens anew when it is used again."""
+        """Close the connections; the transport opens anew when it is used again."""
         transports, self._transports = list(self._transports.values()), {}
         for transport in transports:
             await transport.aclose()
@@ -213,7 +213,7 @@ def _made_context(ca_file: str) -> ssl.SSLContext:
     return context
 
 
-async def _read(stream: Stream, max_bytes: int) -> bytes:
+async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
     """Return the whole body, decoded if it was sent compressed all the same."""
     declared = stream.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) < 19 and int(declared) > max_bytes:

@@ -92,7 +92,7 @@ async def fetch_pgps(
     link = await client.send(RequestPgps(project, wanted))
     stand_in = is_loopback_url(client.base_url(Host.DEVICE_CLOUD))
     target = plain_target(link.url, stand_in=stand_in)
-    deadline_s = client.wire.deadlines.whole_s
+    deadline_s = client.transport.deadlines.whole_s
     try:
         async with asyncio.timeout(deadline_s):
             found = await resolve(target.host, target.port)
@@ -112,7 +112,7 @@ async def fetch_pgps(
 
 async def _download(client: HttpClient, target: Target, address: str, progress: Progress) -> bytes:
     content = bytearray()
-    async with client.wire.open("GET", target.url, address=address) as stream:
+    async with client.transport.open("GET", target.url, address=address) as stream:
         if stream.status != 200:
             raise BadAnswer(f"{target.host} answered {stream.status} where the P-GPS file is due")
         length = stream.headers.get("content-length", "")

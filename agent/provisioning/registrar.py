@@ -91,7 +91,7 @@ class Registrar:
             self.client.require(call)
         if prove:  # with a token of the board's own
             self.client.base_url(FetchDevice.host)
-            self.client.wire.require_trust()
+            self.client.transport.require_trust()
 
     async def submit(self, device_id: str, pem: str, attestation: str) -> str:
         """Send the registration; return the id of its bulk request, "" where there is none."""

@@ -10,7 +10,7 @@ from agent.auth.bearer import ApiKey, EvaluationToken, OrganizationToken, Servic
 from agent.auth.credential import Credential, Keyring
 from agent.auth.project_key import ProjectKey
 from agent.call import Host, Scheme
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,13 +40,14 @@ def connect(
     """
     profile = configuration.profile
     hosts = {host: getattr(profile.hosts, host.value) for host in Host}
-    # Expanded here: the wire takes paths as they are.
-    wire = Wire(ca_file=os.path.expanduser(profile.hosts.ca_file), proxy=profile.hosts.proxy)  # noqa: PTH111 - "" stays ""
+    # The transport takes paths as they are.
+    ca_file = os.path.expanduser(profile.hosts.ca_file)  # noqa: PTH111 - "" stays ""
+    transport = HttpTransport(ca_file=ca_file, proxy=profile.hosts.proxy)
     keyring = Keyring(
         _credentials(configuration, ask_modem, unattended=unattended),
         prefer=_PREFERABLE.get(profile.credentials.prefer),
     )
-    return HttpClient(wire, hosts, keyring, **client)
+    return HttpClient(transport, hosts, keyring, **client)
 
 
 def _credentials(

@@ -10,7 +10,7 @@ import httpx
 import pytest
 import stamina
 from every_call import CALLS
-from odd_answers import odd_wire
+from odd_answers import odd_transport
 from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
@@ -33,7 +33,7 @@ from agent.errors import (
     ServerTrouble,
     Unauthorized,
 )
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.observability import KINDS, Scope
 from agent.observability.api.resources import ListResources
 
@@ -84,7 +84,7 @@ def no_waiting():
 def client_for(call: Call[Any], answer: Any, *, renewable: bool) -> HttpClient:
     stamps = [Stamp(scheme, renewable=renewable) for scheme in HOSTS]
     hosts = {host: f"https://{host.value.replace('_', '-')}.example" for host in Host}
-    return HttpClient(odd_wire(answer), hosts, Keyring(stamps), jitter=lambda: 0.0)
+    return HttpClient(odd_transport(answer), hosts, Keyring(stamps), jitter=lambda: 0.0)
 
 
 def name_of(call: Call[Any]) -> str:
@@ -179,7 +179,7 @@ async def test_what_our_calls_take_is_what_the_service_declares(standin: StandIn
         Scheme.ORGANIZATION_TOKEN: "Organization Auth Token",
     }
     hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    async with HttpClient(Wire(), hosts) as client:
+    async with HttpClient(HttpTransport(), hosts) as client:
         document = await DeviceCloud(client).openapi()
     compared = 0
     for call in CALLS:
@@ -213,5 +213,5 @@ async def test_what_a_schema_alone_declares_decides_nothing(standin: StandIn) ->
     token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
     call = ListResources(KINDS["cohort"], Scope(standin.organization, standin.project))
     assert call.schemes[0] is Scheme.ORGANIZATION_TOKEN
-    async with HttpClient(Wire(), hosts, Keyring([token])) as client:
+    async with HttpClient(HttpTransport(), hosts, Keyring([token])) as client:
         assert (await client.send(call)).paging.total_count >= 1

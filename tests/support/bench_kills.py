@@ -22,7 +22,7 @@ from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.call import Host
 from agent.config.secrets import Secret
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.provisioning.bench import run_board
 from agent.provisioning.device_ca import DeviceCa
 from agent.provisioning.goal import Certificate, Goal, Registration
@@ -90,7 +90,7 @@ class Station:
         hosts = {host: self.urls.get(host.value, "") for host in Host}
         authority = DeviceCa.load(self.folder / "ca.pem", self.folder / "ca.key", lambda: "")
         try:
-            async with HttpClient(Wire(), hosts, keyring) as client:
+            async with HttpClient(HttpTransport(), hosts, keyring) as client:
                 registrar: Any = Edged(Registrar(client, GOAL.registration), edge)
                 yield Bench(GOAL, line, registrar, authority, self.folder / "keys", now)
         finally:

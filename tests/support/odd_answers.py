@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from agent.http import Wire
+from agent.http import HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -21,8 +21,8 @@ class _Pieces(httpx.AsyncByteStream):
             yield self._content[start : start + 65536]
 
 
-def odd_wire(answer: Callable[[httpx.Request], httpx.Response]) -> Wire:
-    """Return a wire on which `answer` answers every request."""
+def odd_transport(answer: Callable[[httpx.Request], httpx.Response]) -> HttpTransport:
+    """Return a transport on which `answer` answers every request."""
 
     async def unread(request: httpx.Request) -> httpx.Response:
         made = answer(request)
@@ -30,4 +30,4 @@ def odd_wire(answer: Callable[[httpx.Request], httpx.Response]) -> Wire:
             made.status_code, headers=made.headers, stream=_Pieces(made.read()), request=request
         )
 
-    return Wire(transport=httpx.MockTransport(unread))
+    return HttpTransport(transport=httpx.MockTransport(unread))

@@ -1,7 +1,7 @@
 """Requests to a download host: the address that was checked is the one connected to.
 
-Redirects are checked again. The wire keeps no cookie, reads no proxy of the environment and knows
-no credential; connections of one name are not used for another.
+Redirects are checked again. The transport keeps no cookie, reads no proxy of the environment and
+knows no credential; connections of one name are not used for another.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from urllib.parse import urljoin
 from agent.errors import Unavailable, UsageError
 from agent.fota.addresses import checked_target
 from agent.fota.download.ranges import TryAgain
-from agent.http import Deadlines, Wire
+from agent.http import Deadlines, HttpTransport
 from agent.http.addresses import SourceRefused, addresses_of, checked_address
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
     from agent.fota.addresses import Sources
-    from agent.http import Stream
+    from agent.http import StreamedResponse
     from agent.http.addresses import Target
 
 MAX_REDIRECTS = 5
@@ -52,16 +52,18 @@ class Connection:
 
     def __init__(self, network: Network, *, silence_s: float = 30.0) -> None:
         self._network = network
-        self._wire = Wire(
+        self._transport = HttpTransport(
             ca_file=network.ca_file, proxy=network.proxy, deadlines=Deadlines(read_s=silence_s)
         )
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._wire.close()
+        await self._transport.close()
 
     @asynccontextmanager
-    async def get(self, target: Target, headers: Mapping[str, str]) -> AsyncIterator[Stream]:
+    async def get(
+        self, target: Target, headers: Mapping[str, str]
+    ) -> AsyncIterator[StreamedResponse]:
         """Send a GET and follow redirects as far as the rule allows; yield the last answer.
 
         Raises SourceRefused, TryAgain. The body is read by `pieces`.
@@ -69,7 +71,7 @@ class Connection:
         for _ in range(MAX_REDIRECTS + 1):
             address = await self._address(target)
             with _ours(target):
-                asked = self._wire.open("GET", target.url, headers=headers, address=address)
+                asked = self._transport.open("GET", target.url, headers=headers, address=address)
                 stream = await asked.__aenter__()
             try:
                 if stream.status not in _REDIRECTS:
@@ -96,7 +98,7 @@ class Connection:
         return checked_target(url, self._network.sources)
 
 
-async def pieces(stream: Stream, target: Target) -> AsyncIterator[bytes]:
+async def pieces(stream: StreamedResponse, target: Target) -> AsyncIterator[bytes]:
     """Yield the body as it comes. Raises TryAgain where the connection breaks."""
     with _ours(target):
         async for chunk in stream.chunks():

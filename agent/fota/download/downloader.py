@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from agent.fota.download.connection import Network
     from agent.fota.download.ranges import Body
-    from agent.http import Stream
+    from agent.http import StreamedResponse
     from agent.http.addresses import Target
 
 MAX_STARTS_OVER = 3
@@ -262,7 +262,7 @@ class _Transfer:
         self._etag = etag
         self._wanted.on_etag(etag)
 
-    async def _take(self, answer: Stream, body: Body) -> None:
+    async def _take(self, answer: StreamedResponse, body: Body) -> None:
         at = body.start
         window_end, window_bytes = self._clock.monotonic() + self._limits.window_s, 0
         async for chunk in pieces(answer, self._wanted.target):

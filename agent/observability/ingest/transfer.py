@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-    from agent.http import HttpClient, Wire
+    from agent.http import HttpClient, HttpTransport
     from agent.observability.ingest.device_identity import DeviceIdentity
     from agent.observability.ingest.uploads import Project
 
@@ -57,7 +57,7 @@ class PlaceGone(Unavailable):
 
 
 async def put(
-    wire: Wire,
+    transport: HttpTransport,
     url: str,
     file: IO[bytes],
     bounds: tuple[int, int],
@@ -76,7 +76,9 @@ async def put(
     try:
         async with (
             asyncio.timeout(60 + (end - start) / SLOWEST_BYTES_PER_S),
-            wire.open("PUT", url, headers=headers, content=_pieces(file, bounds, sent)) as stream,
+            transport.open(
+                "PUT", url, headers=headers, content=_pieces(file, bounds, sent)
+            ) as stream,
         ):
             _check(stream.status)
             return stream.headers.get("etag", "")
@@ -84,10 +86,10 @@ async def put(
         raise Unavailable("the upload is slower than 4 KiB/s: it was given up") from exc
 
 
-async def complete(wire: Wire, url: str, body: bytes) -> None:
+async def complete(transport: HttpTransport, url: str, body: bytes) -> None:
     """Tell the storage that all parts are there. Raises PlaceGone, Unavailable, AgentError."""
     headers = {"content-type": "application/xml"}
-    answer = await wire.exchange("POST", url, headers=headers, content=body, max_bytes=65536)
+    answer = await transport.exchange("POST", url, headers=headers, content=body, max_bytes=65536)
     _check(answer.status)
 
 
@@ -194,7 +196,7 @@ async def transfer(
         place = journal.place or await _prepare(client, upload, source)
         try:
             if not place.whole:
-                await _put(client.wire, place, source, journal, progress)
+                await _put(client.transport, place, source, journal, progress)
             await _commit(client, upload, source, place)
             return
         except Unavailable as error:
@@ -233,7 +235,11 @@ async def _prepare(client: HttpClient, upload: Upload, source: Source) -> Place:
 
 
 async def _put(
-    wire: Wire, place: Place, source: Source, journal: UploadJournal, progress: Progress | None
+    transport: HttpTransport,
+    place: Place,
+    source: Source,
+    journal: UploadJournal,
+    progress: Progress | None,
 ) -> None:
     def sent(at: int) -> None:
         if progress is not None:
@@ -243,15 +249,15 @@ async def _put(
         bounds = part_bounds(source.size, len(place.part_urls))
         for number in range(len(place.tags), len(bounds)):
             url = place.part_urls[number]
-            tag = await put(wire, url, source.file, bounds[number], sent=sent)
+            tag = await put(transport, url, source.file, bounds[number], sent=sent)
             if not tag:
                 raise BadAnswer(f"the storage gave no ETag for part {number + 1}")
             place.tags.append(tag)
             journal.keep(place)
-        await complete(wire, place.complete_url, completion(place.tags))
+        await complete(transport, place.complete_url, completion(place.tags))
     else:
         whole = (0, source.size)
-        await put(wire, place.url, source.file, whole, gzipped=source.gzipped, sent=sent)
+        await put(transport, place.url, source.file, whole, gzipped=source.gzipped, sent=sent)
     place.whole = True
     journal.keep(place)
 

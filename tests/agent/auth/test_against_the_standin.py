@@ -14,7 +14,7 @@ from agent.call import Host, Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.config.secrets import Secret
 from agent.errors import CredentialError, Forbidden, NotFound, Unauthorized, WrongCredential
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.location.calls import LocateWifi, Project
 from agent.location.position import Position
 from agent.standin.device_cloud import seed
@@ -29,7 +29,7 @@ LEGACY = LocateWifi(None, access_points=HEARD)
 
 def client_with(standin: StandIn, *credentials: Credential) -> HttpClient:
     hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    return HttpClient(Wire(), hosts, Keyring(credentials))
+    return HttpClient(HttpTransport(), hosts, Keyring(credentials))
 
 
 def service_keys(standin: StandIn, service: str = "location", **changed: str) -> ServiceKeys:

@@ -17,7 +17,7 @@ from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.cloud.keys import FetchBulkOperation, NewDevice, OnboardDevices
 from agent.config.secrets import Secret
 from agent.errors import Forbidden, Unauthorized
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.location.calls import LocateCell
 from at.commands.identity import ReadDeviceUuid
 from at.commands.keys import GenerateKey
@@ -55,7 +55,7 @@ async def in_service(modem: Modem, standin: StandIn, device_id: str) -> None:
 
 def client_of(standin: StandIn, *credentials: ApiKey | ModemJwt) -> HttpClient:
     urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    return HttpClient(Wire(), urls, Keyring(credentials))
+    return HttpClient(HttpTransport(), urls, Keyring(credentials))
 
 
 @pytest.mark.contract("D10.3", "D1.5")

@@ -26,14 +26,14 @@ from agent.errors import (
     Unauthorized,
     UsageError,
 )
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.standin.device_cloud import seed
 
 
 def client_of(standin: StandIn, key: str = "") -> HttpClient:
     credential = ApiKey(Secret(key or standin.credentials["api_key"]))
     hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    return HttpClient(Wire(), hosts, Keyring([credential]))
+    return HttpClient(HttpTransport(), hosts, Keyring([credential]))
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from agent.errors import (
     UsageError,
     WrongCredential,
 )
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.standin.device_cloud import seed
 
 
@@ -40,7 +40,7 @@ def cloud_with(standin: StandIn, *credentials: Credential) -> DeviceCloud:
         spent.append(seconds)
         standin.clock.advance(seconds)
 
-    client = HttpClient(Wire(), hosts, Keyring(credentials))
+    client = HttpClient(HttpTransport(), hosts, Keyring(credentials))
     return DeviceCloud(client, sleep=sleep, monotonic=lambda: sum(spent))
 
 

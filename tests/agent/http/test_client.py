@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import stamina
-from odd_answers import odd_wire
+from odd_answers import odd_transport
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
@@ -34,7 +34,7 @@ from agent.errors import (
     Unreachable,
     WrongCredential,
 )
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.http.refusals import LONGEST_TEXT
 from agent.redact import hide
 
@@ -78,9 +78,9 @@ def no_waiting():
 
 
 def client(answer, **settings: Any) -> HttpClient:
-    wire = odd_wire(answer)
+    transport = odd_transport(answer)
     return HttpClient(
-        wire,
+        transport,
         {Host.DEVICE_CLOUD: BASE},
         Keyring([ApiKey(Secret(KEY))]),
         now=lambda: NOW,
@@ -266,16 +266,16 @@ async def test_a_call_with_the_wrong_kind_is_refused_before_it_is_sent() -> None
 
     with pytest.raises(WrongCredential, match="takes no device JWT: it takes API key"):
         await client(answer).send(Read(), scheme=Scheme.DEVICE_JWT)
-    wire = odd_wire(answer)
+    transport = odd_transport(answer)
     keyring = Keyring([ProjectKey(Secret("project-key-of-the-test"))])
-    bare = HttpClient(wire, {Host.DEVICE_CLOUD: BASE}, keyring)
+    bare = HttpClient(transport, {Host.DEVICE_CLOUD: BASE}, keyring)
     with pytest.raises(CredentialMissing, match="needs API key; configured: project key") as caught:
         await bare.send(Read())
     assert "CELLAGENT_API_KEY" in caught.value.hint
 
 
 async def test_a_host_without_a_url_is_a_configuration_error() -> None:
-    bare = HttpClient(Wire(), {}, Keyring([ApiKey(Secret(KEY))]))
+    bare = HttpClient(HttpTransport(), {}, Keyring([ApiKey(Secret(KEY))]))
     with pytest.raises(ConfigError, match=r"hosts\.device_cloud is not set"):
         await bare.send(Read())
 
@@ -287,9 +287,9 @@ async def test_a_host_without_a_url_is_a_configuration_error() -> None:
 )
 def test_a_base_url_is_https_or_on_loopback(url: str) -> None:
     with pytest.raises(ConfigError, match=r"hosts\.device_cloud"):
-        HttpClient(Wire(), {Host.DEVICE_CLOUD: url})
+        HttpClient(HttpTransport(), {Host.DEVICE_CLOUD: url})
     for loopback in ("http://127.0.0.1:1", "http://localhost:8080", "http://[::1]:9/base"):
-        HttpClient(Wire(), {Host.DEVICE_CLOUD: loopback})
+        HttpClient(HttpTransport(), {Host.DEVICE_CLOUD: loopback})
 
 
 async def test_clock_skew_is_named_when_a_credential_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The wire against servers that misbehave on a real socket."""
+"""The transport against servers that misbehave on a real socket."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from agent.errors import (
     Unreachable,
     Untrusted,
 )
-from agent.http import Deadlines, Wire, tls_context
-from agent.http import transport as wire_module
+from agent.http import Deadlines, HttpTransport, tls_context
+from agent.http import transport as transport_module
 from agent.http.transport import SLOWEST_BYTES_PER_S
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -66,13 +66,13 @@ def answering(raw: bytes) -> Handler:
     return handler
 
 
-async def get(wire: Wire, url: str, max_bytes: int = LIMIT) -> bytes:
-    return (await wire.exchange("GET", url, headers={}, max_bytes=max_bytes)).content
+async def get(transport: HttpTransport, url: str, max_bytes: int = LIMIT) -> bytes:
+    return (await transport.exchange("GET", url, headers={}, max_bytes=max_bytes)).content
 
 
 @pytest.fixture
-async def wire() -> AsyncIterator[Wire]:
-    made = Wire(deadlines=Deadlines(connect_s=5, read_s=5, whole_s=10))
+async def transport() -> AsyncIterator[HttpTransport]:
+    made = HttpTransport(deadlines=Deadlines(connect_s=5, read_s=5, whole_s=10))
     yield made
     await made.close()
 
@@ -92,16 +92,16 @@ async def wire() -> AsyncIterator[Wire]:
     ids=["nothing", "no-http", "truncated", "bad-chunk", "negative", "huge", "gzip", "header"],
 )
 async def test_a_broken_answer_is_an_error_and_the_next_call_works(
-    wire: Wire, raw: bytes, kind: type[AgentError]
+    transport: HttpTransport, raw: bytes, kind: type[AgentError]
 ) -> None:
     async with serving(answering(raw)) as url:
         with pytest.raises(kind):
-            await get(wire, url)
+            await get(transport, url)
     async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as url:
-        assert await get(wire, url) == b"ok"
+        assert await get(transport, url) == b"ok"
 
 
-async def test_an_endless_body_is_cut_at_its_cap(wire: Wire) -> None:
+async def test_an_endless_body_is_cut_at_its_cap(transport: HttpTransport) -> None:
     sent = 0
 
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -114,20 +114,20 @@ async def test_an_endless_body_is_cut_at_its_cap(wire: Wire) -> None:
 
     async with serving(endless) as url:
         with pytest.raises(BadAnswer, match="larger than 65536 bytes"):
-            await get(wire, url)
+            await get(transport, url)
     assert sent < 64 * 1024 * 1024
 
 
-async def test_a_compressed_bomb_is_cut_at_its_cap(wire: Wire) -> None:
+async def test_a_compressed_bomb_is_cut_at_its_cap(transport: HttpTransport) -> None:
     bomb = gzip.compress(bytes(50_000_000))
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
     async with serving(answering(head + bomb)) as url:
         with pytest.raises(BadAnswer, match="larger than 65536 bytes"):
-            await get(wire, url)
+            await get(transport, url)
     small = gzip.compress(b'{"a":1}')
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(small)
     async with serving(answering(head + small)) as url:
-        assert await get(wire, url) == b'{"a":1}'
+        assert await get(transport, url) == b'{"a":1}'
 
 
 async def test_a_slow_drip_ends_at_the_whole_deadline_and_silence_at_the_read_deadline() -> None:
@@ -141,7 +141,7 @@ async def test_a_slow_drip_ends_at_the_whole_deadline_and_silence_at_the_read_de
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await never.wait()
 
-    slow = Wire(deadlines=Deadlines(connect_s=5, read_s=30, whole_s=0.2))
+    slow = HttpTransport(deadlines=Deadlines(connect_s=5, read_s=30, whole_s=0.2))
     async with serving(drip) as url:
         with pytest.raises(DeadlineExceeded, match=r"no whole answer within 0\.2 s"):
             await get(slow, url)
@@ -152,7 +152,7 @@ async def test_a_slow_drip_ends_at_the_whole_deadline_and_silence_at_the_read_de
         never.set()
     await slow.close()
     never.clear()
-    impatient = Wire(deadlines=Deadlines(connect_s=5, read_s=0.1, whole_s=30))
+    impatient = HttpTransport(deadlines=Deadlines(connect_s=5, read_s=0.1, whole_s=30))
     async with serving(silent) as url:
         with pytest.raises(DeadlineExceeded, match="fell silent"):
             await get(impatient, url)
@@ -160,19 +160,19 @@ async def test_a_slow_drip_ends_at_the_whole_deadline_and_silence_at_the_read_de
     await impatient.close()
 
 
-async def test_what_cannot_be_reached_is_named(wire: Wire) -> None:
+async def test_what_cannot_be_reached_is_named(transport: HttpTransport) -> None:
     with pytest.raises(Unreachable) as refused:
-        await get(wire, "http://127.0.0.1:1")
+        await get(transport, "http://127.0.0.1:1")
     assert refused.value.sent is False
     with pytest.raises(Unreachable, match="cannot be resolved") as unknown:
-        await get(wire, "https://no-such-host.invalid")
+        await get(transport, "https://no-such-host.invalid")
     assert unknown.value.sent is False
     with pytest.raises(ConfigError, match="not encrypted"):
-        await get(wire, "http://plain.example")
+        await get(transport, "http://plain.example")
 
 
 async def test_cookies_are_not_kept_and_the_environment_is_not_asked(
-    wire: Wire, monkeypatch: pytest.MonkeyPatch
+    transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -186,8 +186,8 @@ async def test_cookies_are_not_kept_and_the_environment_is_not_asked(
         writer.write(body)
 
     async with serving(handler) as url:
-        assert await get(wire, url) == b"ok"
-        assert await get(wire, url) == b"ok"
+        assert await get(transport, url) == b"ok"
+        assert await get(transport, url) == b"ok"
     assert b"cookie" not in seen[0].lower()
 
 
@@ -233,7 +233,7 @@ async def test_tls_is_verified_and_an_own_ca_file_is_possible(tmp_path: Path) ->
     ca_file, context = own_ca(tmp_path)
     ok = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
     async with serving(ok, context) as url:
-        trusting, wary = Wire(ca_file=str(ca_file)), Wire()
+        trusting, wary = HttpTransport(ca_file=str(ca_file)), HttpTransport()
         assert await get(trusting, url) == b"ok"
         with pytest.raises(Untrusted, match="certificate cannot be trusted") as caught:
             await get(wary, url)
@@ -251,7 +251,9 @@ async def test_tls_is_verified_and_an_own_ca_file_is_possible(tmp_path: Path) ->
         await wary.close()
 
 
-async def test_an_address_that_was_checked_is_the_one_that_is_connected_to(wire: Wire) -> None:
+async def test_an_address_that_was_checked_is_the_one_that_is_connected_to(
+    transport: HttpTransport,
+) -> None:
     seen: list[bytes] = []
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -260,7 +262,9 @@ async def test_an_address_that_was_checked_is_the_one_that_is_connected_to(wire:
 
     async with serving(handler) as url:
         port = url.rpartition(":")[2]
-        async with wire.open("GET", f"http://localhost:{port}/x", address="127.0.0.1") as stream:
+        async with transport.open(
+            "GET", f"http://localhost:{port}/x", address="127.0.0.1"
+        ) as stream:
             assert b"".join([chunk async for chunk in stream.chunks()]) == b"ok"
     assert seen == [b"called"]
 
@@ -271,7 +275,7 @@ def test_tls_settings_are_made_once_and_the_environment_does_not_change_them(
     assert tls_context() is tls_context("")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "evil.pem"))
     monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys.log"))
-    wire_module._made_context.cache_clear()
+    transport_module._made_context.cache_clear()
     context = tls_context()
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname

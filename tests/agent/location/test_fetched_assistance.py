@@ -9,7 +9,7 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from odd_answers import odd_wire
+from odd_answers import odd_transport
 from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
@@ -17,7 +17,7 @@ from agent.auth.credential import Keyring
 from agent.call import Host
 from agent.config.secrets import Secret
 from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.http.addresses import SourceRefused
 from agent.location import agnss
 from agent.location.agnss import ServingCell, Wanted
@@ -41,13 +41,13 @@ def nothing(_done: int, _total: int | None) -> None:
 async def client(standin: StandIn) -> AsyncIterator[HttpClient]:
     token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
     urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    async with HttpClient(Wire(), urls, Keyring([token])) as made:
+    async with HttpClient(HttpTransport(), urls, Keyring([token])) as made:
         yield made
 
 
 def lying(answer: Callable[[httpx.Request], httpx.Response]) -> HttpClient:
     keyring = Keyring([OrganizationToken(Secret("oat_test"))])
-    return HttpClient(odd_wire(answer), {Host.DEVICE_CLOUD: CLOUD}, keyring)
+    return HttpClient(odd_transport(answer), {Host.DEVICE_CLOUD: CLOUD}, keyring)
 
 
 # --- A-GNSS
@@ -164,13 +164,13 @@ async def test_predictions_come_from_the_other_host_with_no_credential(
     standin: StandIn, client: HttpClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = []
-    real = client.wire.open
+    real = client.transport.open
 
     def watched(method: str, url: str, **more: object) -> object:
         opened.append((url, more))
         return real(method, url, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(client.wire, "open", watched)
+    monkeypatch.setattr(client.transport, "open", watched)
     now = datetime.now(UTC)
     data = await fetch_pgps(client, HERE, PredictionRequest(42, 240), nothing, now=now)
     assert len(data.content) == 16 + 42 * 2006

@@ -15,7 +15,7 @@ from agent.call import Host
 from agent.cloud.messages import SendMessage
 from agent.config.profile import Account, Kit, Location, Profile
 from agent.config.secrets import Secret
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.location.locator import Switches, Way
 from agent.location.movement import moved, place_message
 from agent.location.settings import locator_for
@@ -30,7 +30,7 @@ def client_of(standin: StandIn) -> HttpClient:
             ApiKey(Secret(standin.credentials["api_key"])),
         ]
     )
-    return HttpClient(Wire(), {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}, keyring)
+    return HttpClient(HttpTransport(), {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}, keyring)
 
 
 def profile_of(standin: StandIn, companion: Path) -> Profile:

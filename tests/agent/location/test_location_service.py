@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from moving_kit import path
-from odd_answers import odd_wire
+from odd_answers import odd_transport
 from standin import StandIn
 
 from agent.auth.bearer import EvaluationToken, OrganizationToken, ServiceToken
@@ -26,7 +26,7 @@ from agent.errors import (
     Unauthorized,
     WrongCredential,
 )
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.http.client import _warn_once
 from agent.location.agnss import MeasureAgnss, Wanted
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, Project
@@ -59,7 +59,7 @@ def calls(project: Project | None, **switches: Any) -> list[Any]:
 
 def client_with(standin: StandIn, *credentials: Credential) -> HttpClient:
     urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    return HttpClient(Wire(), urls, Keyring(credentials))
+    return HttpClient(HttpTransport(), urls, Keyring(credentials))
 
 
 def organization_token(standin: StandIn, cut: int | None = None) -> OrganizationToken:
@@ -148,7 +148,7 @@ async def test_a_404_is_a_wrong_path_or_no_position_and_says_so(
             await client.send(LocateWifi(here, access_points=unknown))
         assert "no position" in str(told.value) + told.value.hint
     urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"] + "/nowhere"}
-    async with HttpClient(Wire(), urls, Keyring([organization_token(standin)])) as client:
+    async with HttpClient(HttpTransport(), urls, Keyring([organization_token(standin)])) as client:
         with pytest.raises(NotFound) as told:
             await client.send(calls(here)[4])
         assert "check hosts.device_cloud and the slugs" in told.value.hint
@@ -207,7 +207,7 @@ async def test_each_credential_goes_to_its_own_form_and_nothing_is_sent_with_ano
     urls = {Host.DEVICE_CLOUD: "https://cloud.invalid"}
     for scheme, token in tokens.items():
         project = None if scheme is Scheme.ORGANIZATION_TOKEN else Project("acme", "kits")
-        client = HttpClient(odd_wire(answer), urls, Keyring([token]))
+        client = HttpClient(odd_transport(answer), urls, Keyring([token]))
         for call in calls(project):
             with pytest.raises(CredentialMissing):
                 await client.send(call)

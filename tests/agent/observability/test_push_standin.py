@@ -20,7 +20,7 @@ from agent.call import Host
 from agent.config.profile import Outbox as Limits
 from agent.config.secrets import Secret
 from agent.console.reader import ConsoleReader
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest.chunk_codec import encode
 from agent.observability.ingest.device_identity import DeviceIdentity, DeviceNames
 from agent.observability.ingest.events import check_event, heartbeat
@@ -56,7 +56,7 @@ async def client(cloud: StandIn) -> AsyncIterator[HttpClient]:
         ]
     )
     hosts = {host: cloud.urls[host.value] for host in Host}
-    async with HttpClient(Wire(), hosts, keyring) as opened:
+    async with HttpClient(HttpTransport(), hosts, keyring) as opened:
         yield opened
 
 
@@ -187,7 +187,7 @@ async def test_a_wrong_key_stops_the_sender_and_keeps_everything(cloud, box, tmp
         now,
     )
     await box.aput([NewItem(Kind.EVENT, "kit-1", event)])
-    async with HttpClient(Wire(), hosts, wrong) as client:
+    async with HttpClient(HttpTransport(), hosts, wrong) as client:
         delivery = Delivery(box, ServiceSender(client))
         await delivery.flush()
     assert "403" in delivery.schedule.blocked

@@ -18,7 +18,7 @@ from agent.auth.credential import Keyring
 from agent.call import Host
 from agent.config.secrets import Secret
 from agent.errors import RefusedByRule
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.provisioning.bench import expect, run_board, run_boards
 from agent.provisioning.device_ca import DeviceCa
 from agent.provisioning.goal import Certificate, Goal, KeyOrigin, Registration
@@ -84,7 +84,7 @@ async def bench_of(
         folder / "ca/ca.pem", folder / "ca/ca.key")  # fmt: skip
     authority = DeviceCa.load(*files, lambda: "")
     try:
-        async with HttpClient(Wire(), hosts, keyring) as client:
+        async with HttpClient(HttpTransport(), hosts, keyring) as client:
             registrar = Registrar(client, goal.registration)
             yield Bench(goal, line, registrar, authority, folder / "keys", now)
     finally:

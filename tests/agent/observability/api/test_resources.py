@@ -25,7 +25,7 @@ from agent.errors import (
     NotFound,
     UsageError,
 )
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.observability import KINDS, Observability, Resource
 from agent.observability.api.resources import Envelope, Paging, walk
 
@@ -35,7 +35,7 @@ EVENT, PROJECT, ORGANIZATION = KINDS["event"], KINDS["project"], KINDS["organiza
 
 def service_with(standin: StandIn, *credentials: Credential) -> Observability:
     hosts = {host: standin.urls[host.value] for host in Host if host.value in standin.urls}
-    client = HttpClient(Wire(), hosts, Keyring(credentials))
+    client = HttpClient(HttpTransport(), hosts, Keyring(credentials))
     return Observability(client, standin.organization, standin.project)
 
 

@@ -20,7 +20,7 @@ from agent.auth.project_key import ProjectKey
 from agent.call import Host
 from agent.config.secrets import Secret
 from agent.errors import BadAnswer, InvalidRequest, Unreachable
-from agent.http import HttpClient, Wire
+from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.transfer import Upload, file_source, transfer
 from agent.observability.ingest.upload_journal import (
@@ -45,7 +45,7 @@ KIT = DeviceIdentity("none", "nrf9161dk", "main", "1.0.0")
 MIB = 1024 * 1024
 
 
-class BreakingWire(Wire):
+class BreakingTransport(HttpTransport):
     """Breaks the requests that `breaks` tells by method and path; remembers all of them."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ async def client(cloud: StandIn) -> AsyncIterator[HttpClient]:
         ]
     )
     hosts = {host: cloud.urls[host.value] for host in Host}
-    async with HttpClient(BreakingWire(), hosts, keyring, patience=ONCE) as opened:
+    async with HttpClient(BreakingTransport(), hosts, keyring, patience=ONCE) as opened:
         yield opened
 
 
@@ -108,7 +108,7 @@ async def no_wait(_seconds: float) -> None:
     return None
 
 
-class RememberingWire(Wire):
+class RememberingTransport(HttpTransport):
     """Takes what comes; remembers the ids of the requests."""
 
     def __init__(self) -> None:
@@ -130,70 +130,70 @@ async def test_the_same_items_have_the_same_request_id_and_others_have_another()
         meta = {"form": FileKind.ELF_COREDUMP.name}
         return [Item(n, kind, "kit", b"{}", 0.0, 0, meta, f"box-{n}") for n in numbers]
 
-    wire = RememberingWire()
+    transport = RememberingTransport()
     keyring = Keyring([ProjectKey(Secret("a test project key"))])
     hosts = dict.fromkeys(Host, "http://127.0.0.1:9")
-    async with HttpClient(wire, hosts, keyring, patience=ONCE) as client:
+    async with HttpClient(transport, hosts, keyring, patience=ONCE) as client:
         sender = ServiceSender(client)
         for kind in (Kind.CHUNK, Kind.EVENT):
-            wire.ids.clear()
+            transport.ids.clear()
             for numbers in ((1, 2), (1, 2), (1, 2, 3), (1, 3), (1,), (1,)):
                 await sender.send(items(kind, *numbers))
-            ids = [found for _, found in wire.ids]
+            ids = [found for _, found in transport.ids]
             assert ids[0] == ids[1]
             assert ids[4:] == ["box-1", "box-1"]
             assert len(set(ids)) == 4
-        wire.ids.clear()
+        transport.ids.clear()
         await sender.send(items(Kind.COREDUMP, 7))
-    assert wire.ids[-1] == ("/api/v0/upload/elf_coredump", "box-7")
+    assert transport.ids[-1] == ("/api/v0/upload/elf_coredump", "box-7")
 
 
-def wire_of(client: HttpClient) -> BreakingWire:
-    assert isinstance(client.wire, BreakingWire)
-    return client.wire
+def transport_of(client: HttpClient) -> BreakingTransport:
+    assert isinstance(client.transport, BreakingTransport)
+    return client.transport
 
 
 @pytest.mark.contract("O5.3")
 async def test_a_large_update_goes_in_parts_and_only_the_missing_ones_again(cloud, client, image):
-    wire = wire_of(client)
-    wire.breaks = ["PUT part 2"]
+    transport = transport_of(client)
+    transport.breaks = ["PUT part 2"]
     seen: list[tuple[int, int]] = []
     with file_source(image) as source:
         await transfer(
             client, update(cloud), source, progress=lambda *at: seen.append(at), wait=no_wait
         )
-    puts = [name for name in wire.sent if name.startswith("PUT")]
+    puts = [name for name in transport.sent if name.startswith("PUT")]
     assert puts == ["PUT part 1", "PUT part 2", "PUT part 2", "PUT part 3"]
-    assert wire.sent.count("POST upload_multipart") == 1
+    assert transport.sent.count("POST upload_multipart") == 1
     assert seen[-1] == (20 * MIB, 20 * MIB)
 
 
 @pytest.mark.contract("O5.3")
 async def test_a_later_run_goes_on_with_the_part_that_is_missing(cloud, client, image, tmp_path):
-    wire, path = wire_of(client), tmp_path / "journal" / "x.json"
-    wire.breaks = ["PUT part 3"]
+    transport, path = transport_of(client), tmp_path / "journal" / "x.json"
+    transport.breaks = ["PUT part 3"]
     with file_source(image) as source:
         with pytest.raises(Unreachable):
             await transfer(client, update(cloud), source, tries=1, journal=UploadJournal(path))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        wire.sent.clear()
+        transport.sent.clear()
         await transfer(client, update(cloud), source, journal=UploadJournal(path))
-    assert [name for name in wire.sent if name.startswith("PUT")] == ["PUT part 3"]
-    assert "POST upload_multipart" not in wire.sent
+    assert [name for name in transport.sent if name.startswith("PUT")] == ["PUT part 3"]
+    assert "POST upload_multipart" not in transport.sent
 
 
 @pytest.mark.contract("O5.3")
 async def test_what_is_there_whole_is_only_committed(client, tmp_path):
-    wire, path = wire_of(client), tmp_path / "x.json"
+    transport, path = transport_of(client), tmp_path / "x.json"
     report = tmp_path / "report.zip"
     report.write_bytes(bytes(1000))
-    wire.breaks = ["POST bugreport"]
+    transport.breaks = ["POST bugreport"]
     with file_source(report) as source:
         with pytest.raises(Unreachable):
             await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
-        wire.sent.clear()
+        transport.sent.clear()
         await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
-    assert wire.sent == ["POST bugreport"]
+    assert transport.sent == ["POST bugreport"]
 
 
 @pytest.mark.contract("O5.3")
@@ -210,30 +210,30 @@ async def test_what_an_earlier_run_was_given_may_be_over_then_it_begins_anew(cli
             await transfer(
                 client, Upload(FileKind.BUG_REPORT), source, journal=journal, wait=no_wait
             )
-    assert wire_of(client).sent[-3:] == ["POST upload", "PUT storage", "POST bugreport"]
+    assert transport_of(client).sent[-3:] == ["POST upload", "PUT storage", "POST bugreport"]
 
 
 @pytest.mark.contract("O5.3")
 async def test_a_place_for_the_whole_is_good_for_one_try(client, tmp_path):
     report = tmp_path / "report.zip"
     report.write_bytes(bytes(1000))
-    wire, waits = wire_of(client), []
+    transport, waits = transport_of(client), []
 
     async def wait(seconds: float) -> None:
         waits.append(seconds)
 
-    wire.breaks = ["PUT storage", "PUT storage"]
+    transport.breaks = ["PUT storage", "PUT storage"]
     with file_source(report) as source:
         await transfer(client, Upload(FileKind.BUG_REPORT), source, wait=wait)
     assert waits == [2.0, 4.0]
-    assert wire.sent.count("POST upload") == 3
+    assert transport.sent.count("POST upload") == 3
 
 
 async def test_a_commit_whose_answer_was_lost_is_not_a_second_file(client, tmp_path):
     report = tmp_path / "report.zip"
     report.write_bytes(bytes(1000))
-    wire, path = wire_of(client), tmp_path / "x.json"
-    wire.loses = ["POST bugreport"]
+    transport, path = transport_of(client), tmp_path / "x.json"
+    transport.loses = ["POST bugreport"]
     with file_source(report) as source:
         with pytest.raises(Unreachable):
             await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
@@ -246,7 +246,7 @@ async def test_a_refusal_is_not_tried_again(client, tmp_path):
     with file_source(path) as source, pytest.raises(InvalidRequest):
         # Whose core it is, is not said.
         await transfer(client, Upload(FileKind.ELF_COREDUMP), source, wait=no_wait)
-    assert wire_of(client).sent.count("PUT storage") == 1
+    assert transport_of(client).sent.count("PUT storage") == 1
 
 
 async def test_a_storage_without_etags_is_a_bad_answer(cloud, client, image, monkeypatch):
