@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from measure import Row
 
-from agent.config.profile import Outbox as Limits
+from agent.config.profile import OutboxSettings as Limits
 from agent.outbox import Kind, NewItem, Outbox
 
 if TYPE_CHECKING:

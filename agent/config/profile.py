@@ -22,7 +22,7 @@ class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     """Base of every section: unknown keys are refused, values do not change after loading."""
 
 
-class Hosts(Section, frozen=True):
+class HostSettings(Section, frozen=True):
     """URLs of the services (clauses D1.1, O1.4)."""
 
     device_cloud: str = ""
@@ -37,7 +37,7 @@ class Hosts(Section, frozen=True):
     """The only way to a proxy: the environment's proxy variables are not read."""
 
 
-class Account(Section, frozen=True):
+class AccountSettings(Section, frozen=True):
     """Who we are at the services; slugs, not secrets."""
 
     organization: str = ""
@@ -48,7 +48,7 @@ class Account(Section, frozen=True):
     """The real service names this header after itself."""
 
 
-class Credentials(Section, frozen=True):
+class CredentialSettings(Section, frozen=True):
     """Which credentials are used; the secrets themselves are not here."""
 
     prefer: Literal["", "api-key", "device-jwt", "service-jwt", "organization-token"] = ""
@@ -61,7 +61,7 @@ class Credentials(Section, frozen=True):
     """Ask the desktop's keyring for what no other source has."""
 
 
-class Kit(Section, frozen=True):
+class KitSettings(Section, frozen=True):
     """One kit: where it is and how to speak to it."""
 
     port: str = ""
@@ -83,7 +83,7 @@ class Kit(Section, frozen=True):
     """The bench operator's name for the place on the hub."""
 
 
-class Location(Section, frozen=True):
+class LocationSettings(Section, frozen=True):
     """How the kit's position is found."""
 
     interval_s: NotNegative = 3600.0
@@ -97,7 +97,7 @@ class Location(Section, frozen=True):
     """An uncertainty that ends the search for a better source."""
 
 
-class Fota(Section, frozen=True):
+class FotaSettings(Section, frozen=True):
     """Which jobs are carried out, and what an image must prove first."""
 
     interval_s: NotNegative = 900.0
@@ -121,7 +121,7 @@ class Fota(Section, frozen=True):
     command_timeout_s: NotNegative = 600.0
 
 
-class Outbox(Section, frozen=True):
+class OutboxSettings(Section, frozen=True):
     """How much is kept for delivery, and how long."""
 
     max_bytes: Count = 50 * 1024 * 1024
@@ -133,7 +133,7 @@ class Outbox(Section, frozen=True):
     """Permanent refusals after which an item is set aside and the others pass."""
 
 
-class Events(Section, frozen=True):
+class EventSettings(Section, frozen=True):
     """What `run` itself tells the observability service about its kits."""
 
     own: bool = True
@@ -142,7 +142,7 @@ class Events(Section, frozen=True):
     """Time between two heartbeats that count them; 0 turns those off."""
 
 
-class Provisioning(Section, frozen=True):
+class ProvisioningSettings(Section, frozen=True):
     """What the bench writes and where it keeps its ledger."""
 
     ledger: str = ""
@@ -161,7 +161,7 @@ class Provisioning(Section, frozen=True):
     """USB place -> the operator's name for it."""
 
 
-class Metrics(Section, frozen=True):
+class MetricsSettings(Section, frozen=True):
     """Prometheus metrics, on loopback."""
 
     listen: str = ""
@@ -170,21 +170,21 @@ class Metrics(Section, frozen=True):
 class Profile(Section, frozen=True):
     """One profile: what `--profile NAME` selects."""
 
-    hosts: Hosts = Hosts()
-    account: Account = Account()
-    credentials: Credentials = Credentials()
-    kit: Kit = Kit()
+    hosts: HostSettings = HostSettings()
+    account: AccountSettings = AccountSettings()
+    credentials: CredentialSettings = CredentialSettings()
+    kit: KitSettings = KitSettings()
     """The only kit, or what the kits of `kits` have in common."""
-    kits: dict[str, Kit] = {}
-    location: Location = Location()
-    fota: Fota = Fota()
-    outbox: Outbox = Outbox()
-    events: Events = Events()
-    provisioning: Provisioning = Provisioning()
-    metrics: Metrics = Metrics()
+    kits: dict[str, KitSettings] = {}
+    location: LocationSettings = LocationSettings()
+    fota: FotaSettings = FotaSettings()
+    outbox: OutboxSettings = OutboxSettings()
+    events: EventSettings = EventSettings()
+    provisioning: ProvisioningSettings = ProvisioningSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
 
-def kits_of(profile: Profile) -> dict[str, Kit]:
+def kits_of(profile: Profile) -> dict[str, KitSettings]:
     """Return the kits by name, each complete. Raises UsageError."""
     common = profile.kit
     kits = profile.kits or {common.slot or "kit": common}
@@ -200,7 +200,7 @@ def kits_of(profile: Profile) -> dict[str, Kit]:
     return complete
 
 
-def _check_different(kits: dict[str, Kit], key: str) -> None:
+def _check_different(kits: dict[str, KitSettings], key: str) -> None:
     seen: dict[str, str] = {}
     for name, kit in kits.items():
         value = getattr(kit, key)
@@ -213,7 +213,7 @@ def _check_different(kits: dict[str, Kit], key: str) -> None:
             seen[value] = name
 
 
-def _over(common: Kit, kit: Kit) -> Kit:
+def _over(common: KitSettings, kit: KitSettings) -> KitSettings:
     """Return a kit of the table with what it does not say taken from the common part."""
     default = type(kit)()
     own = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
-from agent.config.profile import Kit, Profile, Section
+from agent.config.profile import KitSettings, Profile, Section
 from agent.config.urls import checked_url
 from agent.errors import ConfigError
 
@@ -107,8 +107,8 @@ def _all_keys(kind: type[Section], path: str = "") -> Iterator[str]:
     for name, inner in get_type_hints(kind).items():
         if isinstance(inner, type) and issubclass(inner, Section):
             yield from _all_keys(inner, f"{path}{name}.")
-        elif get_origin(inner) is dict and get_args(inner)[1] is Kit:
-            yield from _all_keys(Kit, f"{path}{name}.NAME.")
+        elif get_origin(inner) is dict and get_args(inner)[1] is KitSettings:
+            yield from _all_keys(KitSettings, f"{path}{name}.NAME.")
         elif not name.startswith("__"):
             yield f"{path}{name}"
 
@@ -126,10 +126,10 @@ def _unknown_keys(
         elif isinstance(value, dict):
             if isinstance(inner, type) and issubclass(inner, Section):
                 yield from _unknown_keys(value, inner, f"{path}{key}.")
-            elif get_origin(inner) is dict and get_args(inner)[1] is Kit:
+            elif get_origin(inner) is dict and get_args(inner)[1] is KitSettings:
                 for name, kit in value.items():
                     if isinstance(kit, dict):
-                        yield from _unknown_keys(kit, Kit, f"{path}{key}.{name}.")
+                        yield from _unknown_keys(kit, KitSettings, f"{path}{key}.{name}.")
 
 
 def _choices(key: str) -> str:

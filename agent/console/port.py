@@ -11,7 +11,7 @@ from at.protocol.errors import LinkLost, PortError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent.config.profile import Kit
+    from agent.config.profile import KitSettings
     from at.transport.base import Transport
 
 LISTEN_S = 3.0
@@ -54,7 +54,7 @@ def console_transport(port: str, baud: int) -> Transport:
     return transport_of(port, baud=baud, rtscts=False)
 
 
-async def find_console(kit: Kit, note: Callable[[str], None]) -> str:
+async def find_console(kit: KitSettings, note: Callable[[str], None]) -> str:
     """Return the port of the kit's console; `note` hears how. Raises UsageError, PortNotFound."""
     if kit.console_port == "none":
         raise UsageError(
@@ -77,7 +77,7 @@ async def find_console(kit: Kit, note: Callable[[str], None]) -> str:
     return candidates[0]
 
 
-async def own_port(kit: Kit) -> str:
+async def own_port(kit: KitSettings) -> str:
     """Return the port that is the console's alone; "" where the kit prints on its AT port.
 
     Whether a port speaks is found by listening, so it is a guess: kit.console_port settles it.
@@ -96,7 +96,7 @@ async def own_port(kit: Kit) -> str:
     return next((port for port, spoke in zip(others, heard, strict=True) if spoke), "")
 
 
-def ports_of(kit: Kit) -> list[str]:
+def ports_of(kit: KitSettings) -> list[str]:
     """Return the ports of the kit, the named one alone if it is on no known kit."""
     from at.ports.usb import kit_ports, system_ports
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from agent.config import Configuration, Profile
-    from agent.config.profile import Kit
+    from agent.config.profile import KitSettings
     from agent.http import HttpClient
 
 STOP_S = 4.0
@@ -175,7 +175,7 @@ class Agent:
                 stall_watch.notify("READY=1")
 
     async def _exchange(
-        self, fresh: Configuration, wanted: Mapping[str, Kit], client: HttpClient
+        self, fresh: Configuration, wanted: Mapping[str, KitSettings], client: HttpClient
     ) -> None:
         ours = self._client
         self._configuration, self._client = fresh, client

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from agent.config.profile import Outbox as Limits
+    from agent.config.profile import OutboxSettings as Limits
     from agent.daemon.status import Concern
     from agent.http import HttpClient
     from agent.outbox.delivery import Sender

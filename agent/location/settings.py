@@ -11,7 +11,7 @@ from agent.location.locator import Locator, Switches
 from agent.location.wifi.choice import wifi_source
 
 if TYPE_CHECKING:
-    from agent.config.profile import Kit, Profile
+    from agent.config.profile import KitSettings, Profile
     from agent.http import HttpClient
     from at.driver.modem import Modem
 
@@ -27,7 +27,7 @@ def project_of(profile: Profile) -> Project | None:
 
 def locator_for(
     profile: Profile,
-    kit: Kit,
+    kit: KitSettings,
     client: HttpClient,
     modem: Modem | None,
     switches: Switches | None = None,

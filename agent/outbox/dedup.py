@@ -9,7 +9,7 @@ from agent.observability.ingest.chunk_codec import decode_varint
 from agent.outbox.items import Kind
 
 if TYPE_CHECKING:
-    from agent.config.profile import Outbox as Limits
+    from agent.config.profile import OutboxSettings as Limits
     from agent.outbox.items import NewItem
     from agent.outbox.tables import Tables
 

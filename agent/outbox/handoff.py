@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from agent.config.profile import Outbox as Limits
+    from agent.config.profile import OutboxSettings as Limits
     from agent.outbox.outbox import Outbox
 
 FOLDER = "inbox"

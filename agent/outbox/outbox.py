@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from agent.config.profile import Outbox as Limits
+    from agent.config.profile import OutboxSettings as Limits
     from agent.outbox.items import NewItem, Receipt
 
 

@@ -18,7 +18,7 @@ from agent.outbox.items import OutboxFull, TooLarge
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent.config.profile import Outbox as Limits
+    from agent.config.profile import OutboxSettings as Limits
     from agent.outbox.dedup import Arrivals
     from agent.outbox.tables import Tables
 

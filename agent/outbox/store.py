@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from agent.config.profile import Outbox as Limits
+    from agent.config.profile import OutboxSettings as Limits
 
 _CHUNK, _COREDUMP = Kind.CHUNK.value, Kind.COREDUMP.value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.config.profile import Outbox as Limits
+from agent.config.profile import OutboxSettings as Limits
 from agent.observability.ingest.chunk_codec import encode
 from agent.outbox import Kind, NewItem, Outbox
 from agent.outbox.items import Item, Totals

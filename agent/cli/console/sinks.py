@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from agent.config.profile import Kit
+    from agent.config.profile import KitSettings
     from agent.console.reader import ConsoleItem
     from agent.observability.ingest.device_identity import DeviceIdentity, DeviceNames
 
 
-def names_of(kit: Kit, given: dict[str, str | None]) -> DeviceNames:
+def names_of(kit: KitSettings, given: dict[str, str | None]) -> DeviceNames:
     """Return who the kit is: by option, by the profile, by its own events, by its USB identity."""
     from agent.observability.ingest.device_identity import DeviceNames, Names, names_in_profile
     from at.ports.usb import model_at

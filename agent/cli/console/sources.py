@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
     from agent.cli.console.window import ConsoleWindow
-    from agent.config.profile import Kit
+    from agent.config.profile import KitSettings
     from agent.console.reader import ConsoleItem
     from agent.daemon.control.borrowed import HeldKit
     from agent.daemon.control.client import Connection
@@ -60,7 +60,7 @@ class Listening:
 
     def __init__(
         self,
-        kit: Kit,
+        kit: KitSettings,
         window: ConsoleWindow,
         take: Callable[[list[ConsoleItem]], Awaitable[None]],
         typing: Typing,

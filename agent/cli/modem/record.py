@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from agent.config.profile import Kit
+    from agent.config.profile import KitSettings
 
 
 @click.command(
@@ -91,7 +91,7 @@ async def _record(
     return code
 
 
-async def _who(kit: Kit) -> dict[str, str]:
+async def _who(kit: KitSettings) -> dict[str, str]:
     """Ask the modem what it is, before the session; a recording says on what it was made."""
     from agent.cli.shell.session import modem_on
     from at.protocol.errors import AtError

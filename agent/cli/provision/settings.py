@@ -18,7 +18,7 @@ from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
     from agent.config.load import Configuration
-    from agent.config.profile import Provisioning
+    from agent.config.profile import ProvisioningSettings
     from agent.provisioning.goal import Goal
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.modem_board import ModemBoard
@@ -179,7 +179,7 @@ def configuration() -> Configuration:
     return configured()
 
 
-def _require_ca_named(profile: Provisioning) -> None:
+def _require_ca_named(profile: ProvisioningSettings) -> None:
     for name in ("device_ca_file", "device_ca_key_file"):
         if not getattr(profile, name):
             raise UsageError(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agent.auth.modem_jwt import AskModem
     from agent.cloud import DeviceCloud
     from agent.config import Configuration
-    from agent.config.profile import Kit, Profile
+    from agent.config.profile import KitSettings, Profile
     from agent.daemon.control.borrowed import HeldKit
     from agent.http import HttpClient
     from at.driver.modem import Modem
@@ -49,7 +49,7 @@ def _with_its_kit(profile: Profile) -> Profile:
     return msgspec.structs.replace(profile, kit=meant[0]) if len(meant) == 1 else profile
 
 
-def chosen_kit() -> Kit:
+def chosen_kit() -> KitSettings:
     """Return the kit that is meant, with its port. Raises ConfigError, UsageError, PortNotFound."""
     import msgspec
 

@@ -29,7 +29,7 @@ from at.protocol.framing import Log
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from agent.config.profile import Kit
+    from agent.config.profile import KitSettings
     from agent.console.reader import ConsoleItem
     from agent.daemon.status import Concern
     from agent.observability.ingest.device_identity import DeviceNames
@@ -178,11 +178,11 @@ class KitConsole:
         """The console's own port; "" where the kit prints on its AT port."""
         return self.kept.name or ""
 
-    async def run(self, kit: Kit) -> None:
+    async def run(self, kit: KitSettings) -> None:
         """Read the console's own port, if there is one: the work of the concern."""
         await first_of(self._forwarder.run(), self._ports(kit))
 
-    async def _ports(self, kit: Kit) -> None:
+    async def _ports(self, kit: KitSettings) -> None:
         async with self.kept.opened():  # to find it, all are listened to
             port = self.kept.name = await own_port(kit)
         self.concern.learn(port=port or "the AT port")

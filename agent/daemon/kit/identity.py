@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from agent.config.profile import Kit
+    from agent.config.profile import KitSettings
     from agent.daemon.kit.first_contact import Contact
     from at.ports.usb import Model
 
@@ -94,7 +94,7 @@ _APPLICATION = "app"  # what the SDK of these kits calls the application, unless
 class KitNames:
     """The names of the kit that the agent calls `name`; `kit` is its part of the profile."""
 
-    def __init__(self, name: str, kit: Callable[[], Kit], memory: KitMemory) -> None:
+    def __init__(self, name: str, kit: Callable[[], KitSettings], memory: KitMemory) -> None:
         self._name = name
         self._memory = memory
         self._board = ""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.config import Profile
-    from agent.config.profile import Kit
+    from agent.config.profile import KitSettings
     from agent.daemon.kit.first_contact import Contact
     from agent.daemon.status import Board
     from agent.http import HttpClient
@@ -164,7 +164,7 @@ class KitAgent:
             self.link.concern.learn(device_id=self._memory.known.device_id)
 
     @property
-    def kit(self) -> Kit:
+    def kit(self) -> KitSettings:
         """The kit's part of the profile."""
         return self.profile.kit
 

@@ -22,7 +22,7 @@ from at.protocol.errors import AtError, LinkLost, ModemReset
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
-    from agent.config.profile import Kit
+    from agent.config.profile import KitSettings
     from agent.daemon.status import Concern
 
 
@@ -138,7 +138,10 @@ class KitLink:
     """The ports of one kit, its AT port first of all."""
 
     def __init__(
-        self, kit: Kit, concern: Concern, serve: Callable[[Modem], Coroutine[Any, Any, None]]
+        self,
+        kit: KitSettings,
+        concern: Concern,
+        serve: Callable[[Modem], Coroutine[Any, Any, None]],
     ) -> None:
         """`serve` looks after an open modem; it raises LinkLost when that is gone."""
         self.kit = kit

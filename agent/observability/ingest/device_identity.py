@@ -14,7 +14,7 @@ from agent.observability.ingest.messages import kind_of, open_message
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent.config.profile import Kit
+    from agent.config.profile import KitSettings
 
 
 LONGEST = 128
@@ -86,7 +86,7 @@ class Names:
         return DeviceIdentity(*(name or UNKNOWN for name in astuple(self)))
 
 
-def names_in_profile(kit: Kit) -> Names:
+def names_in_profile(kit: KitSettings) -> Names:
     """Return what a profile says of its kit."""
     serial = as_slug(kit.device_id)
     return Names(serial, kit.hardware_version, kit.software_type, kit.software_version)

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from agent.config.profile import Kit, Profile, kits_of
+from agent.config.profile import KitSettings, Profile, kits_of
 from agent.errors import UsageError
 
 
 def test_a_kit_takes_what_it_does_not_say_from_the_common_part():
-    profile = Profile(kit=Kit(baud=9600, slot="1"), kits={"a": Kit(port="p"), "b": Kit(port="q")})
+    profile = Profile(
+        kit=KitSettings(baud=9600, slot="1"),
+        kits={"a": KitSettings(port="p"), "b": KitSettings(port="q")},
+    )
     assert kits_of(profile) == {
-        "a": Kit(port="p", baud=9600, slot="1"),
-        "b": Kit(port="q", baud=9600, slot="1"),
+        "a": KitSettings(port="p", baud=9600, slot="1"),
+        "b": KitSettings(port="q", baud=9600, slot="1"),
     }
 
 
 @pytest.mark.parametrize(
     ("common", "kits", "said"),
     [
-        (Kit(), {"a": Kit(port="p"), "b": Kit(port="p")}, "a and b have the same port"),
-        (Kit(), {"a": Kit()}, "a has no port"),
         (
-            Kit(device_id="one"),
-            {"a": Kit(port="p"), "b": Kit(port="q")},
+            KitSettings(),
+            {"a": KitSettings(port="p"), "b": KitSettings(port="p")},
+            "a and b have the same port",
+        ),
+        (KitSettings(), {"a": KitSettings()}, "a has no port"),
+        (
+            KitSettings(device_id="one"),
+            {"a": KitSettings(port="p"), "b": KitSettings(port="q")},
             "a and b have the same device_id",
         ),
     ],

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from zephyr_dumps import arch, header, memory, printed
 
-from agent.config.profile import Kit
-from agent.config.profile import Outbox as Limits
+from agent.config.profile import KitSettings
+from agent.config.profile import OutboxSettings as Limits
 from agent.console.chunk_lines import ChunkLine
 from agent.console.port import own_port
 from agent.console.reader import ConsoleReader, LineClassifier
@@ -109,7 +109,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
     board = Board()
     concern = board.concern("console", "kit")
     console = KitConsole(concern, outbox, names(), lambda: None, wait=wait)
-    kit = Kit(port="/dev/none", console_port="same")
+    kit = KitSettings(port="/dev/none", console_port="same")
 
     running = asyncio.ensure_future(console.run(kit))
     outbox.full = True
@@ -175,4 +175,4 @@ async def test_a_dump_that_waited_for_the_disk_keeps_the_time_at_which_it_was_he
     [("same", ""), ("none", ""), ("auto", ""), ("/dev/ttyACM1", "/dev/ttyACM1")],
 )
 async def test_the_console_is_on_a_port_of_its_own_only_where_that_is_known(console_port, own):
-    assert await own_port(Kit(port="tcp://127.0.0.1:1", console_port=console_port)) == own
+    assert await own_port(KitSettings(port="tcp://127.0.0.1:1", console_port=console_port)) == own

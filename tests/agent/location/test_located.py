@@ -13,7 +13,7 @@ from agent.auth.bearer import ApiKey, OrganizationToken
 from agent.auth.credential import Keyring
 from agent.call import Host
 from agent.cloud.messages import SendMessage
-from agent.config.profile import Account, Kit, Location, Profile
+from agent.config.profile import AccountSettings, KitSettings, LocationSettings, Profile
 from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport
 from agent.location.locator import Switches, Way
@@ -35,9 +35,9 @@ def client_of(standin: StandIn) -> HttpClient:
 
 def profile_of(standin: StandIn, companion: Path) -> Profile:
     return Profile(
-        account=Account(organization=standin.organization, project=standin.project),
-        location=Location(wifi="companion", good_enough_m=0.0),
-        kit=Kit(companion_port=str(companion)),
+        account=AccountSettings(organization=standin.organization, project=standin.project),
+        location=LocationSettings(wifi="companion", good_enough_m=0.0),
+        kit=KitSettings(companion_port=str(companion)),
     )
 
 

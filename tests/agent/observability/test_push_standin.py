@@ -17,7 +17,7 @@ from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring
 from agent.auth.project_key import ProjectKey
 from agent.call import Host
-from agent.config.profile import Outbox as Limits
+from agent.config.profile import OutboxSettings as Limits
 from agent.config.secrets import Secret
 from agent.console.reader import ConsoleReader
 from agent.http import HttpClient, HttpTransport

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from outboxes import Clock, chunk, event, outbox
 
-from agent.config.profile import Outbox as Limits
+from agent.config.profile import OutboxSettings as Limits
 from agent.errors import (
     AgentError,
     BadAnswer,

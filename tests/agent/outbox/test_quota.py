@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from outboxes import Clock, bodies, chunk, chunks, event, outbox, totals
 
-from agent.config.profile import Outbox as Limits
+from agent.config.profile import OutboxSettings as Limits
 from agent.outbox import Kind, NewItem, OutboxFull
 from agent.outbox.handoff import collect, leave
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from outboxes import bodies, chunk, event, outbox
 
-from agent.config.profile import Outbox as Limits
+from agent.config.profile import OutboxSettings as Limits
 from agent.outbox import Kind, Outbox
 
 

@@ -21,7 +21,7 @@ import pytest
 from zephyr_dumps import arch, header, memory, printed
 
 from agent.config import load
-from agent.config.profile import Outbox as Limits
+from agent.config.profile import OutboxSettings as Limits
 from agent.observability.ingest.chunk_codec import encode
 from agent.outbox import Outbox
 from agent.outbox.items import Item

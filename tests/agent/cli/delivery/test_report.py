@@ -14,7 +14,7 @@ import pytest
 from standin import StandIn
 from zephyr_dumps import arch, header
 
-from agent.config.profile import Outbox as Limits
+from agent.config.profile import OutboxSettings as Limits
 from agent.outbox import Outbox
 
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]

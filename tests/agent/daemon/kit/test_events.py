@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from agent.auth.credential import Keyring
 from agent.auth.project_key import ProjectKey
 from agent.config import Secret
-from agent.config.profile import Events, Profile
-from agent.config.profile import Outbox as Limits
+from agent.config.profile import EventSettings, Profile
+from agent.config.profile import OutboxSettings as Limits
 from agent.daemon.kit.events import KitEvents
 from agent.daemon.own_events import Happened, Happening
 from agent.daemon.stall_watch import StallWatch
@@ -32,7 +32,7 @@ from agent.wiring.forwarding import utc_now
 from at.protocol.errors import CommandTimeout
 
 KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0")
-NO_HEARTBEAT = Events(heartbeat_s=0)
+NO_HEARTBEAT = EventSettings(heartbeat_s=0)
 KEYRING = Keyring([ProjectKey(Secret("a-project-key-for-tests"), header="Service-Project-Key")])
 
 
@@ -73,7 +73,7 @@ class Bench:
         self.board.listen("left", self.events.take)
 
     def supervised(
-        self, events: Events = NO_HEARTBEAT, keyring: Keyring = KEYRING
+        self, events: EventSettings = NO_HEARTBEAT, keyring: Keyring = KEYRING
     ) -> asyncio.Task[None]:
         async def wait(_event: asyncio.Event, _seconds: float) -> None:
             await self.again.wait()
@@ -248,8 +248,8 @@ async def test_what_is_still_in_memory_is_kept_at_the_end(bench: Bench):
 @pytest.mark.parametrize(
     ("events", "keyring", "why"),
     [
-        (Events(), Keyring(), "no project key is set"),
-        (Events(own=False), KEYRING, "events.own is false"),
+        (EventSettings(), Keyring(), "no project key is set"),
+        (EventSettings(own=False), KEYRING, "events.own is false"),
     ],
 )
 async def test_without_a_project_key_there_is_no_event_and_no_trouble_and_it_is_said_once(
@@ -278,7 +278,7 @@ async def test_a_heartbeat_counts_what_happened_since_the_one_before(bench: Benc
     for up_s in (3000.0, 6600.0):
         bench.now += 3600.0
         bench.up_s = up_s
-        running = bench.supervised(Events(heartbeat_s=3600.0))
+        running = bench.supervised(EventSettings(heartbeat_s=3600.0))
         await bench.wakes.acquire()
         await ended(running)
         beats = [event for event in await bench.kept() if event["type"] == "heartbeat"]

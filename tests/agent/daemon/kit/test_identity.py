@@ -4,7 +4,7 @@ from pathlib import Path
 
 import cbor2
 
-from agent.config.profile import Kit
+from agent.config.profile import KitSettings
 from agent.daemon.kit.first_contact import Contact
 from agent.daemon.kit.identity import KitMemory, KitNames
 from agent.observability.ingest.chunk_codec import encode
@@ -28,7 +28,7 @@ def tell(names: KitNames, version: str) -> None:
 
 
 def test_each_thing_that_is_found_out_makes_the_names_more_exact(tmp_path: Path):
-    names = KitNames("left kit", Kit, KitMemory(tmp_path, "left kit"))
+    names = KitNames("left kit", KitSettings, KitMemory(tmp_path, "left kit"))
     assert names.device.identity() == DeviceIdentity("left-kit", "unknown", "unknown", "unknown")
     names.met(contact(IMEI))
     assert names.device.identity() == DeviceIdentity(IMEI, "nrf9161", "unknown", "unknown")
@@ -40,15 +40,15 @@ def test_each_thing_that_is_found_out_makes_the_names_more_exact(tmp_path: Path)
 
 
 def test_what_was_found_out_survives_a_restart_of_the_agent(tmp_path: Path):
-    names = KitNames("kit", Kit, KitMemory(tmp_path, "kit"))
+    names = KitNames("kit", KitSettings, KitMemory(tmp_path, "kit"))
     names.met(contact(IMEI))
     tell(names, "1.0.0")
-    again = KitNames("kit", Kit, KitMemory(tmp_path, "kit"))
+    again = KitNames("kit", KitSettings, KitMemory(tmp_path, "kit"))
     assert again.device.identity() == DeviceIdentity(IMEI, "board-1", "main", "1.0.0")
 
 
 def test_after_an_update_or_a_hold_no_version_is_named_that_may_not_run_any_more(tmp_path: Path):
-    names = KitNames("kit", Kit, KitMemory(tmp_path, "kit"))
+    names = KitNames("kit", KitSettings, KitMemory(tmp_path, "kit"))
     names.met(contact(IMEI, application="v1"))
     tell(names, "1.0.0")
     names.new_software()
@@ -61,7 +61,7 @@ def test_after_an_update_or_a_hold_no_version_is_named_that_may_not_run_any_more
 
 def test_another_kit_at_the_same_port_inherits_nothing(tmp_path: Path):
     memory = KitMemory(tmp_path, "kit")
-    names = KitNames("kit", Kit, memory)
+    names = KitNames("kit", KitSettings, memory)
     names.met(contact(IMEI, device_id="first"))
     tell(names, "1.0.0")
     names.met(contact(OTHER))

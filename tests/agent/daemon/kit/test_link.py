@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from agent.config.profile import Kit
+from agent.config.profile import KitSettings
 from agent.daemon.kit.link import KitLink
 from agent.daemon.own_events import Happening
 from agent.daemon.status import Board
@@ -22,7 +22,7 @@ async def heard(error: AtError, *, ready: bool) -> list[Happening]:
             link.ready(modem)
         raise error
 
-    link = KitLink(Kit(port="virtual:"), board.concern("link", "left"), serve)
+    link = KitLink(KitSettings(port="virtual:"), board.concern("link", "left"), serve)
     with contextlib.suppress(type(error)):
         await link.run()
     assert link.modem is None
