@@ -24,20 +24,20 @@ _NOT_TAKEN = frozenset({425, 429, 503})
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often and how long a call is tried before its error is the caller's."""
 
     attempts: int = 4
     first_s: float = 1.0
     """The wait after the first failure; it doubles with each."""
-    cap_s: float = 30.0
+    longest_s: float = 30.0
     """The longest wait; a service that asks for more is left to the caller."""
     total_s: float = 120.0
     """No try starts later than this after the first."""
 
 
-PATIENT = Patience()
-ONCE = Patience(attempts=1)
+DEFAULT_RETRIES = RetryPolicy()
+NO_RETRY = RetryPolicy(attempts=1)
 """For callers that keep the request themselves and come back later (the outbox)."""
 
 
@@ -59,7 +59,7 @@ def backoff_s(
 
 
 def wait_before_retry(
-    error: Exception, attempt: int, patience: Patience, *, repeatable: bool, jitter: float
+    error: Exception, attempt: int, policy: RetryPolicy, *, repeatable: bool, jitter: float
 ) -> float | None:
     """Return the seconds to wait before try `attempt` + 1; None where it must not be repeated.
 
@@ -72,12 +72,12 @@ def wait_before_retry(
     if not repeatable and error.sent and error.status not in _NOT_TAKEN:
         return None
     asked = error.retry_after_s or 0.0
-    if asked > patience.cap_s:
+    if asked > policy.longest_s:
         return None
     return backoff_s(
         attempt,
-        first_s=patience.first_s,
-        longest_s=patience.cap_s,
+        first_s=policy.first_s,
+        longest_s=policy.longest_s,
         jitter=jitter,
         at_least_s=asked,
     )

@@ -16,7 +16,7 @@ from agent.auth.credential import Keyring
 from agent.config.urls import checked_url, next_url, same_origin
 from agent.errors import BadAnswer, ConfigError, Unauthorized, Unavailable
 from agent.http.refusals import refusal
-from agent.retry import PATIENT, wait_before_retry
+from agent.retry import DEFAULT_RETRIES, wait_before_retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agent.auth.credential import Credential
     from agent.call import Call, Host, Response, Scheme
     from agent.http.transport import HttpTransport
-    from agent.retry import Patience
+    from agent.retry import RetryPolicy
 
 T = TypeVar("T")
 
@@ -69,14 +69,14 @@ class HttpClient:
         hosts: Mapping[Host, str],
         keyring: Keyring | None = None,
         *,
-        patience: Patience = PATIENT,
+        retries: RetryPolicy = DEFAULT_RETRIES,
         now: Callable[[], datetime] = _utc_now,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.transport = transport
         self.keyring = keyring or Keyring()
         self._hosts = {host: url.rstrip("/") for host, url in hosts.items() if url}
-        self._patience = patience
+        self._retries = retries
         self._now = now
         self._jitter = jitter
         for host, url in self._hosts.items():
@@ -103,7 +103,7 @@ class HttpClient:
             self.transport,
             self._hosts,
             self.keyring.with_(*credentials),
-            patience=self._patience,
+            retries=self._retries,
             now=self._now,
             jitter=self._jitter,
         )
@@ -132,12 +132,12 @@ class HttpClient:
         call: Call[T],
         *,
         scheme: Scheme | None = None,
-        patience: Patience | None = None,
+        retries: RetryPolicy | None = None,
     ) -> T:
         """Send `call` and return its parsed answer.
 
         `scheme` asks for one kind of credential instead of the call's own preference;
-        `patience` says how often and how long to try. Raises UsageError (ConfigError),
+        `retries` says how often and how long to try. Raises UsageError (ConfigError),
         CredentialError, ServiceRefusal, BadAnswer, Unavailable; and at.AtError where a modem
         makes the credential.
         """
@@ -145,7 +145,7 @@ class HttpClient:
         credential = self.keyring.choose(call, scheme)
         if credential is not None and credential.warning:
             _warn_once(credential.warning)
-        chosen = patience or self._patience
+        chosen = retries or self._retries
         try:
             response = await self._authorized(call, prepared, credential)
         except Unavailable as error:
@@ -160,12 +160,12 @@ class HttpClient:
     async def _again(
         self,
         first: Unavailable,
-        patience: Patience,
+        retries: RetryPolicy,
         call: Call[Any],
         prepared: _Prepared,
         credential: Credential | None,
     ) -> Response:
-        """Go on after the first failure, as far as `patience` and the error allow."""
+        """Go on after the first failure, as far as `retries` and the error allow."""
         import stamina  # only failures pay for it
 
         tries = 0
@@ -174,7 +174,7 @@ class HttpClient:
             # A change that depends on a version cannot tell its own first try from another's.
             repeatable = call.repeatable and "if-match" not in prepared.headers
             wait = wait_before_retry(
-                error, tries, patience, repeatable=repeatable, jitter=self._jitter()
+                error, tries, retries, repeatable=repeatable, jitter=self._jitter()
             )
             if wait is None:
                 return False
@@ -182,7 +182,7 @@ class HttpClient:
             return wait
 
         async for step in stamina.retry_context(
-            on=decide, attempts=patience.attempts, timeout=patience.total_s
+            on=decide, attempts=retries.attempts, timeout=retries.total_s
         ):
             with step:
                 tries += 1

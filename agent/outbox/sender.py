@@ -17,7 +17,7 @@ from agent.observability.ingest.uploads import (
     commit_details,
 )
 from agent.outbox.items import Kind
-from agent.retry import ONCE
+from agent.retry import NO_RETRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,10 +47,10 @@ class ServiceSender:
         bodies = [item.body for item in items]
         if first.kind is Kind.CHUNK:
             chunks = PushChunks(first.device, bodies, request_id(items))
-            await self._client.send(chunks, patience=ONCE)
+            await self._client.send(chunks, retries=NO_RETRY)
         elif first.kind is Kind.EVENT:
             events = PushEvents(bodies, request_id(items))
-            await self._client.send(events, patience=ONCE)
+            await self._client.send(events, retries=NO_RETRY)
         else:
             await self._coredump(first)
 
@@ -58,7 +58,7 @@ class ServiceSender:
         kind = FileKind[str(item.meta.get("form", FileKind.COREDUMP.name))]
         if kind is FileKind.COREDUMP and len(item.body) <= DIRECT_LIMIT:
             direct = UploadCoredump(item.body, request_id=item.idempotency_key)
-            await self._client.send(direct, patience=ONCE)
+            await self._client.send(direct, retries=NO_RETRY)
             return
         identity = item.meta.get("device")
         device = DeviceIdentity(**identity) if isinstance(identity, dict) else None

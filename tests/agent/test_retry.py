@@ -15,7 +15,7 @@ from agent.errors import (
     Unreachable,
     Untrusted,
 )
-from agent.retry import LONGEST_RETRY_AFTER_S, Patience, retry_after, wait_before_retry
+from agent.retry import LONGEST_RETRY_AFTER_S, RetryPolicy, retry_after, wait_before_retry
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -77,19 +77,19 @@ def test_whatever_stands_there_the_answer_is_bounded(text: str) -> None:
 def test_the_wait_is_never_shorter_than_asked_and_never_endless(
     asked: float | None, attempt: int, jitter: float, status: int | None
 ) -> None:
-    patience = Patience()
+    policy = RetryPolicy()
     error = ServerTrouble("x", status=status, retry_after_s=asked)
-    wait = wait_before_retry(error, attempt, patience, repeatable=True, jitter=jitter)
-    if asked is not None and asked > patience.cap_s:
+    wait = wait_before_retry(error, attempt, policy, repeatable=True, jitter=jitter)
+    if asked is not None and asked > policy.longest_s:
         assert wait is None
     else:
         assert wait is not None
-        assert (asked or 0) <= wait <= patience.cap_s * 1.25
+        assert (asked or 0) <= wait <= policy.longest_s * 1.25
 
 
 def test_waits_double() -> None:
     waits = [
-        wait_before_retry(Unreachable("x"), n, Patience(), repeatable=True, jitter=0)
+        wait_before_retry(Unreachable("x"), n, RetryPolicy(), repeatable=True, jitter=0)
         for n in range(1, 8)
     ]
     assert waits == [1, 2, 4, 8, 16, 30, 30]
@@ -115,7 +115,7 @@ def test_waits_double() -> None:
     ],
 )
 def test_what_may_be_sent_again(error: Exception, repeatable: bool, again: bool) -> None:
-    wait = wait_before_retry(error, 1, Patience(), repeatable=repeatable, jitter=0.5)
+    wait = wait_before_retry(error, 1, RetryPolicy(), repeatable=repeatable, jitter=0.5)
     assert (wait is not None) is again
 
 

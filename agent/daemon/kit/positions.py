@@ -11,7 +11,7 @@ from agent.daemon.status import State
 from agent.errors import AgentError, NotFound
 from agent.location.movement import moved, place_message
 from agent.location.settings import locator_for
-from agent.retry import ONCE
+from agent.retry import NO_RETRY
 from agent.tasks import wait_for_event
 from at.protocol.errors import AtError
 
@@ -89,7 +89,7 @@ class Positions:
         """Tell the device cloud; what it does not take now is told after the next position."""
         message = place_message(fix)
         try:
-            await client.send(SendMessage(device_id, message), patience=ONCE)
+            await client.send(SendMessage(device_id, message), retries=NO_RETRY)
         except (AgentError, AtError) as error:
             if self.concern.facts.get("unreported") != str(error):
                 way_out = _REGISTER if isinstance(error, NotFound) else error.hint

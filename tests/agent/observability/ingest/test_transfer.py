@@ -39,7 +39,7 @@ from agent.observability.ingest.uploads import (
 from agent.outbox import Kind
 from agent.outbox.items import Item
 from agent.outbox.sender import ServiceSender
-from agent.retry import ONCE
+from agent.retry import NO_RETRY
 
 KIT = DeviceIdentity("none", "nrf9161dk", "main", "1.0.0")
 MIB = 1024 * 1024
@@ -88,7 +88,7 @@ async def client(cloud: StandIn) -> AsyncIterator[HttpClient]:
         ]
     )
     hosts = {host: cloud.urls[host.value] for host in Host}
-    async with HttpClient(BreakingTransport(), hosts, keyring, patience=ONCE) as opened:
+    async with HttpClient(BreakingTransport(), hosts, keyring, retries=NO_RETRY) as opened:
         yield opened
 
 
@@ -133,7 +133,7 @@ async def test_the_same_items_have_the_same_request_id_and_others_have_another()
     transport = RememberingTransport()
     keyring = Keyring([ProjectKey(Secret("a test project key"))])
     hosts = dict.fromkeys(Host, "http://127.0.0.1:9")
-    async with HttpClient(transport, hosts, keyring, patience=ONCE) as client:
+    async with HttpClient(transport, hosts, keyring, retries=NO_RETRY) as client:
         sender = ServiceSender(client)
         for kind in (Kind.CHUNK, Kind.EVENT):
             transport.ids.clear()
