@@ -44,7 +44,7 @@ MODEMS = """
 import asyncio, json, sys
 from at.virtual.modem import Port
 from at.virtual.options import Options
-from at.virtual.server.serving import Runner, make_modem
+from at.virtual.server.runner import Runner, make_modem
 from at.virtual.server.tcp import TcpServer
 async def main():
     ports, kept = [], []

@@ -18,13 +18,13 @@ from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import ModemRunner, make_modem
+from at.virtual.server.runner import ModemRunner, make_modem
 from at.virtual.server.tcp import TcpServer
 
 if TYPE_CHECKING:
     from agent.config import Configuration
     from agent.standin.state import Cloud
-    from at.virtual.world import Coordinates
+    from at.virtual.radio_world import Coordinates
 
 _PROFILE = "demo"
 _LOOPBACK = "127.0.0.1"

@@ -7,7 +7,7 @@ import random
 import struct
 from collections.abc import Iterator
 
-from at.virtual.device import VirtualKit
+from at.virtual.kit import VirtualKit
 
 EVENT_MESSAGE = 0x02
 HEARTBEAT, TRACE = 1, 2

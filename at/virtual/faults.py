@@ -1,8 +1,13 @@
-"""The faults that can be switched on, by name: what goes wrong, and what its argument means."""
+"""Fault injection: the faults by name, which of them are on, and what those of the line do.
+
+A fault of the line (bytes, times, restarts) takes effect in `LineFaults`. Any other takes effect
+in the family of commands that it breaks, which asks `"no-sim" in kit.faults`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import random
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from at.virtual.options import OptionError
@@ -86,3 +91,98 @@ def _argument(name: str, fault: Fault, argument: str | None) -> float | str:
     if not 0 <= number <= 10_000_000:
         raise OptionError(f"the argument of {name} is out of range: {argument}")
     return number
+
+
+_LOG_LINES = (
+    "[00:00:{0:02d}.118,469] <inf> app: state {1}",
+    "[00:00:{0:02d}.204,010] <wrn> sensor: OK, +CEREG: not mine, value {1}",
+    "[00:00:{0:02d}.377,899] <dbg> net: ERROR counter {1}",
+)
+
+
+class LineFaults:
+    """What the faults do to the line: when answers come, and what becomes of their bytes.
+
+    Random numbers are drawn in the order of the bytes, so that a seed repeats a run.
+    """
+
+    def __init__(self, faults: Faults, random_numbers: random.Random) -> None:
+        self._faults = faults
+        self._random = random_numbers
+        self._log_lines = 0
+        self._overlong_line_sent = False
+
+    @property
+    def typed_before(self) -> bytes:
+        """What is in the line's buffer at the start, as if somebody had typed it."""
+        return b'AT+COPS=1,2,"half' if "open-quote" in self._faults else b""
+
+    @property
+    def starts_in_data_mode(self) -> bool:
+        """Whether an earlier user left the line in data mode."""
+        return "stuck-in-data-mode" in self._faults
+
+    def start_flood(
+        self, notify: Callable[[str], None], schedule: Callable[[float, Callable[[], None]], object]
+    ) -> None:
+        """Send notices for ever, if there is a flood; `schedule` takes seconds and an action."""
+        if "urc-flood" not in self._faults:
+            return
+        period_s = 1 / max(self._faults.number("urc-flood"), 0.001)
+
+        def send() -> None:
+            notify("%CESQ: 54,2,20,3")
+            schedule(period_s, send)
+
+        schedule(period_s, send)
+
+    def leaves_unanswered(self, command: int) -> bool:
+        """Return whether a command, by its number, is never answered."""
+        return "silent" in self._faults and command >= self._faults.number("silent")
+
+    def answer_delay(self, takes_s: float, command: int) -> float:
+        """Return how long an answer takes, in seconds; `takes_s` without a fault."""
+        if "slow" in self._faults:
+            takes_s += self._faults.number("slow")
+        if "late-answer" in self._faults and command % 3 == 0:
+            takes_s += self._faults.number("late-answer")
+        return takes_s
+
+    def resets_during(self, command: int) -> bool:
+        """Return whether the kit restarts in the middle of a command, by its number."""
+        if "reset-mid-command" not in self._faults:
+            return False
+        return command % max(1, int(self._faults.number("reset-mid-command"))) == 0
+
+    def before_answer(self, command: int) -> bytes:
+        """Return what comes between a command and its answer."""
+        extra = b""
+        if "no-newline" in self._faults and not self._overlong_line_sent:
+            self._overlong_line_sent = True
+            extra += b"x" * int(self._faults.number("no-newline"))
+        if "notice-mid-answer" in self._faults:
+            extra += b"+CEREG: 2\r\n" if command % 2 else b'%XTIME: "40","62110221219440","00"\r\n'
+        return extra
+
+    def log_line(self) -> bytes:
+        """Return the next line of log noise, b"" where there is none."""
+        if "log-noise" not in self._faults:
+            return b""
+        self._log_lines += 1
+        text = _LOG_LINES[self._log_lines % len(_LOG_LINES)]
+        return text.format(self._log_lines % 60, self._log_lines).encode() + b"\r\n"
+
+    def damaged(self, data: bytes) -> bytes:
+        """Return what arrives of the bytes that were printed."""
+        roll = self._random.random
+        if "lost-bytes" in self._faults:
+            share = self._faults.number("lost-bytes")
+            data = bytes(byte for byte in data if roll() >= share)
+        if "garbled-bytes" in self._faults:
+            share = self._faults.number("garbled-bytes")
+            turned = (b ^ (1 << self._random.randrange(8)) if roll() < share else b for b in data)
+            data = bytes(turned)
+        if "doubled-bytes" in self._faults:
+            share = self._faults.number("doubled-bytes")
+            data = b"".join(bytes([b]) * (2 if roll() < share else 1) for b in data)
+        return data

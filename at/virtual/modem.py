@@ -11,8 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 
+from at.virtual.command_line import (
+    BadRequest,
+    CommandLine,
+    CommandRequest,
+    LineReader,
+    RequestForm,
+    parse_request,
+)
 from at.virtual.console import Console
-from at.virtual.device import DataMode, Reply, VirtualKit, fail, ok
 from at.virtual.families import (
     cells,
     clock,
@@ -22,8 +29,6 @@ from at.virtual.families import (
     identity,
     keys,
     network,
-    nrf_cloud,
-    packet,
     power,
     serial_modem,
     sim,
@@ -31,10 +36,9 @@ from at.virtual.families import (
     wifi,
 )
 from at.virtual.families.firmware_update import BOOTLOADER_COMMANDS
-from at.virtual.fault_effects import Mischief
-from at.virtual.line import CommandLine, LineReader
+from at.virtual.faults import LineFaults
+from at.virtual.kit import DataMode, Reply, VirtualKit, fail, ok
 from at.virtual.options import TERMINATORS, VirtualOptions
-from at.virtual.request import BadRequest, CommandRequest, RequestForm, parse_request
 from at.virtual.state import SavedState
 
 Handler = Callable[[VirtualKit, CommandRequest], Reply]
@@ -57,7 +61,6 @@ COMMANDS: Mapping[str, Handler] = {
     **power.COMMANDS,
     **network.COMMANDS,
     **sim.COMMANDS,
-    **packet.COMMANDS,
     **sleep.COMMANDS,
     **cells.COMMANDS,
     **clock.COMMANDS,
@@ -65,7 +68,6 @@ COMMANDS: Mapping[str, Handler] = {
     **keys.COMMANDS,
     **wifi.COMMANDS,
     **serial_modem.COMMANDS,
-    **nrf_cloud.COMMANDS,
     **gnss.COMMANDS,
     **firmware_update.COMMANDS,
     "+CLAC": _list_of("+%"),
@@ -101,7 +103,7 @@ class VirtualModem:
         )
         self.console_apart = console_apart
         self.commands = 0
-        self._mischief = Mischief(self.kit)
+        self._line_faults = LineFaults(self.kit.faults, self.kit.dice)
         self._out = {Port.AT: bytearray(), Port.CONSOLE: bytearray()}
         self._inbox = bytearray()
         self._busy = False
@@ -113,7 +115,11 @@ class VirtualModem:
         self.console = Console(self.kit, logs=console_apart)
         """The application; `console.crash()` crashes it at the next `advance`."""
         self._shell = LineReader("shell", b"\r")
-        self._mischief.begin(self)
+        self._reader.stuff(self._line_faults.typed_before)
+        if self._line_faults.starts_in_data_mode:
+            # The Serial Modem says how it ended; another firmware has no data mode to end.
+            self._data = DataMode(None, lambda _: self.kit.notify("#XDATAMODE: 0"))
+        self._line_faults.start_flood(self.kit.notify, self.kit.later)
         self.console.begin()
 
     @property
@@ -180,7 +186,7 @@ class VirtualModem:
         answer = self._answer(typed)
         if answer is None:
             return
-        takes_s = self._mischief.time_taken(answer.takes_s, self.commands)
+        takes_s = self._line_faults.answer_delay(answer.takes_s, self.commands)
         if takes_s <= 0:
             self._finish(answer)
             return
@@ -191,7 +197,7 @@ class VirtualModem:
         self.kit.later(takes_s, lambda: self._finish_late(answer))
 
     def _answer(self, typed: CommandLine) -> Reply | None:
-        if self._mischief.swallows(self.commands):
+        if self._line_faults.leaves_unanswered(self.commands):
             return None
         text = typed.text
         if text is None:
@@ -234,8 +240,8 @@ class VirtualModem:
     def _finish(self, answer: Reply) -> None:
         if self._dialect != "serial-modem":
             self._flush_notices()
-        text = self._mischief.before_answer(self.commands) + self._shaped(answer)
-        if self._mischief.resets(self.commands):
+        text = self._line_faults.before_answer(self.commands) + self._shaped(answer)
+        if self._line_faults.resets_during(self.commands):
             self.print_raw(text[: text.rfind(b"\n", 0, len(text) * 3 // 4) + 1])
             self.restart()
             return
@@ -251,7 +257,7 @@ class VirtualModem:
             final = "ERROR"
         else:
             final = f"+CME ERROR: {answer.code}"
-        noise = self._mischief.noise
+        noise = self._line_faults.log_line
         lines = [line.encode("latin-1", "replace") for line in answer.lines]
         body = b"".join(noise() + line + b"\r\n" for line in lines)
         end = noise() + final.encode() + b"\r\n"
@@ -289,15 +295,7 @@ class VirtualModem:
 
     def print_raw(self, data: bytes) -> None:
         """Put bytes on the line, with what the faults make of them."""
-        self._out[Port.AT] += self._mischief.on_the_line(data)
-
-    def type_ahead(self, data: bytes) -> None:
-        """Put bytes into the line as if somebody had typed them before."""
-        self._reader.stuff(data)
-
-    def enter_data_mode(self, data: DataMode) -> None:
-        """Take raw bytes from now on."""
-        self._data = data
+        self._out[Port.AT] += self._line_faults.damaged(data)
 
     def _take_data(self, mode: DataMode) -> bool:
         """Move bytes of the inbox to the data mode; return False while only +++ may begin."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from at.protocol.errors import AtError, LinkLost
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import VirtualOptions
-from at.virtual.server.serving import ModemRunner, make_modem
+from at.virtual.server.runner import ModemRunner, make_modem
 from at.virtual.state import StateFile
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import Any
 
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import VirtualOptions
+from at.virtual.radio_world import Coordinates, load_world
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import ModemRunner, make_modem
-from at.virtual.world import Coordinates, load_world
+from at.virtual.server.runner import ModemRunner, make_modem
 
 
 @dataclass(frozen=True, slots=True)

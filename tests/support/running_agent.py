@@ -26,7 +26,7 @@ from command_line import Done, cellagent
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import ModemRunner, make_modem
+from at.virtual.server.runner import ModemRunner, make_modem
 
 PATIENCE_S = 90.0
 _served: list[Served] = []

@@ -84,7 +84,7 @@ async def _serve(
     from agent.cli.shell.signals import until_told_to_stop
     from at.virtual.modem import Port
     from at.virtual.options import OptionError
-    from at.virtual.server.serving import ModemRunner, make_modem
+    from at.virtual.server.runner import ModemRunner, make_modem
     from at.virtual.state import StateFile
 
     async with AsyncExitStack() as stack:

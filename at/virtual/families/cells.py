@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from at.virtual.device import Reply, VirtualKit, fail, ok
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families import power, sleep
-from at.virtual.request import BadRequest, CommandRequest, RequestForm
-from at.virtual.world import MeasuredCell
+from at.virtual.kit import Reply, VirtualKit, fail, ok
+from at.virtual.radio_world import MeasuredCell
 
 DEFAULT, LAST_NEIGHBOUR_SEARCH, LAST_SEARCH = 0, 2, 5
 MOST_NEIGHBOURS = 17

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from at.virtual.device import Reply, VirtualKit, fail, ok
-from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 QUARTERS = 4
 """The made-up world lies one hour east of Greenwich."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 
-from at.virtual import keys
-from at.virtual.device import Reply, VirtualKit, fail, ok
-from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual import signing
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.state import CredentialSlot
 
 WRITE, LIST, READ, DELETE = range(4)
@@ -88,7 +88,7 @@ def _delete(kit: VirtualKit, tag: int, kind: int) -> Reply:
 
 def _read(kit: VirtualKit, tag: int, kind: int) -> Reply:
     if (tag, kind) == (IDENTITY_TAG, IDENTITY):
-        content: str | None = keys.public_pem(keys.identity_key(kit))
+        content: str | None = signing.public_pem(signing.identity_key(kit))
     else:
         present = kit.saved.credentials.get(slot(tag, kind))
         if present is None:
@@ -120,7 +120,7 @@ def _written(kit: VirtualKit) -> list[tuple[int, int, str]]:
 def _modem_own(kit: VirtualKit) -> list[tuple[int, int, str]]:
     """Return what the maker put there: listed, never written or deleted from outside."""
     own = [(tag, kind, digest(f"maker's credential {kind}")) for tag, kind in _MODEM_TAGS]
-    identity = digest(keys.public_pem(keys.identity_key(kit)))
+    identity = digest(signing.public_pem(signing.identity_key(kit)))
     return [*own, (IDENTITY_TAG, IDENTITY, identity)]
 
 

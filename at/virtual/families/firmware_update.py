@@ -12,8 +12,8 @@ import hashlib
 import re
 import struct
 
-from at.virtual.device import DataMode, Fetch, Reply, Update, VirtualKit, fail, ok
-from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import DataMode, Fetch, Reply, Update, VirtualKit, fail, ok
 
 APPLICATION, DELTA, FULL, BOOTLOADER = range(4)
 _WRITTEN, _APPLIED = 1, 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from at.virtual.device import Reply, VirtualKit, fail, ok
-from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 STOP, START = range(2)
 STOPPED, STARTED, WOKEN, TIMED_OUT, FIXED = range(5)

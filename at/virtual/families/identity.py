@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from at.virtual.device import Reply, VirtualKit, fail, ok
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.options import firmware_uuid
-from at.virtual.request import BadRequest, CommandRequest, RequestForm
 
 
 def attention(_kit: VirtualKit, _request: CommandRequest) -> Reply:

@@ -6,9 +6,8 @@ import hashlib
 import secrets
 import uuid
 
-import at.virtual.keys as keyring
-from at.virtual import keys
-from at.virtual.device import Reply, VirtualKit, fail, ok
+from at.virtual import signing
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families.credentials import (
     ENDORSEMENT_KEY,
     EXISTS,
@@ -19,8 +18,8 @@ from at.virtual.families.credentials import (
     refuses_writing,
     slot,
 )
+from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.options import firmware_uuid
-from at.virtual.request import BadRequest, CommandRequest, RequestForm
 from at.virtual.state import CredentialSlot
 
 WRONG_PARAMETERS = 50
@@ -51,15 +50,15 @@ def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
     present = store.get(slot(tag, kind))
     if present is not None and kind == PRIVATE_KEY:
         return fail(EXISTS)
-    pem = present.private_key if present and present.private_key else keyring.new_key()
-    key = keyring.load_key(pem)
+    pem = present.private_key if present and present.private_key else signing.new_key()
+    key = signing.load_key(pem)
     assert key is not None
     if content == 0:
-        body = keyring.signing_request(key, attributes, kit.saved.uuid)
+        body = signing.signing_request(key, attributes, kit.saved.uuid)
     else:
-        body = keyring.public_der(key)
+        body = signing.public_der(key)
     store[slot(tag, kind)] = CredentialSlot(
-        hashlib.sha256(keyring.public_der(key)).hexdigest().upper(), private_key=pem
+        hashlib.sha256(signing.public_der(key)).hexdigest().upper(), private_key=pem
     )
     kit.saved.writes += 1
     return ok(f'%KEYGEN: "{_attested(kit, tag, content, body)}"', takes_s=kit.delay(2.0))
@@ -68,18 +67,18 @@ def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
 def _attested(kit: VirtualKit, tag: int, content: int, body: bytes) -> str:
     import cbor2
 
-    payload = keys.self_described(
+    payload = signing.self_described(
         [
             REQUEST_MESSAGE if content == 0 else PUBLIC_KEY_MESSAGE,
             uuid.UUID(kit.saved.uuid).bytes,
             cbor2.dumps(tag),
             hashlib.sha256(body).digest(),
-            keyring.nonce(),
+            signing.nonce(),
         ]
     )
     # The nRF9160 signs the body beside the payload; the newer chips sign the payload alone.
     external = body if kit.model.family == "nrf9160" else b""
-    return keys.dotted(body, keys.sign1(keyring.identity_key(kit), payload, external))
+    return signing.dotted(body, signing.sign1(signing.identity_key(kit), payload, external))
 
 
 def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -96,7 +95,7 @@ def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
     life_s = request.number(1, 0, LONGEST_LIFE_S, default=0, code=WRONG_PARAMETERS)
     subject = request.text(2, default="", code=WRONG_PARAMETERS)
     audience = request.text(3, default="", code=WRONG_PARAMETERS)
-    key = keyring.identity_key(kit)
+    key = signing.identity_key(kit)
     if request.given(4) or request.given(5):
         tag = request.number(4, 0, LAST_TAG, code=WRONG_PARAMETERS)
         kind = request.number(5, PRIVATE_KEY, ENDORSEMENT_KEY, code=WRONG_PARAMETERS)
@@ -105,7 +104,7 @@ def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
         present = kit.saved.credentials.get(slot(tag, kind))
         if present is None:
             return fail(NOT_FOUND)
-        found = keyring.load_key(present.private_key or present.content or "")
+        found = signing.load_key(present.private_key or present.content or "")
         if found is None:
             return fail(NO_ACCESS)
         key = found
@@ -121,7 +120,7 @@ def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
         claims["sub"] = _utf8(subject)
     if audience:
         claims["aud"] = _utf8(audience)
-    return ok(f'%JWT: "{keys.web_token(key, claims)}"', takes_s=kit.delay(0.15))
+    return ok(f'%JWT: "{signing.web_token(key, claims)}"', takes_s=kit.delay(0.15))
 
 
 def _utf8(text: str) -> str:
@@ -135,7 +134,7 @@ def attestation(kit: VirtualKit, request: CommandRequest) -> Reply:
         return fail(NOT_SUPPORTED)
     if request.form not in {RequestForm.SET, RequestForm.RUN} or len(request.parameters) > 1:
         raise BadRequest
-    fresh = keyring.nonce()
+    fresh = signing.nonce()
     if request.form is RequestForm.SET:
         challenge = request.text(0)
         try:
@@ -144,7 +143,7 @@ def attestation(kit: VirtualKit, request: CommandRequest) -> Reply:
             raise BadRequest from error
         if len(challenge) != 32 or len(fresh) != 16:
             raise BadRequest
-    body = keys.self_described(
+    body = signing.self_described(
         [
             IDENTITY_MESSAGE,
             uuid.UUID(kit.saved.uuid).bytes,
@@ -153,8 +152,8 @@ def attestation(kit: VirtualKit, request: CommandRequest) -> Reply:
             fresh,
         ]
     )
-    cose = keys.sign1(keyring.identity_key(kit), None, body, detached=True)
-    return ok(f'%ATTESTTOKEN: "{keys.dotted(body, cose)}"', takes_s=kit.delay(0.15))
+    cose = signing.sign1(signing.identity_key(kit), None, body, detached=True)
+    return ok(f'%ATTESTTOKEN: "{signing.dotted(body, cose)}"', takes_s=kit.delay(0.15))
 
 
 COMMANDS = {"%KEYGEN": generate, "%JWT": web_token, "%ATTESTTOKEN": attestation}

@@ -1,12 +1,19 @@
-"""Networks and the modem's settings: +COPS %COPS +CEMODE +CNEC %XSYSTEMMODE %XCBAND and more."""
+"""Networks, packet data and settings: +COPS %COPS +CEMODE +CNEC +CGDCONT +CGPADDR %XSYSTEMMODE ...
+
+Registration itself is in `power`, which the functional mode starts.
+"""
 
 from __future__ import annotations
 
-from at.virtual.device import Reply, VirtualKit, fail, ok
-from at.virtual.request import BadRequest, Bare, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, Bare, CommandRequest, RequestForm
+from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 _INACTIVE = {0, 4, 44}
 _RADIO_CONNECTION_ACTIVE = 516
+_ADDRESS = "10.160.33.51"
+_NAME_SERVERS = "10.160.0.1", "10.160.0.2"
+_MTU = 1500
+_FAMILIES = {"IP", "IPV6", "IPV4V6", "NON-IP"}
 
 
 def operators(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -67,6 +74,82 @@ def error_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     if n % 8:
         raise BadRequest
     kit.session.subscriptions.cnec = n
+    return ok()
+
+
+def contexts(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGDCONT."""
+    defined = kit.session.contexts
+    if request.form is RequestForm.READ:
+        shown = defined or {0: ("", "")}
+        return ok(*(_context(kit, cid, *shown[cid]) for cid in sorted(shown)))
+    if request.form is RequestForm.TEST:
+        return ok('+CGDCONT: (0-10),"IP",,,(0),(0)')
+    cid = request.number(0, 0, 10)
+    if len(request.parameters) == 1:
+        defined.pop(cid, None)
+        return ok()
+    family = request.text(1)
+    if family.upper() not in _FAMILIES:
+        raise BadRequest
+    defined[cid] = (family, request.text(2, default=""))
+    return ok()
+
+
+def _context(kit: VirtualKit, cid: int, family: str, name: str) -> str:
+    address = _ADDRESS if cid == 0 and kit.registered else ""
+    return f'+CGDCONT: {cid},"{family}","{name}","{address}",0,0'
+
+
+def addresses(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGPADDR."""
+    if request.form is RequestForm.SET:
+        request.number(0, 0, 10)
+    elif request.form is not RequestForm.RUN:
+        raise BadRequest
+    address = _ADDRESS if kit.registered else ""
+    return ok(f'+CGPADDR: 0,"{address}"')
+
+
+def activation(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGACT."""
+    if request.form is RequestForm.READ:
+        return ok(f"+CGACT: 0,{int(kit.registered)}")
+    if request.form is RequestForm.TEST:
+        return ok("+CGACT: (0,1)")
+    request.number(0, 0, 1)
+    return ok()
+
+
+def attachment(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGATT: attaching and detaching by hand is for laboratories, and refused here."""
+    if request.form is RequestForm.READ:
+        return ok(f"+CGATT: {int(kit.registered)}")
+    if request.form is RequestForm.TEST:
+        return ok("+CGATT: (0,1)")
+    return fail()
+
+
+def dynamic_parameters(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGCONTRDP: of an active context, with nothing where the modem knows nothing."""
+    if request.form not in {RequestForm.SET, RequestForm.RUN}:
+        raise BadRequest
+    if request.form is RequestForm.SET and request.number(0, 0, 10):
+        return fail()  # nobody activates another context here
+    if not kit.registered:
+        return fail()
+    first, second = _NAME_SERVERS
+    name = kit.session.contexts[0][1]
+    return ok(f'+CGCONTRDP: 0,,"{name}","","","{first}","{second}",,,,,{_MTU}')
+
+
+def packet_events(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGEREP."""
+    if request.form is RequestForm.READ:
+        return ok(f"+CGEREP: {kit.session.subscriptions.cgerep},0")
+    if request.form is RequestForm.TEST:
+        return ok("+CGEREP: (0,1),(0)")
+    kit.session.subscriptions.cgerep = request.number(0, 0, 1)
     return ok()
 
 
@@ -168,4 +251,10 @@ COMMANDS = {
     "%XCBAND": current_band,
     "%XFACTORYRESET": factory_reset,
     "%XSUDO": emergency_word,
+    "+CGDCONT": contexts,
+    "+CGPADDR": addresses,
+    "+CGACT": activation,
+    "+CGATT": attachment,
+    "+CGCONTRDP": dynamic_parameters,
+    "+CGEREP": packet_events,
 }

@@ -6,9 +6,9 @@ The times are those of a recorded nRF9160: OK after 34 ms, searching after 1.2 s
 
 from __future__ import annotations
 
-from at.virtual.device import Reply, Subscriptions, VirtualKit, ok
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families import clock, gnss, sleep
-from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import Reply, Subscriptions, VirtualKit, ok
 
 MODES = (0, 1, 4, 20, 21, 30, 31, 40, 41, 44)
 HOME, SEARCHING, NO_SIM = 1, 2, 90

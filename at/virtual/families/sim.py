@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from at.virtual.device import Reply, VirtualKit, fail, ok
-from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 NOT_INSERTED = 10
 _RETRIES = {"SIM PIN": 3, "SIM PIN2": 3, "SIM PUK": 10, "SIM PUK2": 10}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from at.virtual.device import LTE_M, AdvanceWarning, Reply, VirtualKit, ok
-from at.virtual.request import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import LTE_M, AdvanceWarning, Reply, VirtualKit, ok
 from at.virtual.state import SavedState
 
 T3412 = "01001001"

@@ -23,8 +23,8 @@ from at.commands.identity import ReadDeviceUuid
 from at.commands.keys import GenerateKey
 from at.commands.power import SetFunctionalMode
 from at.driver.modem import Modem
+from at.virtual.radio_world import Coordinates, load_world
 from at.virtual.transport import VirtualTransport
-from at.virtual.world import Coordinates, load_world
 
 TAG = 16842753
 NAMED = "nrf-001018340000012"

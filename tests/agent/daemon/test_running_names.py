@@ -10,7 +10,7 @@ import pytest
 from observability import with_token
 from running_agent import RunningAgent, agent_on, concern_of, kit_keys, kit_to_crash, write_profile
 
-from at.virtual.server.serving import ModemRunner
+from at.virtual.server.runner import ModemRunner
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

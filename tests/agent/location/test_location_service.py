@@ -32,7 +32,7 @@ from agent.location.agnss import MeasureAgnss, Wanted
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, Project
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.standin.faults import install
-from at.virtual.world import Coordinates, load_world
+from at.virtual.radio_world import Coordinates, load_world
 
 LAT, LON = path()[3]
 WORLD = load_world()

@@ -16,7 +16,7 @@ from at.protocol.errors import CommandTimeout
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import ModemRunner, make_modem
+from at.virtual.server.runner import ModemRunner, make_modem
 from at.virtual.transport import VirtualTransport
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from at.transport.port_handle import open_handle
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import ModemRunner, make_modem
+from at.virtual.server.runner import ModemRunner, make_modem
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 90

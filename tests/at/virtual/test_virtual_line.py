@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from at.virtual.keys import new_key
 from at.virtual.modem import VirtualModem
 from at.virtual.options import DIALECTS, VirtualOptions
+from at.virtual.signing import new_key
 
 IDENTITY = new_key()  # a test key
 PIECES = st.sampled_from(

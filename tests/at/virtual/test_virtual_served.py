@@ -23,7 +23,7 @@ from at.driver.modem import Modem
 from at.protocol.errors import PortBusy, PortError
 from at.virtual.options import OptionError, VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import make_modem
+from at.virtual.server.runner import make_modem
 from at.virtual.state import StateFile
 from at.virtual.transport import VirtualTransport
 

@@ -18,7 +18,7 @@ from at.transcripts.replay import ReplayTransport, load_transcript
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.serving import ModemRunner, make_modem
+from at.virtual.server.runner import ModemRunner, make_modem
 from at.virtual.server.tcp import TcpServer
 from at.virtual.transport import VirtualTransport
 

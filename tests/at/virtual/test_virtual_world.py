@@ -8,10 +8,10 @@ import re
 import pytest
 
 from at.virtual.console import crc16, split
+from at.virtual.families.wifi import VirtualCompanion
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import VirtualOptions, check_digit
-from at.virtual.server.serving import VirtualCompanion
-from at.virtual.world import load_world
+from at.virtual.radio_world import load_world
 
 
 def modem(**options: object) -> VirtualModem:

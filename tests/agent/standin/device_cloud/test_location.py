@@ -9,7 +9,7 @@ import time
 import pytest
 from standin import StandIn, running_standin
 
-from at.virtual.world import Coordinates, load_world
+from at.virtual.radio_world import Coordinates, load_world
 
 CURRENT = "/v1/organizations/{}/projects/{}/location/{}"
 LEGACY = "/v1/location/{}"

@@ -11,8 +11,8 @@ import json
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from at.virtual.device import VirtualKit
-from at.virtual.request import BadRequest
+from at.virtual.command_line import BadRequest
+from at.virtual.kit import VirtualKit
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey

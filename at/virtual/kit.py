@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from at.virtual.faults import Faults
 from at.virtual.options import MODELS, VirtualOptions, firmware_version
+from at.virtual.radio_world import Coordinates, MeasuredCell, load_world
 from at.virtual.state import SavedState
-from at.virtual.world import Coordinates, MeasuredCell, load_world
 
 
 @dataclass(slots=True)
