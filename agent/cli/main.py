@@ -1,10 +1,11 @@
-"""The root of the command line: a table of groups, each imported when it is called."""
+"""The command tree as a table; the module of a command is imported when it is called."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,10 +18,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class LazyGroup(click.Group):
-    """A group over a table: name -> (module below agent.cli, one-line help)."""
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command: where it is, and its line in the help of its group.
 
-    def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], **settings: Any) -> None:
+    `target` is a module below agent.cli, whose `command` it is, or MODULE:NAME.
+    """
+
+    target: str
+    short_help: str
+
+    def load(self) -> click.Command:
+        """Import the module of the command and return the command."""
+        module, _, name = self.target.partition(":")
+        command: click.Command = getattr(
+            importlib.import_module(f"agent.cli.{module}"), name or "command"
+        )
+        return command
+
+
+class LazyGroup(click.Group):
+    """A group over a table of commands and groups that are imported when they are called."""
+
+    def __init__(self, *args: Any, table: Mapping[str, Entry | LazyGroup], **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.table = table
 
@@ -29,65 +49,96 @@ class LazyGroup(click.Group):
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import the module of the command and return its `command`."""
+        """Return a command of the table, None where it has none of that name."""
         entry = self.table.get(cmd_name)
-        if entry is None:
-            return None
-        command: click.Command = importlib.import_module(f"agent.cli.{entry[0]}").command
-        return command
+        return entry.load() if isinstance(entry, Entry) else entry
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the table without importing anything."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])
+            formatter.write_dl(
+                [(name, entry.short_help or "") for name, entry in self.table.items()]
+            )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete a command's name from the table without importing anything."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         return [
-            CompletionItem(name, help=text)
-            for name, (_, text) in self.table.items()
+            CompletionItem(name, help=entry.short_help)
+            for name, entry in self.table.items()
             if name.startswith(incomplete)
         ]
 
 
-# name -> (module below agent.cli, one-line help). The help stands here so that `--help` and
-# completion import none of the modules.
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "ports": ("ports", "Kits, their ports, which one answers AT, and why the others do not."),
-    "modem": (
-        "modem.group",
-        "Check it, speak AT to it, decode, record, replay; the virtual modem.",
+# The help stands here so that `--help` and completion import none of the modules.
+_MODEM = LazyGroup(
+    name="modem",
+    short_help="Check it, speak AT to it, decode, record, replay; the virtual modem.",
+    help="Check the modem, speak AT to it, decode, record, replay; the virtual modem.",
+    epilog="Example: cellagent modem at --port /dev/ttyACM0 AT+CGMR",
+    table={
+        "check": Entry(
+            "modem.check", "Is it alive, what is it, may it be used, is it on the network?"
+        ),
+        "at": Entry("modem.at", "Send AT commands and print their answers."),
+        "term": Entry("modem.term", "A terminal that tells answers, notices and log lines apart."),
+        "signal": Entry("modem.signal", "How well the modem hears its cell; --watch follows it."),
+        "jwt": Entry("modem.jwt", "A token signed by the modem (AT%JWT)."),
+        "decode": Entry("modem.decode", "Captured bytes of a modem to one JSON object per thing."),
+        "record": Entry("modem.record:record", "Record a session as a transcript."),
+        "replay": Entry("modem.replay", "Play a transcript as a modem."),
+        "import": Entry("modem.record:import_log", "Make a transcript from a terminal's log."),
+        "virtual": Entry("modem.virtual", "A virtual nRF91 on a PTY or a TCP port."),
+    },
+)
+
+_PROVISION = LazyGroup(
+    name="provision",
+    short_help="Bring new kits into service; the bench and its ledger.",
+    help="Bring new kits into service: keys, certificates, registration, proof; and the ledger.",
+    epilog="Example: cellagent provision run --all --expect 16",
+    table={
+        "plan": Entry("provision.plan", "What would be done to each board, before anything is."),
+        "run": Entry("provision.run", "Do it: many boards at once, each step kept in the ledger."),
+        "status": Entry(
+            "provision.ledger:status", "What the ledger knows of every board, or of one."
+        ),
+        "export": Entry(
+            "provision.ledger:export", "The ledger as CSV or JSON, for people and for services."
+        ),
+    },
+)
+
+COMMANDS: Mapping[str, Entry | LazyGroup] = {
+    "ports": Entry("ports", "Kits, their ports, which one answers AT, and why the others do not."),
+    "modem": _MODEM,
+    "console": Entry(
+        "console.command", "The kit's logs, live; chunks and core dumps lifted out and counted."
     ),
-    "console": (
-        "console.command",
-        "The kit's logs, live; chunks and core dumps lifted out and counted.",
-    ),
-    "scan": ("scan", "What the radio hears: cells and Wi-Fi."),
-    "locate": ("locate", "Where the kit is."),
-    "assist": ("assist", "A-GNSS and P-GPS assistance data."),
-    "device": ("device", "Devices at the device cloud."),
-    "fota": ("fota", "The pending update of the kit: check, pull, install, report."),
-    "report": (
-        "delivery.report",
+    "scan": Entry("scan", "What the radio hears: cells and Wi-Fi."),
+    "locate": Entry("locate", "Where the kit is."),
+    "assist": Entry("assist", "A-GNSS and P-GPS assistance data."),
+    "device": Entry("device", "Devices at the device cloud."),
+    "fota": Entry("fota", "The pending update of the kit: check, pull, install, report."),
+    "report": Entry(
+        "observability.report",
         "Send events, core dumps, chunks and files to the observability service.",
     ),
-    "outbox": ("delivery.outbox", "What waits for delivery."),
-    "observe": ("observe", "Resources of the observability service."),
-    "capture": (
-        "capture.command",
-        "Read what a kit printed, offline: chunks, messages, core dumps.",
+    "outbox": Entry("observability.outbox", "What waits for delivery."),
+    "observe": Entry("observability.observe", "Resources of the observability service."),
+    "capture": Entry(
+        "capture.command", "Read what a kit printed, offline: chunks, messages, core dumps."
     ),
-    "provision": ("provision.group", "Bring new kits into service; the bench and its ledger."),
-    "cloud": ("cloud", "The stand-in for both services, on loopback."),
-    "config": ("config", "Profiles and where each value comes from."),
-    "run": ("daemon.run", "The agent: everything for one kit or many, for months."),
-    "status": ("daemon.status", "What the running agent does and how its kits are."),
-    "hold": ("daemon.hold", "Make the running agent let go of a kit, while a command runs."),
-    "reload": ("daemon.reload", "Make the running agent read its profile again."),
-    "demo": ("demo", "The agent's whole job in twenty seconds, with no kit and no account."),
-    "completion": ("completion", "Shell completion for bash, zsh, fish and PowerShell."),
+    "provision": _PROVISION,
+    "cloud": Entry("cloud", "The stand-in for both services, on loopback."),
+    "config": Entry("config", "Profiles and where each value comes from."),
+    "run": Entry("run", "The agent: everything for one kit or many, for months."),
+    "status": Entry("status", "What the running agent does and how its kits are."),
+    "hold": Entry("hold:hold", "Make the running agent let go of a kit, while a command runs."),
+    "reload": Entry("hold:reload", "Make the running agent read its profile again."),
+    "demo": Entry("demo", "The agent's whole job in twenty seconds, with no kit and no account."),
+    "completion": Entry("completion", "Shell completion for bash, zsh, fish and PowerShell."),
 }
 
 

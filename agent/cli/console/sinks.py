@@ -40,7 +40,7 @@ async def forwarding(
     names: DeviceNames, note: Callable[[str], None]
 ) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
     """Keep chunks and dumps in the outbox, and deliver them meanwhile; `note` hears of trouble."""
-    from agent.cli.delivery.queueing import open_outbox
+    from agent.cli.observability.queueing import open_outbox
     from agent.cli.shell.session import configured
     from agent.errors import UsageError
     from agent.outbox.delivery import Delivery

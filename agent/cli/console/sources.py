@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.shell.keyboard import typed_lines
+from agent.cli.shell.terminal import typed_lines
 from agent.console.reader import ConsoleCounts, ConsoleReader
 from agent.tasks import cancel_and_wait
 

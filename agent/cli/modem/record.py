@@ -1,15 +1,18 @@
-"""`cellagent modem record`: any session with a modem, written down as a transcript."""
+"""`cellagent modem record` and `import`: a transcript of a session, or from a terminal's log."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, note, run
+from agent.cli.shell.command import AgentCommand, emit, note, options, run
 from agent.cli.shell.serving_address import serve_port
-from agent.errors import UsageError
+from agent.errors import RefusedByRule, UsageError
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--tcp", metavar="HOST:PORT", help="Likewise on TCP; port 0 takes any that is free.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
 @click.option("--redact", type=click.Choice(["identity"]), help="Take out IMEI, ICCID, UUIDs too.")
-def command(
+def record(
     file: str,
     cmd: tuple[str, ...],
     pty: str | None,
@@ -58,7 +61,6 @@ async def _record(
 ) -> int:
     import asyncio
     import tempfile
-    from pathlib import Path
 
     from agent.cli.shell.session import chosen_kit, transport_on
     from agent.cli.shell.signals import until_told_to_stop
@@ -134,3 +136,46 @@ class _Between:
         """Learn that the modem has gone."""
         if reason is not None and not self._lost.done():
             self._lost.set_result(reason)
+
+
+@click.command(
+    cls=AgentCommand,
+    name="import",
+    epilog="Example: cellagent modem import putty.log --output session.transcript",
+)
+@click.argument("log", metavar="LOG|-")
+@click.option("--output", metavar="FILE", help="Write to FILE (0600, never over another).")
+@click.option("--redact", type=click.Choice(["identity"]), help="Take out IMEI, ICCID, UUIDs too.")
+def import_log(log: str, output: str | None, redact: str | None) -> None:
+    """Make a transcript from a terminal's or a desktop tool's LOG (- is standard input).
+
+    Time stamps, log prefixes and marks of direction are understood. Tokens, keys and passwords
+    are taken out.
+    """
+    from at.transcripts.importer import import_log as import_steps
+    from at.transcripts.transcript import format_transcript
+
+    data = sys.stdin.buffer.read() if log == "-" else Path(log).read_bytes()
+    made = import_steps(
+        data.decode("utf-8", "surrogateescape"), redact_identity=redact == "identity"
+    )
+    text = format_transcript(made.transcript)
+    if output is not None:
+        _write_new(Path(output), text)
+    if options().json:
+        emit({"steps": len(made.transcript.steps), "skipped": made.skipped, "output": output})
+    elif output is None:
+        sys.stdout.write(text)
+    note(f"{len(made.transcript.steps)} steps; {made.skipped} lines of neither side left out")
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write `text` to a file that does not exist yet, 0600. Raises RefusedByRule, OSError."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise RefusedByRule(
+            f"{path} exists already", hint="nothing is overwritten: name another file"
+        ) from error
+    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
-from agent.cli.shell.keyboard import typed_lines
+from agent.cli.shell.terminal import typed_lines
 from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.provision.device_ca import device_ca
 from agent.cli.provision.settings import (
     BenchOptions,
     bench_options,
     configuration,
+    device_ca_of,
     finder_of,
     goal_of,
     ledger_of,
@@ -60,7 +60,7 @@ def command(*, watch: bool, labels: Path | None, **told: Any) -> None:
     expect(places, wanted.expect)
     registrar = registrar_of(goal, settings)
     # Last, and before the loop runs: it may ask for a PIN, which is not to be asked for in vain.
-    authority = device_ca(goal, settings)
+    authority = device_ca_of(goal, settings)
     look = find if watch else None
     run(_provision(settings, goal, registrar, authority, places, look, labels))
 

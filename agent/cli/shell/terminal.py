@@ -1,9 +1,16 @@
-"""What may reach a terminal: text from a modem or a server is shown, never obeyed."""
+"""A terminal: text from a modem or a server is made safe to show; what is typed, line by line."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import sys
 import textwrap
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 # C0 but tab and newline, DEL, C1, and the characters that reorder or hide text around them.
 _UNSAFE = re.compile(
@@ -26,3 +33,25 @@ def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def typed_lines() -> asyncio.StreamReader:
+    """Return standard input, whatever it is: a terminal, a pipe, a file; on Windows, too.
+
+    A thread reads it: a loop would make a terminal non-blocking, and its output with it.
+    """
+    import asyncio  # `--help` of a command must not pay for it
+    import threading
+
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        # The loop has ended before the input, or the terminal has gone.
+        with contextlib.suppress(RuntimeError, OSError):
+            while data := os.read(sys.stdin.fileno(), 4096):
+                loop.call_soon_threadsafe(reader.feed_data, data)
+            loop.call_soon_threadsafe(reader.feed_eof)
+
+    threading.Thread(target=read, daemon=True).start()
+    return reader

@@ -86,7 +86,7 @@ def event(
             made["captured_date"] = captured_date
         events = [made]
     items = _event_items(events)
-    from agent.cli.delivery.queueing import queue_and_send
+    from agent.cli.observability.queueing import queue_and_send
 
     run(queue_and_send(items, only_queue=only_queue))
 
@@ -162,7 +162,7 @@ def _event_items(events: list[Any]) -> list[NewItem]:
 def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
     """Send the chunks that console text, lines of JSON or a file of stored chunks holds."""
     from agent.cli.capture.chunk_sources import read_chunks
-    from agent.cli.delivery.queueing import queue_and_send
+    from agent.cli.observability.queueing import queue_and_send
     from agent.errors import AgentError
     from agent.observability.ingest.device_identity import check_slug
     from agent.outbox import Kind, NewItem
@@ -193,8 +193,8 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
     beside a dump that `console --save` wrote; an option says otherwise.
     """
     from agent.cli.capture.dump_files import read_owner
-    from agent.cli.delivery.file_upload import upload_file
-    from agent.cli.delivery.queueing import queue_and_send
+    from agent.cli.observability.file_upload import upload_file
+    from agent.cli.observability.queueing import queue_and_send
     from agent.errors import UsageError
     from agent.observability.coredumps.recognise import recognise
     from agent.observability.ingest.uploads import FileKind
@@ -255,7 +255,7 @@ def file(path: Path, kind: str, compress: bool, again: bool, **identity: str | N
 
     The same command run again goes on where a break ended it, and sends nothing twice.
     """
-    from agent.cli.delivery.file_upload import upload_file
+    from agent.cli.observability.file_upload import upload_file
     from agent.errors import UsageError
     from agent.observability.ingest.device_identity import DeviceIdentity
     from agent.observability.ingest.uploads import FileKind

@@ -79,8 +79,8 @@ async def _drop(ids: list[int], *, parked: bool, everything: bool) -> None:
 
 
 async def _flush(*, retry_parked: bool) -> None:
-    from agent.cli.delivery.queueing import flush as send
-    from agent.cli.delivery.queueing import open_outbox, trouble
+    from agent.cli.observability.queueing import flush as send
+    from agent.cli.observability.queueing import open_outbox, trouble
     from agent.config import load
     from agent.outbox import OutboxHeld, queries
 
@@ -114,7 +114,7 @@ async def _done(
     work: Callable[[Outbox], Awaitable[dict[str, Any]]], **request: object
 ) -> dict[str, Any]:
     """Do it on the outbox; where the agent holds that, have the agent do it."""
-    from agent.cli.delivery.queueing import open_outbox
+    from agent.cli.observability.queueing import open_outbox
     from agent.config import load
     from agent.outbox import OutboxHeld
 

@@ -1,10 +1,10 @@
-"""`cellagent hold`: the running agent lets go of a kit while something else has its ports."""
+"""`cellagent hold` and `reload`: what the running agent is asked to do."""
 
 from __future__ import annotations
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, note, options, run
+from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
 
 
 class _WithCommand(AgentCommand):
@@ -21,11 +21,12 @@ class _WithCommand(AgentCommand):
 
 @click.command(
     cls=_WithCommand,
+    name="hold",
     epilog="Example: cellagent hold kit -- nrfutil device program --firmware app.hex",
 )
 @click.argument("kit", default="", metavar="[KIT] [-- CMD...]")
 @click.pass_context
-def command(ctx: click.Context, kit: str) -> None:
+def hold(ctx: click.Context, kit: str) -> None:
     """Make the running agent let go of KIT (its name or port) while CMD runs.
 
     Ends with CMD's exit code. Without CMD it holds the kit until Ctrl-C.
@@ -55,3 +56,22 @@ async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
             return await until_told_to_stop(cmd, {"CELLAGENT_PORT": held["port"]})
         finally:
             ended.cancel()
+
+
+@click.command(cls=AgentCommand, name="reload", epilog="Example: cellagent reload")
+def reload() -> None:
+    """Make the running agent read its profile and secrets again; a mistake leaves it as it is."""
+    run(_reload())
+
+
+async def _reload() -> int:
+    from agent.cli.shell.session import configured
+    from agent.daemon.control.client import ask
+
+    configuration = configured()
+    await ask(configuration.state_dir, configuration.name, do="reload")
+    if options().json:
+        emit({"reloaded": configuration.name})
+    else:
+        say(f"profile {configuration.name} was read again")
+    return 0

@@ -1,1 +1,0 @@
-"""`cellagent run`, `status`, `hold` and `reload`: the agent and those who ask it."""

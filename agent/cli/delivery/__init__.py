@@ -1,1 +1,0 @@
-"""`cellagent report` and `cellagent outbox`: what is queued and delivered."""
