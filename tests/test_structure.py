@@ -28,6 +28,7 @@ BASE = {"config", "http", "retry", "errors", "auth", "call", "redact", "tasks", 
 # Modules of `at` that take bytes, times and answers as arguments, and never wait or open.
 IO_MODULES = {"asyncio", "socket", "serial", "serial_asyncio", "threading", "time", "pty", "select"}
 AT_IO = {
+    "__init__",  # its names, `open_modem` among them, are found when they are used
     "checkup",
     "discovery",
     "driver",
@@ -79,7 +80,7 @@ def test_the_pure_half_of_the_driver_waits_for_nothing(path: Path) -> None:
     tops = {name.split(".")[0] for name in imported(path)}
     assert not tops & IO_MODULES
     inner = {name.split(".")[1] for name in imported(path) if name.startswith("at.")}
-    assert not inner & AT_IO
+    assert not inner & (AT_IO | set(PUBLIC_NAMES["at"]))
 
 
 @pytest.mark.parametrize(
@@ -124,10 +125,21 @@ def test_package_files_hold_names_and_nothing_else() -> None:
         for node in ast.parse(path.read_text()).body:
             docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             names = isinstance(node, ast.Import | ast.ImportFrom | ast.Assign)
-            assert docstring or names, f"{path}: {ast.dump(node)[:60]}"
+            # PEP 562: the names for a checker, and the function that finds one when it is used.
+            lazy = isinstance(node, ast.If) and all(
+                isinstance(part, ast.ImportFrom)
+                or (isinstance(part, ast.FunctionDef) and part.name == "__getattr__")
+                for part in node.body
+            )
+            assert docstring or names or lazy, f"{path}: {ast.dump(node)[:60]}"
 
 
 PUBLIC_NAMES = {
+    "at": [
+        "Answer", "AtError", "CommandRejected", "CommandTimeout", "LinkLost", "Modem",
+        "ModemReset", "NoAnswer", "Notice", "ParseError", "PortError", "Transcript",
+        "TranscriptError", "UnsafeArgument", "open_modem",
+    ],
     "agent.cloud": [
         "BulkOperation", "Device", "DeviceCloud", "Filter", "NewDevice", "Page", "PublicKey",
         "Transformed",
