@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from at.protocol import recovery
@@ -30,14 +29,14 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
 
         return TcpTransport(port)
     if scheme == "virtual":
-        virtual: Transport = import_module("at.virtual.transport").VirtualTransport(rest or None)
-        return virtual
+        from at.virtual.transport import VirtualTransport
+
+        return VirtualTransport(rest or None)
     if scheme == "replay":
-        # By name: each question is answered as it was recorded, in whatever order it comes.
-        replay: Transport = import_module("at.transcripts.replay").ReplayTransport(
-            rest, strict=False
-        )
-        return replay
+        from at.transcripts.replay import ReplayTransport
+
+        # Each question is answered as it was recorded, in whatever order it comes.
+        return ReplayTransport(rest, strict=False)
     if not port:
         raise PortNotFound("no port is named", hint="`cellagent ports` lists them")
     from at.transport.serial import serial_transport
