@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from at.driver.modem import Modem
 from at.driver.opening import is_garbage, transport_of
 from at.ports.usb import UsbPort, system_ports
+from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError, LinkLost, NoAnswer, PortBusy, PortForbidden
 from at.protocol.framing import Framer, Log
 from at.protocol.ownership import line_name
@@ -156,7 +157,7 @@ def _silent(port: UsbPort, silent: NoAnswer) -> Report:
             reason="silence: no answer with CR, CR LF, LF or NUL as line end",
             hint="is the kit on, and is it the right firmware? another port may be the AT port",
         )
-    if b"command not found" in text or b":~$" in text:
+    if any(word in text for word in Dialect.SHELL.traits.console):
         return Report(
             port,
             role="console",

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from agent.errors import UsageError
+from at.protocol.dialect import DialectName
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 Version = Annotated[str, msgspec.Meta(pattern=r"^[-a-zA-Z0-9_.+]{0,128}$")]
@@ -69,7 +70,7 @@ class KitSettings(Section, frozen=True):
     """auto, same (as the AT port), none, or a port."""
     companion_port: str = ""
     """The port of an ESP-AT companion that scans Wi-Fi."""
-    dialect: Literal["auto", "at-host", "serial-modem", "shell"] = "auto"
+    dialect: DialectName = "auto"
     baud: Count = 115200
     device_id: str = ""
     """The id at the device cloud; "" means the modem's UUID."""

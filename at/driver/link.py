@@ -7,7 +7,6 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
-from at.protocol import dialect as dialects
 from at.protocol import recovery
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
@@ -194,7 +193,7 @@ class Link:
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
         self._payload = payload
-        typed = dialects.typed(self.dialect, line)
+        typed = self.dialect.typed(line)
         self._machine.start(line, owner, prompt=payload is not None, typed=typed)
         timer = self._loop.call_later(timeout_s, self._expire, waiter, line, timeout_s)
         try:
@@ -269,7 +268,8 @@ class Link:
         if type(item) is Answer:
             if self._accept is not None and not self._accept(item):
                 self._machine.start(*self._listening)
-                if self.dialect is Dialect.AT_HOST and waiter is not None and not self._answered:
+                drops = self.dialect.traits.drops_input_while_busy
+                if drops and waiter is not None and not self._answered:
                     # It was busy when the probe came, and lost it: no use to wait much longer.
                     self._loop.call_later(recovery.KICK_S, _give_up, waiter)
                 self._answered = True
@@ -350,7 +350,7 @@ class Link:
             return await self._listen("AT", b"", recovery.PROBE_S, lambda _answer: True) is None
         probe = self._debts.choose_probe()
         self._debts.owe(probe)
-        data = dialects.typed(self.dialect, probe).encode() + self.terminator.wire
+        data = self.dialect.typed(probe).encode() + self.terminator.wire
         return await self._listen(probe, data, recovery.PROBE_S, self._debts.settled_by) is not None
 
     async def _listen(

@@ -10,7 +10,7 @@ from at.driver.link import Link
 from at.driver.opening import PATIENCE_S, establish, transport_of
 from at.driver.stream import Stream
 from at.protocol import encoding
-from at.protocol.dialect import LONGEST_COMMAND, Dialect, Terminator
+from at.protocol.dialect import Dialect, Terminator
 from at.protocol.error_codes import rejection
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, ParseError
 from at.protocol.exchange import Answer, Item, NoticeLine, Restart
@@ -239,7 +239,9 @@ class Modem:
     # --- inside
 
     def _checked(self, line: str, *, multiline: bool = False) -> str:
-        return encoding.check_line(line, multiline=multiline, longest=LONGEST_COMMAND[self.dialect])
+        return encoding.check_line(
+            line, multiline=multiline, longest=self.dialect.traits.longest_command
+        )
 
     def _sort(self, item: Item) -> None:
         if type(item) is NoticeLine:

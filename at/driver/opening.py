@@ -80,13 +80,13 @@ class _Opening:
             answer = await self._ask()
             if answer is None and is_garbage(self._heard):
                 raise silence(link.transport.name, bytes(self._heard))
-            shell = link.dialect is Dialect.SHELL or recognised(self._heard) is Dialect.SHELL
-            if answer is None and terminator == "auto" and not shell:
+            wrapper = link.dialect.traits.wrapper or recognised(self._heard).traits.wrapper
+            if answer is None and terminator == "auto" and not wrapper:
                 answer = await self._find_terminator()
             if dialect == "auto":
                 link.dialect = recognised(self._heard)
-                if link.dialect is Dialect.SHELL:
-                    answer = None  # what came were the shell's own words
+                if link.dialect.traits.wrapper:
+                    answer = None  # the question was not wrapped: what came were its own words
             return answer if answer is not None and answer.ok else await self._insist()
         finally:
             link.raw = None

@@ -1,17 +1,123 @@
-"""The three firmwares that stand between the line and the modem, and what each waits for."""
+"""The three firmwares that stand between the line and the modem, and how each of them speaks.
+
+A dialect is declared here and nowhere else: its name in `Dialect` and `DialectName`, its facts in
+`TRAITS`. The facts are those of the SDK's AT host, of Serial Modem and of Zephyr's shell.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
+from typing import Literal
 
 
 class Dialect(Enum):
-    """Who takes the command line: facts of the SDK's AT host, of Serial Modem and of the shell."""
+    """Which firmware takes the command line."""
 
     AT_HOST = "at-host"
     SERIAL_MODEM = "serial-modem"
     SHELL = "shell"
+
+    @cached_property
+    def traits(self) -> Traits:
+        """How it speaks."""
+        return TRAITS[self]
+
+    def typed(self, command: str) -> str:
+        """Return a command line as this dialect takes it."""
+        wrapper = self.traits.wrapper
+        if not wrapper:
+            return command
+        # A wrapped line is one line: ends within the quotes travel as the two characters \n.
+        return wrapper.format(command.replace("\r", "").replace("\n", "\\n"))
+
+
+DialectName = Literal["auto", "at-host", "serial-modem", "shell"]
+"""What a person may ask for: "auto" finds out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """How a firmware takes command lines, and what it prints."""
+
+    longest_command: int
+    """Bytes of a command line, without its terminator."""
+    mark: re.Pattern[bytes] | None = None
+    """Proves this dialect in the raw bytes of a whole reply; None for the one without a mark."""
+    wrapper: str = ""
+    """What a command is typed as, with {} for the command; "" for the command itself.
+
+    A dialect with a wrapper reads lines: the end of one ends an open quote, too, and it has no
+    data mode. What is not wrapped, it answers in its own words."""
+    drops_input_while_busy: bool = False
+    """Whether bytes that arrive while a command runs are lost; else they wait."""
+    blank_lines: bool = False
+    """Whether an empty line stands before the body and before the final result."""
+    longest_echo: int | None = None
+    """Bytes after which it cuts an echo; None where it echoes all, or nothing."""
+    echo: re.Pattern[str] | None = None
+    """A wrapped command as it is echoed; group 2 is the command."""
+    prompt: bytes = b""
+    """The pattern of the prompt that it prints before each command."""
+    prompt_ends: tuple[bytes, ...] = ()
+    """How that prompt ends on the line, with and without colours."""
+    console: tuple[bytes, ...] = ()
+    """Words that give it away even where it knows no AT command."""
+    start_lines: frozenset[str] = frozenset()
+    """The lines by which it says that it has started."""
+    replies: frozenset[str] = frozenset()
+    """Its own names (#X...) that only ever answer a command; the others may come unasked."""
+
+
+TRAITS = {
+    Dialect.AT_HOST: Traits(
+        # Its buffer has 4096 bytes with its NUL; what is beyond is dropped in silence.
+        longest_command=4095,
+        drops_input_while_busy=True,
+    ),
+    Dialect.SERIAL_MODEM: Traits(
+        longest_command=8192,
+        mark=re.compile(rb"(?:^|[\r\n])\r\n(?:OK|ERROR|\+CME ERROR:[^\r\n]*)\r\n"),
+        blank_lines=True,
+        longest_echo=4096,
+        start_lines=frozenset({"Ready", "ready", "INIT ERROR", "Bootloader mode ready"}),
+        replies=frozenset({"#XSMVER", "#XSLMVER", "#XUUID"}),
+    ),
+    Dialect.SHELL: Traits(
+        longest_command=4095,
+        mark=re.compile(rb"[\w.-]+:~\$ |: command not found|: wrong parameter count"),
+        wrapper="at '{}'",
+        echo=re.compile(r"at\s+('?)([Aa][Tt](?:[+%#*^$&!].*)?)\1", re.DOTALL),
+        prompt=rb"[A-Za-z][\w.-]{0,20}:~\$ ?",
+        prompt_ends=(b"$ ", b"$ \x1b[m"),
+        console=(b"command not found", b":~$"),
+    ),
+}
+# What is looked for where nobody knows the dialect yet.
+START_LINES = frozenset[str]().union(*(traits.start_lines for traits in TRAITS.values()))
+ECHO_LIMIT = min(traits.longest_echo for traits in TRAITS.values() if traits.longest_echo)
+"""Bytes after which an echo may be cut; what is shorter is cut by accident."""
+PROMPTS = re.compile(b"(?:%b)+" % b"|".join(t.prompt for t in TRAITS.values() if t.prompt))
+LEAVE_DATA_MODE = b"+++"
+
+
+def recognised(reply: bytes | bytearray) -> Dialect:
+    """Return the dialect of whoever answered with `reply`, the raw bytes of a whole reply."""
+    for dialect in reversed(Dialect):  # a shell prints its prompt behind whatever it is asked
+        mark = dialect.traits.mark
+        if mark is not None and mark.search(reply):
+            return dialect
+    return Dialect.AT_HOST
+
+
+def unwrapped(line: str) -> str | None:
+    """Return the command whose wrapped echo `line` is; None where it is no such echo."""
+    for traits in TRAITS.values():
+        if traits.echo is not None and (echo := traits.echo.fullmatch(line)):
+            return echo[2]
+    return None
 
 
 class Terminator(Enum):
@@ -34,32 +140,5 @@ _WIRE = {
     Terminator.CRLF: b"\r\n",
     Terminator.NUL: b"\x00",
 }
-LONGEST_COMMAND = {
-    # The AT host's buffer has 4096 bytes with its NUL, and drops what is beyond in silence.
-    Dialect.AT_HOST: 4095,
-    Dialect.SERIAL_MODEM: 8192,
-    Dialect.SHELL: 4095,
-}
-
-_BLANK_BEFORE_FINAL = re.compile(rb"(?:^|[\r\n])\r\n(?:OK|ERROR|\+CME ERROR:[^\r\n]*)\r\n")
-_SHELL = re.compile(rb"[\w.-]+:~\$ |: command not found|: wrong parameter count")
-
-
-def typed(dialect: Dialect, command: str) -> str:
-    """Return a command line as this dialect takes it: wrapped for the shell, else as it is."""
-    if dialect is not Dialect.SHELL:
-        return command
-    # The shell takes one line: line ends inside the quotes travel as the two characters \n.
-    inner = command.replace("\r", "").replace("\n", "\\n")
-    return f"at '{inner}'"
-
-
-def recognised(reply: bytes | bytearray) -> Dialect:
-    """Tell who answered from the raw bytes of a whole reply.
-
-    Serial Modem puts an empty line before the final result, the AT host never does; the shell
-    prints its prompt, or does not know the command.
-    """
-    if _SHELL.search(reply):
-        return Dialect.SHELL
-    return Dialect.SERIAL_MODEM if _BLANK_BEFORE_FINAL.search(reply) else Dialect.AT_HOST
+TerminatorName = Literal["auto", "cr", "lf", "crlf", "null"]
+"""What a person may ask for: "auto" finds out."""

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
 from at.protocol.framing import Framer, Line, Log, Overlong, Prompt
 from at.protocol.ownership import (
     NOTICES_ONLY,
@@ -23,7 +24,8 @@ from at.protocol.ownership import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from at.protocol.framing import Event
+    from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
+from at.protocol.framing import Event
 
 _WORDS = frozenset(
     ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")
@@ -32,8 +34,6 @@ _NUMBERED = re.compile(r"(\+CM[ES] ERROR|MODEM ERROR):\s*(.*)", re.DOTALL)
 _FINAL_FIRST = frozenset("+MC")
 _CONNECT = re.compile(r"CONNECT(?: .*)?")
 _ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
-# As Zephyr's `at` shell echoes it, behind its prompt: at 'AT+CFUN?'
-_SHELL_ECHO = re.compile(r"at\s+('?)([Aa][Tt](?:[+%#*^$&!].*)?)\1", re.DOTALL)
 # Their answers are command lines, not echoes.
 _LISTS_COMMANDS = frozenset({"+CLAC", "#XCLAC"})
 # A message follows them on a line of its own, in hex: TS 27.005, clause 3.4.1.
@@ -41,9 +41,6 @@ _ANNOUNCE_PDU = frozenset({"+CMT", "+CDS", "+CBM"})
 # Notices that stand for themselves and change nothing.
 _AT_A_GLANCE = NOTICES_ONLY - _ANNOUNCE_PDU - {"#XMODEM"}
 _PDU = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
-_RESTARTS = frozenset({"Ready", "ready", "INIT ERROR", "Bootloader mode ready"})
-# Serial Modem cuts an echo at this many bytes; what is shorter is cut by accident.
-_ECHO_LIMIT = 4096
 _HELD_ITEMS = 1000
 
 
@@ -299,15 +296,15 @@ class Exchange:
             self._sorted.append(self._answer(*final))
         elif name := line_name(line):
             self._named_line(name, line)
-        elif line in _RESTARTS:
+        elif line in START_LINES:
             self._restart(line)
         elif self._command is not None and self._owner.name in _LISTS_COMMANDS and line[:2] == "AT":
             self._echo = []
             self._body.append(line)
         elif self.offline and _ECHO.fullmatch(line):
             self._offline_echo(line, line)
-        elif self.offline and (wrapped := _SHELL_ECHO.fullmatch(line)):
-            self._offline_echo(line, wrapped[2])
+        elif self.offline and (command := unwrapped(line)) is not None:
+            self._offline_echo(line, command)
         elif self._takes_bare_lines():
             self._body.append(line)
             if self._command is None:
@@ -365,7 +362,7 @@ class Exchange:
             del self._echo[0]
             return True
         cut = expected.startswith(line) and (
-            len(line) >= _ECHO_LIMIT or (line[:2].upper() == "AT" and len(line) > 3)
+            len(line) >= ECHO_LIMIT or (line[:2].upper() == "AT" and len(line) > 3)
         )
         lost = len(line) > 2 and expected.endswith(line) and len(line) >= len(expected) - 2
         if cut or lost:

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from at.protocol.dialect import PROMPTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,7 +20,6 @@ LIMIT_BYTES = 64 * 1024
 _HEAD_BYTES = 80
 
 _COLOUR = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
-_SHELL_PROMPT = re.compile(rb"(?:[A-Za-z][\w.-]{0,20}:~\$ ?)+")
 _STAMP = rb"\[[0-9][0-9:., T-]{4,30}\] ?<(?:inf|wrn|err|dbg)> "
 _LOG_WITHIN = re.compile(_STAMP)
 # Log lines with and without time, boot banners, the lines of TF-M and of the boot loader, and what
@@ -225,7 +226,7 @@ class Framer:
             return
         if b"\x1b" in body:
             body = _COLOUR.sub(b"", body)
-        if b":~$" in body and (prompt := _SHELL_PROMPT.match(body)):
+        if b":~$" in body and (prompt := PROMPTS.match(body)):
             body = body[prompt.end() :]
         if self._head:
             yield from self._mend(body, end)

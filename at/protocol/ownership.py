@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from at.protocol.dialect import Dialect
+
 NAME = re.compile(r"[+%#*^$&!][A-Za-z0-9_]+")
 _SIGILS = frozenset("+%#*^$&!")
 _COMMAND_NAME = re.compile(r"\s*[Aa][Tt]\s*([+%#*^$&!][A-Za-z0-9_]+)")
@@ -23,8 +25,6 @@ NOTICES_ONLY = frozenset(
         *("+CMT", "+CMTI", "+CDS", "#XMODEM", "#XDATAMODE", "#XDFU", "#XGNSSPOS"),
     }
 )
-# Serial Modem's names that only ever answer; its others come unasked.
-_SERIAL_MODEM_ANSWERS = frozenset({"#XSMVER", "#XSLMVER", "#XUUID"})
 # Their set form answers nothing but OK; lines of theirs beside it, before OK too, are notices.
 _LATER = frozenset(
     {
@@ -99,7 +99,7 @@ def looks_like_notice(line: str) -> bool:
     if name == "+CSCON":
         return not is_connection_reply(line) and "(" not in line
     if name.startswith("#X"):
-        return name not in _SERIAL_MODEM_ANSWERS
+        return name not in Dialect.SERIAL_MODEM.traits.replies
     return name in NOTICES_ONLY
 
 

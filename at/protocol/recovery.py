@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from at.protocol.dialect import Dialect
+from at.protocol.dialect import LEAVE_DATA_MODE
 from at.protocol.ownership import command_name, line_name
 
 if TYPE_CHECKING:
-    from at.protocol.dialect import Terminator
+    from at.protocol.dialect import Dialect, Terminator
     from at.protocol.exchange import Answer
 
 # Read commands without effect that every nRF91 firmware answers with a line of their own name.
@@ -81,7 +81,7 @@ def kicks(
     so does each where `data_mode` is known. An idle AT host has its modem refuse them (ERROR).
     """
     end = POISON + terminator.wire
-    if dialect is Dialect.SHELL:
+    if dialect.traits.wrapper:
         return [end]
-    ends_data = [b"+++"] if data_mode or attempt == 2 else []
+    ends_data = [LEAVE_DATA_MODE] if data_mode or attempt == 2 else []
     return [*ends_data, end if attempt == 0 else b'"' + end]

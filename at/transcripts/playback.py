@@ -6,6 +6,7 @@ import difflib
 import re
 from collections import defaultdict
 
+from at.protocol.dialect import Dialect
 from at.protocol.errors import TranscriptError
 from at.transcripts.transcript import Direction, Step, Transcript, commands, escape
 
@@ -157,9 +158,9 @@ class Playback:
 
 def _shaped(transcript: Transcript, lines: tuple[bytes, ...]) -> Step:
     """Return an answer as the recorded firmware would print it."""
-    spaced = transcript.header.get("dialect") == "serial-modem"
+    dialect = transcript.header.get("dialect")
     body = b"".join(line + b"\r\n" for line in lines)
-    if spaced:
+    if any(known.value == dialect and known.traits.blank_lines for known in Dialect):
         body = (b"\r\n" + body if body else b"") + b"\r\n"
     return Step(Direction.RECEIVED, body + b"OK\r\n")
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from at.protocol.dialect import TRAITS
 from at.protocol.errors import TranscriptError
 from at.transcripts.redaction import Redactor
 from at.transcripts.transcript import Direction, Step, Transcript, format_step, format_transcript
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 LONGEST = 16384
 _QUOTE = b'"'
-_PROMPTS = (b"> ", b"@", b"$ ", b"$ \x1b[m")
+_PROMPTS = (b"> ", b"@", *(end for traits in TRAITS.values() for end in traits.prompt_ends))
 _LEFT_OUT = b"{redacted:overlong}"
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
 from agent.errors import UsageError
+from at.protocol.dialect import DialectName, TerminatorName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,10 +35,8 @@ _SECRET = re.compile(
     help="Seconds for each answer; the command's own by default.",
 )
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
-@click.option("--dialect", type=click.Choice(["auto", "at-host", "serial-modem", "shell"]))
-@click.option(
-    "--terminator", type=click.Choice(["auto", "cr", "lf", "crlf", "null"]), default="auto"
-)
+@click.option("--dialect", type=click.Choice(get_args(DialectName)))
+@click.option("--terminator", type=click.Choice(get_args(TerminatorName)), default="auto")
 @click.argument("commands", nargs=-1, required=True, metavar="CMD...")
 def command(
     timeout_s: float | None,
