@@ -8,9 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from alembic import command
-from alembic.config import Config
-
 from agent.errors import AgentError
 
 if TYPE_CHECKING:
@@ -74,6 +71,9 @@ class Database(Protocol):
 
 def upgrade(connection: Connection) -> None:
     """Run the migrations that are missing, in the connection's transaction."""
+    from alembic import command  # a ledger that is up to date does without it
+    from alembic.config import Config
+
     configuration = Config()
     configuration.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     configuration.attributes["connection"] = connection
