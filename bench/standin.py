@@ -30,7 +30,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
-from agent.standin.core.serve import base_url, listen
+from agent.standin.serve import base_url, listen
 
 body = json.dumps({"id": "x", "name": "x" * 600}).encode()
 

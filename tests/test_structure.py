@@ -97,6 +97,22 @@ def test_the_parts_of_the_agent_import_one_way(path: Path) -> None:
         assert not {name for name in imported(path) if name.split(".")[0] in {"at", "httpx"}}
 
 
+@pytest.mark.parametrize(
+    "path", modules("agent/standin"), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_the_stand_in_s_halves_do_not_know_each_other_nor_does_their_core(path: Path) -> None:
+    halves = {"device_cloud", "observability"}
+    inner = path.relative_to(ROOT).parts[2:]
+    if inner == ("serve.py",):
+        return
+    used = {
+        name.split(".")[2]
+        for name in imported(path)
+        if name.startswith("agent.standin.") and name.count(".") >= 2
+    }
+    assert not used & halves - {inner[0]}
+
+
 def test_no_module_imports_itself_by_a_detour() -> None:
     """Types count, too: what only a checker imports is read by people all the same."""
     paths = {

@@ -154,9 +154,9 @@ class _Wish:
 
 
 async def _serve(wish: _Wish) -> int:
-    from agent.standin.core.serve import serving
     from agent.standin.faults import install
     from agent.standin.keys import credentials
+    from agent.standin.serve import serving
     from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
 
     stop = asyncio.Event()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from agent.config import load
 from agent.config.write import write_profile
-from agent.standin.core.serve import serving
 from agent.standin.keys import credentials
+from agent.standin.serve import serving
 from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions

@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from agent.standin.core.hosts import Host
-from agent.standin.core.tls import server_context
-from agent.standin.faults import wrong_certificate
+from agent.standin.core.connections import server_context
+from agent.standin.core.operation import Host
+from agent.standin.faults import has_wrong_certificate
 
 if TYPE_CHECKING:
     import ssl
@@ -154,7 +154,7 @@ async def _serve_one(
         return
     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
     await writer.drain()
-    if not wrong_certificate(cloud):  # else our own port speaks TLS, with that certificate
+    if not has_wrong_certificate(cloud):  # else our own port speaks TLS, with that certificate
         await writer.start_tls(authority.context(name), ssl_handshake_timeout=_HEAD_S)
     target = urlsplit(cloud.urls[table[name]])
     inward, outward = await asyncio.open_connection(target.hostname, target.port)

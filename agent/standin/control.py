@@ -25,10 +25,9 @@ from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.errors import JSON
-from agent.standin.device_cloud.refusals import bad_request, unauthorized
-from agent.standin.observability.access import ROLES
-from agent.standin.state import EMAIL, Settings, issue_api_key
+from agent.standin.core.responses import JSON
+from agent.standin.faults import active, install
+from agent.standin.state import EMAIL, ORGANIZATION_ROLES, Settings, issue_api_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from agent.standin.core.responses import Refusal
     from agent.standin.state import Cloud
     from agent.standin.store import Table
 
@@ -63,19 +63,27 @@ class _Wishes(msgspec.Struct, forbid_unknown_fields=True):
     trial_started: float | UnsetType = UNSET
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of the control endpoint."""
+def routes(cloud: Cloud, refuse: Refusal) -> list[Route]:
+    """Return the routes of the control endpoint; `refuse` makes its errors."""
+
+    def authorize(request: Request) -> None:
+        given = request.headers.get("authorization", "")
+        if not compare_digest(given.encode(), f"Bearer {cloud.control_token}".encode()):
+            reason = "the control token opens this, and nothing else does"
+            refused = refuse(CONTROL_PATH, 401, reason)
+            refused.headers["WWW-Authenticate"] = "Bearer"
+            raise refused
 
     async def show(request: Request) -> Response:
-        _check(request, cloud)
+        authorize(request)
         return JSON(_state(cloud))
 
     async def change(request: Request) -> Response:
-        _check(request, cloud)
+        authorize(request)
         try:
             wishes = msgspec.json.decode(await request.body(), type=_Wishes)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise bad_request(f"the body is not what this takes: {error}") from error
+            raise refuse(CONTROL_PATH, 400, f"the body is not what this takes: {error}") from error
         shown: dict[str, Any] = {}
         for name, apply in CHANGES.items():
             wish = getattr(wishes, name)
@@ -83,7 +91,7 @@ def routes(cloud: Cloud) -> list[Route]:
                 try:
                     shown |= apply(cloud, wish) or {}
                 except ValueError as error:
-                    raise bad_request(f"{name}: {error}") from error
+                    raise refuse(CONTROL_PATH, 400, f"{name}: {error}") from error
         return JSON({**_state(cloud), **shown})
 
     return [
@@ -92,15 +100,7 @@ def routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def _check(request: Request, cloud: Cloud) -> None:
-    given = request.headers.get("authorization", "")
-    if not compare_digest(given.encode(), f"Bearer {cloud.control_token}".encode()):
-        raise unauthorized("the control token opens this, and nothing else does")
-
-
 def _state(cloud: Cloud) -> dict[str, Any]:
-    from agent.standin.faults import active
-
     return {
         "clock": cloud.clock.iso(),
         "settings": asdict(cloud.settings),
@@ -126,8 +126,6 @@ def _settings(cloud: Cloud, wish: dict[str, Any]) -> None:
 
 
 def _faults(cloud: Cloud, wish: list[str]) -> None:
-    from agent.standin.faults import install
-
     install(cloud, wish)
 
 
@@ -161,8 +159,8 @@ def _members(cloud: Cloud, wish: dict[str, str | None]) -> None:
     organizations, users = cloud.table("organizations"), cloud.table("users")
     for slug, role in wish.items():
         _known(organizations, slug)
-        if role not in (None, *ROLES):
-            raise ValueError(f"no role {role!r}; there are {', '.join(ROLES)}")
+        if role not in (None, *ORGANIZATION_ROLES):
+            raise ValueError(f"no role {role!r}; there are {', '.join(ORGANIZATION_ROLES)}")
         owner = users.get(EMAIL)
         roles = {name: has for name, has in owner["roles"].items() if name != slug}
         users.put(EMAIL, {**owner, "roles": {**roles, slug: role} if role else roles})

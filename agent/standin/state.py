@@ -35,6 +35,8 @@ PROJECT = "kits"
 PROJECT_WITHOUT_LOCATION = "no-location"
 OTHER_ORGANIZATION = "umbrella"
 EMAIL = "owner@standin.invalid"
+ORGANIZATION_ROLES = ("member", "project_manager", "admin")
+"""What a user may be in an organization of the observability service."""
 _Seconds = Annotated[float, Meta(ge=0, le=86400)]
 
 
@@ -66,18 +68,18 @@ class Cloud:
     allowed_hosts: set[str] = field(default_factory=set)
     """Names beside localhost and IP addresses that the Host header may hold."""
     control_token: str = field(default_factory=lambda: secret("ctl"))
-    settling: list[Callable[[], None]] = field(default_factory=list)
-    """What is called before each request: what was accepted earlier takes effect here."""
-    closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
-    """What is called when the stand-in stops: workers end here."""
-    rooms: dict[str, Any] = field(default_factory=dict)
-    """What a half keeps for as long as the process lives: workers, caches; by its own name."""
+    before_request: list[Callable[[], None]] = field(default_factory=list)
+    """Called before each request: operations that were accepted earlier take effect here."""
+    on_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """Called when the stand-in stops: workers end here."""
+    transient: dict[str, Any] = field(default_factory=dict)
+    """What no restart keeps, by a name of its owner: workers, caches, faults."""
 
     async def close(self) -> None:
         """End what was started on demand, and close the file."""
-        for close in self.closing:
+        for close in self.on_close:
             await close()
-        self.closing.clear()
+        self.on_close.clear()
         self.store.close()
 
     def table(self, name: str) -> Table:

@@ -22,9 +22,9 @@ from pathlib import Path
 import httpx
 
 from agent.standin.clock import Clock
-from agent.standin.core.serve import serving
 from agent.standin.faults import install
 from agent.standin.keys import credentials
+from agent.standin.serve import serving
 from agent.standin.state import ORGANIZATION, PROJECT, Cloud, open_cloud
 
 

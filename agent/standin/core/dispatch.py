@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 
-from agent.standin.core.errors import Refused
+from agent.standin.core.responses import Refusal, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, MutableMapping, Sequence
@@ -57,7 +57,7 @@ class Dispatcher:
         self,
         routes: Sequence[Route],
         cloud: Cloud,
-        refuse: Callable[[str, int, str], Refused],
+        refuse: Refusal,
     ) -> None:
         self._buckets: dict[tuple[str, ...], list[Route]] = {}
         self._cloud = cloud
@@ -81,8 +81,8 @@ class Dispatcher:
             await send(message)
 
         try:
-            for settle in self._cloud.settling:
-                settle()
+            for prepare in self._cloud.before_request:
+                prepare()
             route = self._match(scope)
             limit = getattr(route, "max_body", DEFAULT_MAX_BODY)
             if _declared_length(scope) > limit:

@@ -1,32 +1,14 @@
-"""The stand-in's own documents, OpenAPI 3.1, made from the operations that it declares.
-
-The device cloud's names its two schemes as the service does. The observability service's declares
-HTTP Basic alone, as its schema reference does, and describes the other mechanisms (clause O4.4).
-"""
+"""OpenAPI 3.1 documents, made from the operations that are declared."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-
-from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.errors import JSON
-from agent.standin.core.hosts import ALSO_AT_API, Host
-from agent.standin.core.operation import Operation
-from agent.standin.observability.refusals import ERROR_SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    from agent.standin.core.operation import Parameter
+    from agent.standin.core.operation import Operation, Parameter
     from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud
-
-OBSERVABILITY_PATH = "/api/v0/openapi.json"
 
 PROJECT_KEY = "project key"
 """The tag of what accepts one."""
@@ -39,59 +21,6 @@ _REASONS = {
     206: "The range that was asked for.",
     304: "Not modified.",
 }
-_MECHANISMS = """\
-Four mechanisms open this API; the scheme `Basic` declares the first two.
-
-- HTTP Basic with email and password: the user's access, not recommended.
-- HTTP Basic with email and user API key: every organization of the user but those that require
-  single sign-on. It stops working when the user is removed.
-- `Authorization: Bearer <organization auth token>`, for automation: one organization, with a
-  project manager's access to all its projects. Taken wherever `Basic` is, but for /auth.
-- `Service-Project-Key: <project key>`: one project, no secret. Taken by the operations alone
-  that say so, which take nothing else.
-"""
-
-
-_ITSELF = Operation(
-    method="GET",
-    path=OBSERVABILITY_PATH,
-    name="GetSchema",
-    summary="This document",
-    tag="schema",
-    answers={200: {_JSON: {"type": "object"}}},
-)
-
-
-def routes(cloud: Cloud) -> dict[Host, list[Route]]:
-    """Return the routes that publish the documents; they ask for no credential."""
-
-    async def observability(_request: Request) -> Response:
-        return JSON(observability_document(tuple(cloud.urls.items())))
-
-    return {Host.API: [Endpoint(OBSERVABILITY_PATH, observability, methods=["GET"])]}
-
-
-@lru_cache(maxsize=8)
-def observability_document(urls: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
-    """Return the document of the observability half; `urls` are pairs of a host and its address."""
-    from agent.standin.observability.routes import every_operation
-
-    known = dict(urls)
-    server = known.get(Host.API, "/")
-    served_by = {
-        served.operation.name: known.get(served.hosts[0], server)
-        for served in every_operation()
-        if not {Host.API, *ALSO_AT_API} & {*served.hosts}
-    }
-    return document(
-        [_ITSELF, *(served.operation for served in every_operation())],
-        title="Observability service",
-        description=_MECHANISMS,
-        server=server,
-        schemes={"Basic": {"type": "http", "scheme": "basic"}},
-        error=ERROR_SCHEMA,
-        elsewhere={name: url for name, url in served_by.items() if url != server},
-    )
 
 
 def document(

@@ -1,14 +1,34 @@
-"""One operation as it is declared: what serves it and what documents it are the same words."""
+"""Operations as they are declared, and the hosts that serve them.
+
+What serves an operation and what documents it are the same words.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.standin.core.schema import Schema
+
+
+class Host(StrEnum):
+    """The hosts of both services, by their key in `urls` of the ready line."""
+
+    DEVICE_CLOUD = "device_cloud"
+    API = "api"
+    CHUNKS = "chunks"
+    INGRESS = "ingress"
+    FILES = "files"
+    PROVISIONING = "provisioning"
+    DOWNLOADS = "downloads"
+
+
+# Third-party tools know one base for these, so they answer at the API's address, too.
+ALSO_AT_API = (Host.CHUNKS, Host.FILES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.standin import keys
 from agent.standin.core import openapi
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.errors import JSON
+from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, assistance
 from agent.standin.device_cloud.declared.account import account, linked
 from agent.standin.device_cloud.declared.devices import devices

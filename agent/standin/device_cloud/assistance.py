@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.standin.core.errors import JSON
-from agent.standin.core.ranged import ranged
+from agent.standin.core.responses import JSON, ranged
 from agent.standin.device_cloud import location_input
+from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.device_cloud.resource import decode_json, read_json, require
 from agent.standin.radio_world import Fix, radio_world
 
@@ -182,14 +182,14 @@ _MOST_KEPT = 100
 async def agnss(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with assistance data; a `Range` header gets a part of it."""
     asked = await read_json(request, location_input.ASSISTANCE)
-    kept: dict[tuple[Principal, bytes], bytes] = cloud.rooms.setdefault("agnss", {})
+    kept: dict[tuple[Principal, bytes], bytes] = cloud.transient.setdefault("agnss", {})
     key = (who, msgspec.json.encode(asked, order="sorted"))
     # The data changes from moment to moment: pieces are of the file that the first was of.
     file = kept.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None
     kept[key] = file or _data(asked, cloud.clock.time())
     if len(kept) > _MOST_KEPT:
         del kept[next(iter(kept))]
-    return ranged(kept[key], request.headers)
+    return ranged(kept[key], request.headers, DeviceCloudRefused)
 
 
 async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Response:
@@ -200,7 +200,7 @@ async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Respons
         require(asked, location_input.ASSISTANCE)
     else:
         asked = location_input.of_query(request, location_input.ASSISTANCE)
-    return ranged(_data(asked, cloud.clock.time()), {})
+    return ranged(_data(asked, cloud.clock.time()), {}, DeviceCloudRefused)
 
 
 def _data(asked: dict[str, Any], now_s: float) -> bytes:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.errors import JSON
-from agent.standin.core.ranged import ranged
+from agent.standin.core.responses import JSON, ranged
 from agent.standin.device_cloud import access, paging
 from agent.standin.device_cloud.assistance import predictions
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
@@ -39,7 +38,7 @@ def download_routes(cloud: Cloud) -> list[Route]:
             content = predictions(*cloud.table("predictions").get(path))
         if content is None:
             raise not_found("no such file")
-        return ranged(content, request.headers)
+        return ranged(content, request.headers, DeviceCloudRefused)
 
     return [Endpoint("/{path:path}", file, methods=["GET"])]
 

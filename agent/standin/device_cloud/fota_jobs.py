@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.errors import JSON
+from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, bodies, bundles, executions, paging
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found

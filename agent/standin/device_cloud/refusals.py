@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.core.errors import Refused
+from agent.standin.core.responses import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

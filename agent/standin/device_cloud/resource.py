@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import Response
 
-from agent.standin.core.errors import JSON
+from agent.standin.core.responses import JSON
 from agent.standin.core.schema import BadJSON, check, decode, first_error
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
 

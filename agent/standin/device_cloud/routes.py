@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.standin.core.hosts import Host
+from agent.standin.core.operation import Host
 from agent.standin.device_cloud import account, bundles, executions, fota_jobs, location
 from agent.standin.device_cloud.devices import association, ble, bulk, devices, messages
 from agent.standin.device_cloud.onboarding import claiming, onboarding
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def routes(cloud: Cloud) -> dict[Host, list[Route]]:
     """Return the routes of this half, and have what was accepted earlier take effect in time."""
-    cloud.settling.append(lambda: bulk.settle(cloud))
+    cloud.before_request.append(lambda: bulk.settle(cloud))
     return {
         Host.DEVICE_CLOUD: [
             *account.routes(cloud),

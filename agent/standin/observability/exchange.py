@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from agent.standin.core.hosts import Host
-    from agent.standin.core.operation import Operation, Parameter
+    from agent.standin.core.operation import Host, Operation, Parameter
     from agent.standin.core.schema import Errors, Schema
     from agent.standin.principal import Principal
     from agent.standin.state import Cloud

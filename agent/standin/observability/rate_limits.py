@@ -1,6 +1,6 @@
 """Rate limits per device. The service has them and publishes few figures: off until asked for.
 
-A limit is switched on through `limits(cloud)` by a test, or by the `rate-limit` fault.
+They are switched on by the `rate-limit` fault.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from agent.standin.faults import rate_limit
 from agent.standin.observability.refusals import later
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent.standin.observability.project import Project
     from agent.standin.state import Cloud
 
@@ -30,7 +33,7 @@ SUGGESTED = {
 class Limits:
     """What is allowed, by kind, and what came lately, by device."""
 
-    allowed: dict[str, tuple[int, float]] = field(default_factory=dict)
+    allowed: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     _seen: dict[tuple[str, ...], deque[float]] = field(default_factory=dict)
 
     def count(self, project: Project, kind: str, serial: str) -> None:
@@ -49,6 +52,13 @@ class Limits:
 
 
 def limits(cloud: Cloud) -> Limits:
-    """Return the limits of this stand-in; a test may switch them in place."""
-    found: Limits = cloud.rooms.setdefault("observability limits", Limits())
+    """Return the limits of this stand-in, as the faults that are on have them."""
+    found: Limits = cloud.transient.setdefault("observability limits", Limits())
+    found.allowed = _allowed(rate_limit(cloud))
     return found
+
+
+def _allowed(argument: str | None) -> Mapping[str, tuple[int, float]]:
+    if not argument:
+        return {} if argument is None else SUGGESTED
+    return dict.fromkeys(SUGGESTED, (int(argument), HOUR_S))

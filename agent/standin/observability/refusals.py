@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.core.errors import Refused
+from agent.standin.core.responses import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,11 +66,6 @@ class ObservabilityRefused(Refused):
         code, name = _TYPES.get(self.status, (1000 + self.status, "Error"))
         message = self.message if self.details is None else self.details
         return {"error": {"code": code, "http_code": self.status, "type": name, "message": message}}
-
-
-def refusal(status: int, message: str) -> ObservabilityRefused:
-    """Write an error that no route raised."""
-    return ObservabilityRefused(status, message)
 
 
 def invalid(message: str) -> ObservabilityRefused:

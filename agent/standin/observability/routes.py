@@ -1,11 +1,21 @@
-"""The routes of the observability half, by host, from the operations that it declares."""
+"""The routes of the observability half, by host, and its document: both from its operations.
+
+The document declares HTTP Basic alone, as the schema reference of the service does, and describes
+the other mechanisms (clause O4.4).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
+from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.openapi import document as openapi_document
+from agent.standin.core.operation import ALSO_AT_API, Host, Operation
+from agent.standin.core.responses import JSON
 from agent.standin.observability.exchange import endpoint
 from agent.standin.observability.ingest import push
+from agent.standin.observability.refusals import ERROR_SCHEMA
 from agent.standin.observability.resources import (
     device_config,
     latest,
@@ -16,11 +26,34 @@ from agent.standin.observability.resources import (
 from agent.standin.observability.uploads import files, uploads
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
     from starlette.routing import Route
 
-    from agent.standin.core.hosts import Host
     from agent.standin.observability.exchange import Served
     from agent.standin.state import Cloud
+
+
+_PATH = "/api/v0/openapi.json"
+_MECHANISMS = """\
+Four mechanisms open this API; the scheme `Basic` declares the first two.
+
+- HTTP Basic with email and password: the user's access, not recommended.
+- HTTP Basic with email and user API key: every organization of the user but those that require
+  single sign-on. It stops working when the user is removed.
+- `Authorization: Bearer <organization auth token>`, for automation: one organization, with a
+  project manager's access to all its projects. Taken wherever `Basic` is, but for /auth.
+- `Service-Project-Key: <project key>`: one project, no secret. Taken by the operations alone
+  that say so, which take nothing else.
+"""
+_ITSELF = Operation(
+    method="GET",
+    path=_PATH,
+    name="GetSchema",
+    summary="This document",
+    tag="schema",
+    answers={200: {"application/json": {"type": "object"}}},
+)
 
 
 def every_operation() -> list[Served]:
@@ -32,9 +65,36 @@ def every_operation() -> list[Served]:
 
 def routes(cloud: Cloud) -> dict[Host, list[Route]]:
     """Return the routes of this half."""
+
+    async def published_document(_request: Request) -> Response:
+        return JSON(document(tuple(cloud.urls.items())))
+
     found: dict[Host, list[Route]] = {}
     for served in every_operation():
         route = endpoint(served, cloud)
         for host in served.hosts:
             found.setdefault(host, []).append(route)
+    published = Endpoint(_PATH, published_document, methods=["GET"])
+    found.setdefault(Host.API, []).append(published)
     return found
+
+
+@lru_cache(maxsize=8)
+def document(urls: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
+    """Return the document of the observability half; `urls` are pairs of a host and its address."""
+    known = dict(urls)
+    server = known.get(Host.API, "/")
+    served_by = {
+        served.operation.name: known.get(served.hosts[0], server)
+        for served in every_operation()
+        if not {Host.API, *ALSO_AT_API} & {*served.hosts}
+    }
+    return openapi_document(
+        [_ITSELF, *(served.operation for served in every_operation())],
+        title="Observability service",
+        description=_MECHANISMS,
+        server=server,
+        schemes={"Basic": {"type": "http", "scheme": "basic"}},
+        error=ERROR_SCHEMA,
+        elsewhere={name: url for name, url in served_by.items() if url != server},
+    )

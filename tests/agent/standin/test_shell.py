@@ -133,7 +133,7 @@ async def test_split_gives_each_host_a_port_that_refuses_the_others(tmp_path: Pa
 
 async def test_accepted_connections_have_no_nagle_delay(standin: StandIn) -> None:
     # Without it a request takes 40 ms; the listening socket must say TCP for asyncio to set it.
-    from agent.standin.core.serve import listen
+    from agent.standin.serve import listen
 
     with listen("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP

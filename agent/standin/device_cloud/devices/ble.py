@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.errors import JSON
+from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, bodies, seed
 from agent.standin.device_cloud.devices.registry import Record, registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, no_device, not_found

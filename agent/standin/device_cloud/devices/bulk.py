@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.errors import JSON
+from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, paging
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.onboarding.credentials_csv import BadKey, is_device_id, parse_rows
@@ -219,10 +219,10 @@ _ROWS = {
 
 def _waiting(cloud: Cloud) -> set[str]:
     """Return the ids of the requests that are not done; found once, after a start."""
-    found: set[str] | None = cloud.rooms.get("bulk")
+    found: set[str] | None = cloud.transient.get("bulk")
     if found is None:
         rows = cloud.table("bulk").items()
-        found = cloud.rooms["bulk"] = {key for key, row in rows if not row["done"]}
+        found = cloud.transient["bulk"] = {key for key, row in rows if not row["done"]}
     return found
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.errors import JSON
+from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, bodies, paging
 from agent.standin.device_cloud.devices import bulk
 from agent.standin.device_cloud.devices.registry import Record, merge, registry, stamps
@@ -57,10 +57,10 @@ async def apply(cloud: Cloud, expression: str, devices: list[Any]) -> list[Any]:
         raise bad_request(f"a transform is {LONGEST} characters at most")
     if not expression.strip():
         raise bad_request("the transform is empty")
-    engine = cloud.rooms.get("jsonata")
+    engine = cloud.transient.get("jsonata")
     if engine is None:
-        engine = cloud.rooms["jsonata"] = Engine()
-        cloud.closing.append(engine.close)
+        engine = cloud.transient["jsonata"] = Engine()
+        cloud.on_close.append(engine.close)
     assert isinstance(engine, Engine)
     try:
         results = await engine.evaluate(expression, msgspec.json.encode(devices))

@@ -241,8 +241,8 @@ def _shown(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
 
 def registry(cloud: Cloud) -> Registry:
     """Return the one registry of a cloud."""
-    found = cloud.rooms.get("devices")
+    found = cloud.transient.get("devices")
     if found is None:
-        found = cloud.rooms["devices"] = Registry(cloud)
+        found = cloud.transient["devices"] = Registry(cloud)
     assert isinstance(found, Registry)
     return found

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.errors import JSON
+from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, bodies, paging
 from agent.standin.device_cloud.onboarding.credentials_csv import Table
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.errors import JSON
+from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, bodies
 from agent.standin.device_cloud.devices import bulk
 from agent.standin.device_cloud.devices.registry import registry

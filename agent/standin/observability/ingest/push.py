@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import PlainTextResponse
 
-from agent.standin.core.errors import JSON
-from agent.standin.core.hosts import Host
-from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.operation import Host, Operation, Parameter
+from agent.standin.core.responses import JSON
 from agent.standin.core.schema import parse_datetime
 from agent.standin.device_chunks import Reassembler
 from agent.standin.observability.access import Access
@@ -71,9 +70,9 @@ class WaitingChunks:
 
 def waiting_chunks(cloud: Cloud) -> WaitingChunks:
     """Return the one of a cloud, made with its first chunk."""
-    found: WaitingChunks | None = cloud.rooms.get("observability chunks")
+    found: WaitingChunks | None = cloud.transient.get("observability chunks")
     if found is None:
-        found = cloud.rooms["observability chunks"] = WaitingChunks(cloud)
+        found = cloud.transient["observability chunks"] = WaitingChunks(cloud)
     return found
 
 

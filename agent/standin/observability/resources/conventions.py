@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.core.errors import JSON
 from agent.standin.core.operation import Parameter
+from agent.standin.core.responses import JSON
 from agent.standin.observability.refusals import ObservabilityRefused
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.standin.core.errors import JSON
-from agent.standin.core.hosts import Host
-from agent.standin.core.operation import Operation
+from agent.standin.core.operation import Host, Operation
+from agent.standin.core.responses import JSON
 from agent.standin.observability.access import Access
 from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served
 from agent.standin.observability.resources.conventions import one

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import PlainTextResponse, Response
 
-from agent.standin.core.errors import JSON
-from agent.standin.core.hosts import Host
-from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.operation import Host, Operation, Parameter
+from agent.standin.core.responses import JSON
 from agent.standin.observability import shapes
 from agent.standin.observability.access import Access
 from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.standin.core.errors import JSON
 from agent.standin.core.operation import Parameter
+from agent.standin.core.responses import JSON
 from agent.standin.observability.project import timestamp
 from agent.standin.observability.resources.resources import by_project
 from agent.standin.observability.shapes import DATE, NUMBER, TEXT, TEXT_OR_NULL, shape

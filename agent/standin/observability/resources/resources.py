@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from agent.standin import state as seeded
-from agent.standin.core.errors import JSON
-from agent.standin.core.hosts import Host
-from agent.standin.core.operation import Link, Operation, Parameter
+from agent.standin.core.operation import Host, Link, Operation, Parameter
+from agent.standin.core.responses import JSON
 from agent.standin.observability import shapes
 from agent.standin.observability.access import Access, Role
 from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served

@@ -14,10 +14,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from agent.standin.core.hosts import Host
-from agent.standin.core.operation import Operation, Parameter
-from agent.standin.core.ranged import ranged
-from agent.standin.device_cloud.refusals import DeviceCloudRefused
+from agent.standin.core.operation import Host, Operation, Parameter
+from agent.standin.core.responses import ranged
 from agent.standin.observability.access import Access
 from agent.standin.observability.exchange import Exchange, Served
 from agent.standin.observability.ingest.push import decoded
@@ -201,11 +199,7 @@ async def _get(exchange: Exchange) -> Response:
     data = get_blob(cloud, blob)
     if data is None:
         raise not_found("file")
-    try:
-        return ranged(data, exchange.request.headers)
-    except DeviceCloudRefused as error:
-        # The same ranges as at the other half's downloads; the error in the words of this one.
-        raise ObservabilityRefused(error.status, error.message, headers=error.headers) from error
+    return ranged(data, exchange.request.headers, ObservabilityRefused)
 
 
 async def _content(exchange: Exchange, secret: str) -> tuple[dict[str, Any], bytes]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from agent.standin.core.errors import JSON
-from agent.standin.core.hosts import Host
-from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.operation import Host, Operation, Parameter
+from agent.standin.core.responses import JSON
 from agent.standin.core.schema import check
 from agent.standin.observability.access import Access, Role
 from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served, decode_json, refuse

@@ -10,10 +10,10 @@ import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 from standin import StandIn
 
-from agent.standin.core.hosts import Host
-from agent.standin.core.openapi import observability_document
-from agent.standin.core.serve import collect
+from agent.standin.core.operation import Host
 from agent.standin.device_cloud.account import document as device_cloud_document
+from agent.standin.observability.routes import document as observability_document
+from agent.standin.serve import collect
 from agent.standin.state import open_cloud
 
 GPS_DAY = 17_000

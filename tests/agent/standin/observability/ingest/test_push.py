@@ -30,7 +30,7 @@ from sdk_bytes import (
 )
 from standin import StandIn
 
-from agent.standin.observability.rate_limits import limits
+from agent.standin.faults import install
 
 OCTETS = {"Content-Type": "application/octet-stream"}
 
@@ -380,7 +380,7 @@ async def test_what_is_no_core_dump_is_taken_and_told_later(standin: StandIn) ->
 
 async def test_a_rate_limit_is_a_setting_and_says_when_to_come_again(standin: StandIn) -> None:
     standin.clock.freeze()
-    limits(standin.cloud).allowed["events"] = (2, 3600.0)
+    install(standin.cloud, ["rate-limit=2"])
     for _ in range(2):
         assert (await push(standin, [an_event()])).status_code == 202
     standin.clock.advance(600)

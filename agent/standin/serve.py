@@ -1,4 +1,7 @@
-"""The stand-in on sockets: one port, or one each, inside the caller's event loop."""
+"""The server of the stand-in: both halves on one port, or each host on its own.
+
+It runs in the event loop of the caller. This is the one module that knows both halves.
+"""
 
 from __future__ import annotations
 
@@ -10,75 +13,37 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from agent.standin import control
+from agent.standin.core.connections import (
+    ACCEPTED_AT_ONCE,
+    ServedConfig,
+    server_context,
+    wrong_certificate,
+)
 from agent.standin.core.dispatch import Dispatcher
-from agent.standin.core.guard import ACCEPTED_AT_ONCE, HostGuard, ServedConfig
-from agent.standin.core.hosts import ALSO_AT_API, Host, refusal
-from agent.standin.core.tls import next_context
-from agent.standin.faults import wrong_certificate
+from agent.standin.core.guard import HostGuard
+from agent.standin.core.operation import ALSO_AT_API, Host
+from agent.standin.device_cloud import routes as device_cloud
+from agent.standin.device_cloud.refusals import DeviceCloudRefused
+from agent.standin.faults import FaultLayer, has_wrong_certificate, triggers_wrong_certificate
+from agent.standin.observability import routes as observability
+from agent.standin.observability.refusals import ObservabilityRefused
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from starlette.routing import Route
     from starlette.types import ASGIApp
 
+    from agent.standin.core.responses import Refused
     from agent.standin.state import Cloud
-
-
-def collect(cloud: Cloud) -> dict[Host, list[Route]]:
-    """Return the routes of both halves by host."""
-    from agent.standin.core.openapi import routes as documents
-    from agent.standin.device_cloud.routes import routes as device_cloud
-    from agent.standin.observability.routes import routes as observability
-
-    found: dict[Host, list[Route]] = {host: [] for host in Host}
-    for half in (device_cloud(cloud), observability(cloud), documents(cloud)):
-        for host, routes in half.items():
-            found[host] += routes
-    return found
-
-
-def one_app(cloud: Cloud) -> ASGIApp:
-    """Return the application that answers for every host on one port."""
-    routes = collect(cloud)
-    return _app(cloud, [route for host in Host for route in routes[host]])
-
-
-def split_apps(cloud: Cloud) -> dict[Host, ASGIApp]:
-    """Return an application for each host, which refuses the others' routes."""
-    routes = collect(cloud)
-    apps: dict[Host, ASGIApp] = {}
-    for host in Host:
-        also = ALSO_AT_API if host is Host.API else ()
-        apps[host] = _app(cloud, [*routes[host], *(route for h in also for route in routes[h])])
-    return apps
-
-
-def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:
-    from agent.standin.control import routes as control
-    from agent.standin.faults import FaultLayer
-
-    dispatcher = Dispatcher([*routes, *control(cloud)], cloud, refusal)
-    return HostGuard(FaultLayer(dispatcher, cloud), cloud, refusal)
-
-
-def urls_of(bases: Mapping[Host, str]) -> dict[str, str]:
-    """Return the `urls` object of the ready line."""
-    return {host.value: bases[host] for host in Host}
 
 
 _WAITING = 1024
 """Connections that wait to be accepted."""
 _STOP_S = 2.0
 """How long an answer in progress may take once the stand-in is told to stop."""
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server that leaves the signals to the program around it."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 @contextlib.asynccontextmanager
@@ -91,7 +56,7 @@ async def serving(
     OSError where the address cannot be listened on.
     """
     apps: Mapping[Host | None, ASGIApp]
-    apps = dict(split_apps(cloud).items()) if split else {None: one_app(cloud)}
+    apps = dict(_apps_by_host(cloud).items()) if split else {None: _one_app(cloud)}
     sockets: dict[Host | None, socket.socket] = {}
     tasks: list[asyncio.Task[None]] = []
     servers: list[_Server] = []
@@ -99,9 +64,10 @@ async def serving(
         for name in apps:
             wanted = port if name in {None, Host.DEVICE_CLOUD} else 0
             sockets[name] = opened.enter_context(listen(host, wanted))
-        scheme = "https" if wrong_certificate(cloud) else "http"
-        bases = {h: base_url(sockets[h if split else None], scheme) for h in Host}
-        cloud.urls = urls_of(bases)
+        scheme = "https" if has_wrong_certificate(cloud) else "http"
+        cloud.urls = {
+            name.value: base_url(sockets[name if split else None], scheme) for name in Host
+        }
         try:
             for name, app in apps.items():
                 server = _Server(_config(app, cloud))
@@ -155,10 +121,47 @@ def base_url(listening: socket.socket, scheme: str = "http") -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
+def collect(cloud: Cloud) -> dict[Host, list[Route]]:
+    """Return the routes of both halves by host."""
+    found: dict[Host, list[Route]] = {host: [] for host in Host}
+    for half in (device_cloud.routes(cloud), observability.routes(cloud)):
+        for host, routes in half.items():
+            found[host] += routes
+    return found
+
+
+def refusal(path: str, status: int, message: str) -> Refused:
+    """Return the error that answers `path`, in the format of the half that the path is of."""
+    if path.startswith(("/api/", "/auth/")):
+        return ObservabilityRefused(status, message)
+    return DeviceCloudRefused(status, message)
+
+
+def _one_app(cloud: Cloud) -> ASGIApp:
+    """Return the application that answers for every host on one port."""
+    routes = collect(cloud)
+    return _app(cloud, [route for host in Host for route in routes[host]])
+
+
+def _apps_by_host(cloud: Cloud) -> dict[Host, ASGIApp]:
+    """Return an application for each host, which refuses the others' routes."""
+    routes = collect(cloud)
+    apps: dict[Host, ASGIApp] = {}
+    for host in Host:
+        also = ALSO_AT_API if host is Host.API else ()
+        apps[host] = _app(cloud, [*routes[host], *(route for h in also for route in routes[h])])
+    return apps
+
+
+def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:
+    dispatcher = Dispatcher([*routes, *control.routes(cloud, refusal)], cloud, refusal)
+    return HostGuard(FaultLayer(dispatcher, cloud, refusal), cloud, refusal)
+
+
 def _config(app: ASGIApp, cloud: Cloud) -> uvicorn.Config:
     return ServedConfig(
         app,
-        tls=lambda: next_context(cloud),
+        tls=lambda: _next_context(cloud),
         log_config=None,
         backlog=ACCEPTED_AT_ONCE,
         lifespan="off",
@@ -167,3 +170,21 @@ def _config(app: ASGIApp, cloud: Cloud) -> uvicorn.Config:
         server_header=False,
         timeout_keep_alive=30,
     )
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves the signals to the program around it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _next_context(cloud: Cloud) -> ssl.SSLContext | None:
+    """Return the TLS settings of the next connection, None where it is not to speak TLS."""
+    if not triggers_wrong_certificate(cloud):
+        return None
+    found: ssl.SSLContext | None = cloud.transient.get("wrong certificate")
+    if found is None:
+        found = cloud.transient["wrong certificate"] = server_context(wrong_certificate())
+    return found

@@ -1,0 +1,152 @@
+"""Connections to the stand-in: how many there may be at once, and whether one speaks TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp
+
+ACCEPTED_AT_ONCE = 16
+"""Connections that the event loop accepts before any of them is seen here."""
+_HANDSHAKE_S = 10.0
+_RESERVE = 4 * ACCEPTED_AT_ONCE + 32
+"""Descriptors for those, for the state file, the worker's pipes and what Python itself opens."""
+
+
+class ServedConfig(uvicorn.Config):
+    """uvicorn's settings, and with which TLS a new connection is met, if any."""
+
+    def __init__(
+        self, app: ASGIApp, tls: Callable[[], ssl.SSLContext | None], **settings: Any
+    ) -> None:
+        super().__init__(app, http=Connection, **settings)
+        self.tls = tls
+
+
+class Connection(H11Protocol):
+    """A connection that knows when it last heard something, and may turn out to be TLS."""
+
+    heard_at = 0.0
+    everyone: ClassVar[set[Connection]] = set()
+    """Of all servers of this process: they share its descriptors."""
+    _early: bytes | None = None
+    """What came over TLS before we were told that it stands; None where nothing is waited for."""
+    _handshake: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a new connection; where there are too many, the longest silent one is dropped."""
+        self.transport = transport
+        self.heard_at = time.monotonic()
+        self.everyone.add(self)
+        if len(self.everyone) > most_connections():
+            silent = min(self.everyone, key=lambda other: other.heard_at)
+            # It leaves the set at once: its end is seen a turn of the loop later.
+            self.everyone.discard(silent)
+            silent.transport.abort()
+        context = cast("ServedConfig", self.config).tls()
+        if context is None:
+            super().connection_made(transport)
+        else:
+            self._early = b""
+            self._handshake = self.loop.create_task(self._begin_tls(transport, context))
+
+    async def _begin_tls(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
+        try:
+            over = await self.loop.start_tls(
+                transport, self, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_S
+            )
+        except OSError:  # the client looked at the certificate, or spoke no TLS
+            self.everyone.discard(self)
+            transport.abort()
+            return
+        early, self._early = self._early, None
+        super().connection_made(cast("asyncio.Transport", over))
+        if early:
+            self.data_received(early)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a connection that has ended."""
+        self.everyone.discard(self)
+        if self._early is None:
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sent."""
+        self.heard_at = time.monotonic()
+        if self._early is None:
+            super().data_received(data)
+        else:
+            self._early += data
+
+
+def most_connections() -> int:
+    """Return how many connections leave descriptors for the rest."""
+    try:
+        import resource
+    except ImportError:  # Windows counts no descriptors
+        return 4096
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return 4096
+    return min(4096, max(8, soft - _RESERVE))
+
+
+def server_context(pem: bytes) -> ssl.SSLContext:
+    """Return the settings of a server with this private key and certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # The library reads a key from a file only; this one is gone before anybody connects.
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pem)
+        context.load_cert_chain(path)
+    finally:
+        Path(path).unlink()
+    return context
+
+
+OTHER_HOST = "elsewhere.invalid"
+
+
+def wrong_certificate() -> bytes:
+    """Return a fresh private key and a certificate that no client should accept, as one PEM.
+
+    It is self-signed, for another name, and expired.
+    """
+    from cryptography import x509  # start-up does without it
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, OTHER_HOST)])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2021, 1, 1, tzinfo=UTC))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(OTHER_HOST)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return private + certificate.public_bytes(serialization.Encoding.PEM)
