@@ -19,11 +19,11 @@ from served_kit import PEERS, ServedKit, served
 
 from agent.provisioning.bench import run_boards
 from agent.provisioning.device_ca import DeviceCa
-from agent.provisioning.goal import Certificate, Goal, Registration
+from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import ModemBoard
-from agent.provisioning.outcome import Place
-from agent.provisioning.workbench import Bench, LedgerLine
+from agent.provisioning.outcome import BoardLocation
+from agent.provisioning.workbench import AsyncLedger, Station
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 
@@ -143,30 +143,30 @@ def with_delays(folder: Path, smoke: bool) -> Row:
 
 
 async def in_this_process(folder: Path, boards: int, first: int) -> float:
-    line = LedgerLine(open_ledger(str(folder / "delays.sqlite"), "bench"))
+    line = AsyncLedger(open_ledger(str(folder / "delays.sqlite"), "bench"))
     authority = DeviceCa.load(folder / "ca.pem", folder / "ca.key", lambda: "")
     goal = Goal(
-        16842753, CA_CHAIN, certificate=Certificate.OPERATOR_CA,
-        registration=Registration.NONE, prove=False,
+        16842753, CA_CHAIN, certificate=CertificateSource.OPERATOR_CA,
+        registration=RegistrationMethod.NONE, prove=False,
     )  # fmt: skip
     from datetime import UTC, datetime
 
-    bench = Bench(goal, line, None, authority, folder / "keys", lambda: datetime.now(UTC))
+    bench = Station(goal, line, None, authority, folder / "keys", lambda: datetime.now(UTC))
 
     @contextlib.asynccontextmanager
-    async def opened(place: Place) -> AsyncIterator[ModemBoard]:
-        modem = Modem(VirtualTransport(None, imei=place.port))
+    async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        modem = Modem(VirtualTransport(None, imei=location.port))
         await modem.open()
         try:
             yield ModemBoard(modem)
         finally:
             await modem.close()
 
-    places = [Place("", "", "", f"0044019{first + index:07}") for index in range(boards)]
+    locations = [BoardLocation("", "", "", f"0044019{first + index:07}") for index in range(boards)]
     ignore: Callable[..., None] = lambda *_step: None  # noqa: E731 - a name for the type
     try:
         started = time.perf_counter()
-        async for outcome in run_boards(places, bench, opened, ignore):
+        async for outcome in run_boards(locations, bench, opened, ignore):
             assert outcome.outcome == "done", outcome
         return time.perf_counter() - started
     finally:

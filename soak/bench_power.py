@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_kills import TAG, Dying, Station, forked
+from bench_kills import TAG, Dying, StationFolder, forked
 from cable import cables
 from measure import progress
 from tray_trial import Trial, tray_trial
@@ -27,14 +27,14 @@ _LOOK_S = 0.005
 _SESSION_BYTES = 1045  # what the bench types into a fresh kit, from first to last
 
 
-def edges_of_a_run(station: Station, board: int) -> int:
+def edges_of_a_run(station: StationFolder, board: int) -> int:
     """Return how many edges a whole run has."""
     counter = Dying()
     asyncio.run(station.provision(board, counter))
     return counter.seen
 
 
-def pulled(station: Station, board: int, edge: int, after_s: float | None) -> bool:
+def pulled(station: StationFolder, board: int, edge: int, after_s: float | None) -> bool:
     """Pull the power at an edge, or after a time; tell whether it struck before the end."""
     child = forked(lambda: station.provision(board, Dying(edge)))
     if after_s is not None:
@@ -44,7 +44,7 @@ def pulled(station: Station, board: int, edge: int, after_s: float | None) -> bo
     return os.WIFSIGNALED(status)
 
 
-def wrongs_after(station: Station, board: int) -> list[str]:
+def wrongs_after(station: StationFolder, board: int) -> list[str]:
     """Run the board again and return what is not as it must be then."""
     outcome = asyncio.run(station.provision(board))
     held = json.loads(station.state(board).read_text())["credentials"]

@@ -12,20 +12,20 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from bench_kills import TAG, Edged, Station, forked
+from bench_kills import TAG, Edged, StationFolder, forked
 from measure import counted
 from operator_ca import make_ca
 
 from agent.provisioning.bench import run_board
 from agent.provisioning.ledger import open_ledger
-from agent.provisioning.outcome import Place
+from agent.provisioning.outcome import BoardLocation
 from at.protocol.errors import LinkLost
 
 if TYPE_CHECKING:
     from agent.provisioning.outcome import Outcome
 
 
-def swapped(station: Station, dice: random.Random, count: int) -> tuple[int, int]:
+def swapped(station: StationFolder, dice: random.Random, count: int) -> tuple[int, int]:
     """Swap boards `count` times; return keys on a wrong board and swaps that were not noticed."""
     wrong = unnoticed = 0
     for number in counted("swaps", range(count)):
@@ -46,7 +46,7 @@ def swapped(station: Station, dice: random.Random, count: int) -> tuple[int, int
 
 
 async def swap_once(
-    station: Station, first: int, second: int, dice: random.Random, *, by_hand: bool
+    station: StationFolder, first: int, second: int, dice: random.Random, *, by_hand: bool
 ) -> Outcome:
     """Run the first board; at some point the second is in its place."""
     async with station.bench() as bench, station.open(first) as one, station.open(second) as two:
@@ -62,23 +62,23 @@ async def swap_once(
 
         port = Edged(one.inner, link_breaks if by_hand else lambda: None)
 
-        def at_step(_place: Place, _step: object) -> None:
+        def at_step(_place: BoardLocation, _step: object) -> None:
             nonlocal left
             left -= not by_hand
             if left == 0 and not by_hand:
                 port.inner = two.inner
 
         @contextlib.asynccontextmanager
-        async def opened(_place: Place) -> Any:
+        async def opened(_place: BoardLocation) -> Any:
             yield port
 
         goal = replace(bench.goal, prove=False)
         return await run_board(
-            Place("", "", "", "tray"), replace(bench, goal=goal), opened, at_step
+            BoardLocation("", "", "", "tray"), replace(bench, goal=goal), opened, at_step
         )
 
 
-def two_stations(station: Station, url: str, rounds: int) -> tuple[int, int]:
+def two_stations(station: StationFolder, url: str, rounds: int) -> tuple[int, int]:
     """Run one board at two stations at once; return interleaved runs and boards not done."""
     interleaved = not_done = 0
     folders = [station.folder / name for name in ("one", "two")]

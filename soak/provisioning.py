@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_canaries import canaries_found
-from bench_kills import Station
+from bench_kills import StationFolder
 from bench_power import edges_of_a_run, pulled, rows_of_instants, wrongs_after
 from bench_swaps import swapped, two_stations
 from bench_trays import struck, unchanged
@@ -31,7 +31,7 @@ SEED = 20260314
 
 
 @contextlib.contextmanager
-def service(folder: Path) -> Iterator[Station]:
+def service(folder: Path) -> Iterator[StationFolder]:
     """Serve a stand-in in a process of its own; yield a station that uses it."""
     command = (sys.executable, "-m", "agent", "cloud", "serve", "--state", str(folder / "cloud"))
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -39,7 +39,7 @@ def service(folder: Path) -> Iterator[Station]:
     try:
         ready = json.loads(server.stdout.readline())
         make_ca(folder)
-        yield Station(folder, ready["urls"], ready["credentials"]["api_key"])
+        yield StationFolder(folder, ready["urls"], ready["credentials"]["api_key"])
     finally:
         server.terminate()
         server.wait(10)
@@ -67,7 +67,7 @@ def run(smoke: bool) -> Iterator[Row]:
             yield _boards(f"after {what} under {boards} boards", wrongs)
 
 
-def power(station: Station, dice: random.Random, smoke: bool) -> Iterator[Row]:
+def power(station: StationFolder, dice: random.Random, smoke: bool) -> Iterator[Row]:
     """Pull the power of host and board at once: at every edge of a run, and at random instants."""
     edges = edges_of_a_run(station, 0)
     began = time.perf_counter()
@@ -94,7 +94,7 @@ def power(station: Station, dice: random.Random, smoke: bool) -> Iterator[Row]:
     yield _boards(f"after runs were cut at {count} random instants", wrongs)
 
 
-def trays(station: Station, smoke: bool) -> Iterator[Row]:
+def trays(station: StationFolder, smoke: bool) -> Iterator[Row]:
     """Trays of sixteen processes: unchanged, and struck in every way, with both ledgers."""
     runs = 2 if smoke else 100
     writes, wrongs = unchanged(runs)

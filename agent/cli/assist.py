@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agent.location.agnss import ServingCell
-    from agent.location.agnss_file import Block
+    from agent.location.agnss_file import AgnssBlock
     from agent.location.pgps_file import PredictionFile
 
 
@@ -46,7 +46,7 @@ def pgps(count: int | None, interval: int | None, start: str | None, out: Path |
 
 async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path | None) -> None:
     from agent.cli.shell.session import configured
-    from agent.location.agnss import DEFAULT_TYPES, TYPES_THAT_NEED_A_CELL, Wanted
+    from agent.location.agnss import DEFAULT_TYPES, TYPES_THAT_NEED_A_CELL, AgnssRequest
     from agent.location.assistance import fetch_agnss
     from agent.location.settings import project_of
     from agent.wiring.service_client import connect
@@ -54,7 +54,7 @@ async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path 
     numbers = _numbers(types) if types else DEFAULT_TYPES
     needs_cell = filtered or bool(TYPES_THAT_NEED_A_CELL & set(numbers))
     cell = await _serving_cell() if needs_cell else None
-    wanted = Wanted(numbers, cell, filtered, mask)
+    wanted = AgnssRequest(numbers, cell, filtered, mask)
     configuration = configured()
     async with connect(configuration) as client:
         data = await fetch_agnss(client, project_of(configuration.profile), wanted, _progress)
@@ -133,7 +133,7 @@ def _keep(out: Path | None, content: bytes) -> None:
     note(f"{len(content)} bytes in {out}")
 
 
-def _show_blocks(blocks: tuple[Block, ...], size: int) -> None:
+def _show_blocks(blocks: tuple[AgnssBlock, ...], size: int) -> None:
     from agent.cli.shell.table import TableWriter
 
     rows = [

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agent.location.cell_scan import CellScan
-    from agent.location.plots import Level
+    from agent.location.plots import SignalLevel
     from agent.location.wifi.scanner import WifiScan
 
 Scan = TypeVar("Scan")
@@ -97,7 +97,7 @@ async def _wifi(repeat: int, target: str | None) -> None:
 
 async def _repeated(
     scan: Callable[[], Awaitable[Scan]],
-    show: Callable[[Scan, float], list[Level]],
+    show: Callable[[Scan, float], list[SignalLevel]],
     repeat: int,
     target: str | None,
     title: str,
@@ -108,7 +108,7 @@ async def _repeated(
     from agent.location.plots import terminal_plot, write_plot
 
     started = time.monotonic()
-    levels: list[Level] = []
+    levels: list[SignalLevel] = []
     for _ in range(repeat):
         levels += show(await scan(), time.monotonic() - started)
     if target == "-":
@@ -118,16 +118,16 @@ async def _repeated(
         note(f"drawn in {target}")
 
 
-def _show_cells(scan: CellScan, at_s: float) -> list[Level]:
+def _show_cells(scan: CellScan, at_s: float) -> list[SignalLevel]:
     from agent.cli.shell.table import TableWriter, bar
-    from agent.location.plots import Level
+    from agent.location.plots import SignalLevel
 
     # A dash would stand for "not known"; these are known not to be the serving cell.
     entries = [
         (cell, "*" if scan.on_cell and not place else " ") for place, cell in enumerate(scan.cells)
     ]
     levels = [
-        Level(_cell_name(cell), int(str(cell["rsrp"])), at_s)
+        SignalLevel(_cell_name(cell), int(str(cell["rsrp"])), at_s)
         for cell in [*scan.cells, *_neighbors(scan)]
         if "rsrp" in cell
     ]
@@ -166,13 +166,13 @@ def _cell_name(cell: dict[str, object]) -> str:
     return f"neighbour {cell.get('earfcn')}/{cell.get('pci')}"
 
 
-def _show_wifi(scan: WifiScan, at_s: float) -> list[Level]:
+def _show_wifi(scan: WifiScan, at_s: float) -> list[SignalLevel]:
     from agent.cli.shell.table import TableWriter, bar
     from agent.location.access_points import MINIMUM, select, to_json
-    from agent.location.plots import Level
+    from agent.location.plots import SignalLevel
 
     chosen = select(scan.points)
-    levels = [Level(point.bssid, point.rssi_dbm, at_s) for point in chosen.usable]
+    levels = [SignalLevel(point.bssid, point.rssi_dbm, at_s) for point in chosen.usable]
     if options().json:
         left_out = [
             {"macAddress": point.bssid, "reason": reason.value} for point, reason in chosen.left_out

@@ -31,12 +31,12 @@ from agent.outbox import Kind, NewItem, Outbox
 from agent.outbox.delivery import Delivery
 from agent.outbox.sender import ServiceSender
 from agent.provisioning.bench import run_boards
-from agent.provisioning.goal import Goal, Registration
+from agent.provisioning.goal import Goal, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import open_board
-from agent.provisioning.outcome import Place
+from agent.provisioning.outcome import BoardLocation
 from agent.provisioning.registrar import Registrar
-from agent.provisioning.workbench import Bench, LedgerLine
+from agent.provisioning.workbench import AsyncLedger, Station
 from agent.standin.faults import install
 from agent.wiring.service_client import connect
 from agent.wiring.update_runner import update_runner
@@ -137,13 +137,13 @@ class Show:
 
     async def provision(self) -> Detail:
         """Have the modem make its key, and check what it shows of it."""
-        outcome = await self._bench(Registration.NONE, prove=False)
+        outcome = await self._bench(RegistrationMethod.NONE, prove=False)
         self.device_id = outcome.device_id
         return {"device_id": outcome.device_id, "writes": outcome.writes, "key": "in the modem"}
 
     async def register(self) -> Detail:
         """Onboard the device with its public key; the bench goes on where it was."""
-        outcome = await self._bench(Registration.ONBOARD, prove=False)
+        outcome = await self._bench(RegistrationMethod.ONBOARD, prove=False)
         return {"device_id": outcome.device_id, "writes": outcome.writes, "registered": True}
 
     async def jwt(self) -> Detail:
@@ -190,7 +190,7 @@ class Show:
         if off_m > place.uncertainty_m:
             raise DemoFailed(f"{off_m:.0f} m off, and {place.uncertainty_m:.0f} m were stated")
         return {
-            "with": fix.way.value,
+            "with": fix.method.value,
             "lat": place.lat,
             "lon": place.lon,
             "uncertainty_m": place.uncertainty_m,
@@ -254,13 +254,13 @@ class Show:
 
     # --- what they share
 
-    async def _bench(self, way: Registration, *, prove: bool) -> Outcome:
+    async def _bench(self, way: RegistrationMethod, *, prove: bool) -> Outcome:
         settings = self.stage.configuration
         goal = Goal(settings.profile.provisioning.security_tag, registration=way, prove=prove)
-        line = LedgerLine(open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo"))
+        line = AsyncLedger(open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo"))
         try:
             async with connect(settings) as client:
-                bench = Bench(
+                bench = Station(
                     goal,
                     line,
                     Registrar(client, way),
@@ -268,8 +268,8 @@ class Show:
                     settings.state_dir / "keys",
                     lambda: datetime.now(UTC),
                 )
-                place = Place("", "", "demo", settings.profile.kit.port)
-                found = run_boards([place], bench, open_board, lambda *_step: None)
+                location = BoardLocation("", "", "demo", settings.profile.kit.port)
+                found = run_boards([location], bench, open_board, lambda *_step: None)
                 [outcome] = [one async for one in found]
         finally:
             line.close()

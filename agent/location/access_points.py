@@ -31,7 +31,7 @@ class AccessPoint:
     estimated: bool = False
 
 
-class LeftOut(Enum):
+class Exclusion(Enum):
     """Why an access point is not sent."""
 
     NOT_A_MAC = "no MAC address"
@@ -48,7 +48,7 @@ class Selection:
     """What may be sent, strongest first, and what may not, with the reason."""
 
     usable: tuple[AccessPoint, ...]
-    left_out: tuple[tuple[AccessPoint, LeftOut], ...]
+    left_out: tuple[tuple[AccessPoint, Exclusion], ...]
 
 
 def normalize_mac(text: str) -> str | None:
@@ -65,19 +65,19 @@ def normalize_mac(text: str) -> str | None:
 def select(heard: Iterable[AccessPoint]) -> Selection:
     """Sort a scan into what is sent and what is not. No filter by strength: more help more."""
     kept: dict[str, AccessPoint] = {}
-    left_out: list[tuple[AccessPoint, LeftOut]] = []
+    left_out: list[tuple[AccessPoint, Exclusion]] = []
     for point in heard:
         bssid = normalize_mac(point.bssid)
         reason = _reason(point, bssid)
         if bssid is None or reason is not None:
-            left_out.append((point, reason or LeftOut.NOT_A_MAC))
+            left_out.append((point, reason or Exclusion.NOT_A_MAC))
             continue
         known = kept.get(bssid)
         if known is not None and (known.age_s or 0.0) <= (point.age_s or 0.0):
-            left_out.append((point, LeftOut.DOUBLE))
+            left_out.append((point, Exclusion.DOUBLE))
             continue
         if known is not None:
-            left_out.append((known, LeftOut.DOUBLE))
+            left_out.append((known, Exclusion.DOUBLE))
         kept[bssid] = point
     usable = sorted(kept.values(), key=lambda point: -point.rssi_dbm)
     return Selection(tuple(usable), tuple(left_out))
@@ -122,18 +122,18 @@ def rssi_of_percentage(strength: int) -> int:
     return round(min(max(strength, 0), 100) / 2) - 100
 
 
-def _reason(point: AccessPoint, bssid: str | None) -> LeftOut | None:
+def _reason(point: AccessPoint, bssid: str | None) -> Exclusion | None:
     if bssid is None:
-        return LeftOut.NOT_A_MAC
+        return Exclusion.NOT_A_MAC
     if bssid == "00:00:00:00:00:00":
-        return LeftOut.EMPTY
+        return Exclusion.EMPTY
     first = int(bssid[:2], 16)
     if first & 1:
-        return LeftOut.MULTICAST
+        return Exclusion.MULTICAST
     if first & 2:
-        return LeftOut.LOCAL
+        return Exclusion.LOCAL
     if point.ssid.endswith(b"_nomap"):
-        return LeftOut.NOMAP
+        return Exclusion.NOMAP
     if not -128 <= point.rssi_dbm <= 0:
-        return LeftOut.LEVEL
+        return Exclusion.LEVEL
     return None

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from agent.call import Call, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
-from agent.location.calls import Project, location_advice, location_path, location_schemes
+from agent.location.calls import ProjectSlugs, location_advice, location_path, location_schemes
 
 DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
 TYPES_THAT_NEED_A_CELL = frozenset({8})
@@ -33,7 +33,7 @@ class ServingCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AgnssRequest:
     """What is asked for: element types, the serving cell, and the mask of a filtered set.
 
     `filtered` asks for the satellites that can be seen from the cell, above `mask_degrees`.
@@ -81,8 +81,8 @@ class MeasureAgnss(Call[int | None]):
 
     service: ClassVar[str] = "location"
 
-    project: Project | None
-    wanted: Wanted
+    project: ProjectSlugs | None
+    wanted: AgnssRequest
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
@@ -123,8 +123,8 @@ class FetchAgnss(Call[Piece]):
     service: ClassVar[str] = "location"
     max_bytes: ClassVar[int] = LARGEST_BYTES
 
-    project: Project | None
-    wanted: Wanted
+    project: ProjectSlugs | None
+    wanted: AgnssRequest
     start: int = 0
     size: int = RANGE_BYTES
 

@@ -11,7 +11,7 @@ _ORBIT = "toe w delta_n m0 omega_dot e idot sqrt_a i0 omega0 crs cis cus crc cic
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class AgnssElement:
     """One type of element: its number, name, layout, fields, and how many may stand in a block."""
 
     number: int
@@ -21,8 +21,8 @@ class Element:
     max_count: int
 
 
-def _element(number: int, name: str, layout: str, fields: str, max_count: int = 1) -> Element:
-    return Element(number, name, struct.Struct("<" + layout), tuple(fields.split()), max_count)
+def _element(number: int, name: str, layout: str, fields: str, max_count: int = 1) -> AgnssElement:
+    return AgnssElement(number, name, struct.Struct("<" + layout), tuple(fields.split()), max_count)
 
 
 _EPHEMERIS = (
@@ -89,20 +89,20 @@ class DamagedAssistance(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class AgnssBlock:
     """One block: an element's type and its values, a mapping of field name to raw integer each."""
 
-    element: Element
+    element: AgnssElement
     values: tuple[dict[str, int], ...]
 
 
-def parse_agnss(data: bytes) -> tuple[Block, ...]:
+def parse_agnss(data: bytes) -> tuple[AgnssBlock, ...]:
     """Return the blocks of A-GNSS data. Raises DamagedAssistance; no block at all is legal."""
     if not data:
         raise DamagedAssistance("the A-GNSS data is empty: not even its schema number is there")
     if data[0] != SCHEMA:
         raise DamagedAssistance(f"A-GNSS schema {data[0]} at offset 0; {SCHEMA} is known")
-    blocks: list[Block] = []
+    blocks: list[AgnssBlock] = []
     offset = 1
     while offset < len(data):
         block, offset = _block(data, offset)
@@ -110,7 +110,7 @@ def parse_agnss(data: bytes) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _block(data: bytes, offset: int) -> tuple[Block, int]:
+def _block(data: bytes, offset: int) -> tuple[AgnssBlock, int]:
     if offset + 3 > len(data):
         raise DamagedAssistance(f"the A-GNSS data ends inside a block's header at offset {offset}")
     number, count = data[offset], int.from_bytes(data[offset + 1 : offset + 3], "little")
@@ -133,4 +133,4 @@ def _block(data: bytes, offset: int) -> tuple[Block, int]:
         dict(zip(element.fields, raw, strict=True))
         for raw in element.layout.iter_unpack(data[start:end])
     )
-    return Block(element, values), end
+    return AgnssBlock(element, values), end

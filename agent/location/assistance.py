@@ -16,9 +16,9 @@ from agent.http.addresses import (
     is_loopback_url,
     plain_target,
 )
-from agent.location.agnss import FetchAgnss, MeasureAgnss, Wanted
-from agent.location.agnss_file import Block, DamagedAssistance, parse_agnss
-from agent.location.calls import Project
+from agent.location.agnss import AgnssRequest, FetchAgnss, MeasureAgnss
+from agent.location.agnss_file import AgnssBlock, DamagedAssistance, parse_agnss
+from agent.location.calls import ProjectSlugs
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.location.pgps_file import LARGEST_BYTES, PredictionFile, parse_pgps
 
@@ -37,7 +37,7 @@ class AgnssData:
     """A-GNSS data: the bytes as they came, and their blocks."""
 
     content: bytes
-    blocks: tuple[Block, ...]
+    blocks: tuple[AgnssBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class PgpsData:
 
 
 async def fetch_agnss(
-    client: HttpClient, project: Project | None, wanted: Wanted, progress: Progress
+    client: HttpClient, project: ProjectSlugs | None, wanted: AgnssRequest, progress: Progress
 ) -> AgnssData:
     """Fetch A-GNSS data piece by piece. Raises what a call raises, and DamagedAssistance."""
     total = await client.send(MeasureAgnss(project, wanted))
@@ -76,7 +76,7 @@ async def fetch_agnss(
 
 async def fetch_pgps(
     client: HttpClient,
-    project: Project | None,
+    project: ProjectSlugs | None,
     wanted: PredictionRequest,
     progress: Progress,
     *,

@@ -19,14 +19,14 @@ LEGACY_WARNING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ProjectSlugs:
     """The organization and project slugs of the current form of the path (D8.5)."""
 
     organization: str
     project: str
 
 
-def location_path(project: Project | None, endpoint: str) -> str:
+def location_path(project: ProjectSlugs | None, endpoint: str) -> str:
     """Return the path of an endpoint: the organization's form, or without one the legacy form."""
     if project is None:
         return f"/v1/location/{endpoint}"
@@ -39,7 +39,7 @@ def location_path(project: Project | None, endpoint: str) -> str:
     return f"/v1/organizations/{organization}/projects/{name}/location/{endpoint}"
 
 
-def location_schemes(project: Project | None) -> tuple[Scheme, ...]:
+def location_schemes(project: ProjectSlugs | None) -> tuple[Scheme, ...]:
     """Return the credentials of a form: each credential goes to its own form only (D8.5, D10.7)."""
     if project is not None:
         return (Scheme.ORGANIZATION_TOKEN,)
@@ -51,7 +51,7 @@ def location_schemes(project: Project | None) -> tuple[Scheme, ...]:
     )
 
 
-def location_advice(project: Project | None, status: int, code: int | None) -> str:
+def location_advice(project: ProjectSlugs | None, status: int, code: int | None) -> str:
     """Return what a refusal of a location call can mean, and what to check (D8.4)."""
     if status == 401 and project is not None:
         return (
@@ -90,7 +90,7 @@ class LocationCall(Call[Position | None]):
     max_bytes: ClassVar[int] = 256 * 1024
     endpoint: ClassVar[str] = ""
 
-    project: Project | None
+    project: ProjectSlugs | None
     do_reply: bool | None = None
     high_confidence: bool | None = None
     fallback: bool | None = None

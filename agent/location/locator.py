@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agent.errors import AgentError, NotFound
 from agent.location.access_points import MINIMUM, Selection, select, to_json
-from agent.location.calls import GroundFix, LocateCell, LocateWifi, LocationCall, Project
+from agent.location.calls import GroundFix, LocateCell, LocateWifi, LocationCall, ProjectSlugs
 from agent.location.position import Position
 from at.protocol.errors import AtError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-class Way(Enum):
+class LocationMethod(Enum):
     """How a position is asked for; the values are the words of `--with`."""
 
     WIFI = "wifi"
@@ -37,7 +37,7 @@ class NothingToSend(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Switches:
+class LocationOptions:
     """What a call is told about its answer: see LocationCall."""
 
     do_reply: bool | None = None
@@ -56,7 +56,7 @@ class Fix:
     """
 
     at: datetime
-    way: Way
+    method: LocationMethod
     position: Position | None
     cells: int
     access_points: int
@@ -68,7 +68,7 @@ class Fix:
         place = self.position
         return {
             "at": self.at.isoformat(),
-            "with": self.way.value,
+            "with": self.method.value,
             "lat": place.lat if place is not None else None,
             "lon": place.lon if place is not None else None,
             "uncertainty": place.uncertainty_m if place is not None else None,
@@ -88,28 +88,28 @@ class Locator:
     """
 
     client: HttpClient
-    project: Project | None
+    project: ProjectSlugs | None
     scan_wifi: Callable[[], Awaitable[WifiScan]] | None
     scan_cells: Callable[[], Awaitable[CellScan]] | None
     good_enough_m: float
-    switches: Switches = field(default_factory=Switches)
+    switches: LocationOptions = field(default_factory=LocationOptions)
     device_id: str = ""
     gate: Callable[[], Awaitable[None]] | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    async def locate(self, way: Way | None = None) -> Fix:
-        """Return the position by one way, or by the cheapest that is good enough.
+    async def locate(self, method: LocationMethod | None = None) -> Fix:
+        """Return the position by one method, or by the cheapest that is good enough.
 
         Raises NothingToSend when nothing can be heard, NotFound when nobody knows what was heard,
         and what the gate and a call raise.
         """
         if self.gate is not None:
             await self.gate()
-        if way is Way.GROUND_FIX:
+        if method is LocationMethod.GROUND_FIX:
             return await self._ground_fix()
-        if way is Way.WIFI:
+        if method is LocationMethod.WIFI:
             return await self._wifi()
-        if way is Way.CELL:
+        if method is LocationMethod.CELL:
             return await self._cell()
         return await self._cheapest()
 
@@ -150,7 +150,7 @@ class Locator:
         call = LocateWifi(
             self.project, access_points=to_json(heard.usable, send_ssid=self.switches.send_ssid)
         )
-        return await self._ask(call, Way.WIFI, 0, len(heard.usable), (source,), notes)
+        return await self._ask(call, LocationMethod.WIFI, 0, len(heard.usable), (source,), notes)
 
     async def _cell(self) -> Fix:
         notes: list[str] = []
@@ -159,7 +159,7 @@ class Locator:
             raise NothingToSend("; ".join(notes), hint="locate with Wi-Fi: --with wifi")
         call = LocateCell(self.project, cells=scan.cells, radio=scan.radio)
         notes += scan.notes
-        return await self._ask(call, Way.CELL, len(scan.cells), 0, (scan.source,), notes)
+        return await self._ask(call, LocationMethod.CELL, len(scan.cells), 0, (scan.source,), notes)
 
     async def _ground_fix(self) -> Fix:
         notes: list[str] = []
@@ -182,7 +182,7 @@ class Locator:
         cells = len(scan.cells) if scan is not None else 0
         sources = [scan.source] if scan is not None else []
         sources += [source] if points else []
-        return await self._ask(call, Way.GROUND_FIX, cells, len(points), sources, notes)
+        return await self._ask(call, LocationMethod.GROUND_FIX, cells, len(points), sources, notes)
 
     async def _heard_wifi(self, notes: list[str]) -> tuple[Selection, str]:
         scan = await _attempt(self.scan_wifi, "Wi-Fi", notes)
@@ -194,7 +194,7 @@ class Locator:
     async def _ask(
         self,
         call: LocationCall,
-        way: Way,
+        method: LocationMethod,
         cells: int,
         points: int,
         sources: Iterable[str],
@@ -208,7 +208,7 @@ class Locator:
             device_id=self.device_id,
         )
         position = await self.client.send(told)
-        return Fix(self.now(), way, position, cells, points, tuple(notes), tuple(sources))
+        return Fix(self.now(), method, position, cells, points, tuple(notes), tuple(sources))
 
 
 async def _attempt(

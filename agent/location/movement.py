@@ -32,7 +32,7 @@ def moved(reported: Mapping[str, Any] | None, fix: Fix) -> bool:
     return apart > max(MOVED_M, (before.uncertainty_m or 0.0) + (fix.position.uncertainty_m or 0.0))
 
 
-def place_message(fix: Fix) -> dict[str, object]:
+def position_message(fix: Fix) -> dict[str, object]:
     """Return the device message that tells a fix; for `agent.cloud.messages.SendMessage`.
 
     GROUND_FIX with the fields of a ground-fix answer: GNSS would claim that satellites were heard.

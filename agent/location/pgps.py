@@ -10,7 +10,7 @@ import msgspec
 
 from agent.call import Call, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
-from agent.location.calls import Project, location_advice, location_path, location_schemes
+from agent.location.calls import ProjectSlugs, location_advice, location_path, location_schemes
 from agent.location.pgps_file import GPS_EPOCH, gps_day_and_second
 
 
@@ -63,7 +63,7 @@ class RequestPgps(Call[PredictionLink]):
 
     service: ClassVar[str] = "location"
 
-    project: Project | None
+    project: ProjectSlugs | None
     wanted: PredictionRequest
 
     @property

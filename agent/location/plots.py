@@ -14,7 +14,7 @@ _INSTALL = "pip install 'cellagent[plot]'"
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class SignalLevel:
     """One level that was heard: who was heard, in dBm, when (seconds since the first scan)."""
 
     name: str
@@ -28,7 +28,7 @@ def check_target(path: Path) -> None:
         raise UsageError(f"{path}: a plot is a file that ends in {' or '.join(SUFFIXES)}")
 
 
-def write_plot(levels: Sequence[Level], title: str, path: Path) -> None:
+def write_plot(levels: Sequence[SignalLevel], title: str, path: Path) -> None:
     """Draw levels into a PNG or SVG file: bars for one scan, lines over time for several."""
     check_target(path)
     try:
@@ -57,7 +57,7 @@ def write_plot(levels: Sequence[Level], title: str, path: Path) -> None:
     figure.savefig(str(path))
 
 
-def terminal_plot(levels: Sequence[Level], title: str, *, width: int) -> str:
+def terminal_plot(levels: Sequence[SignalLevel], title: str, *, width: int) -> str:
     """Return a plot made of characters, `width` columns wide, without colours."""
     try:
         import plotext
@@ -82,17 +82,17 @@ def terminal_plot(levels: Sequence[Level], title: str, *, width: int) -> str:
     return str(plotext.uncolorize(str(figure.build())))
 
 
-def _by_name(levels: Sequence[Level]) -> list[tuple[str, list[Level]]]:
+def _by_name(levels: Sequence[SignalLevel]) -> list[tuple[str, list[SignalLevel]]]:
     names = dict.fromkeys(level.name for level in levels)
     return [(name, [level for level in levels if level.name == name]) for name in names]
 
 
-def _bars(levels: Sequence[Level]) -> tuple[list[str], int, list[int]]:
+def _bars(levels: Sequence[SignalLevel]) -> tuple[list[str], int, list[int]]:
     """Return names, where the bars begin, and where each ends; the strongest last, on top."""
     ordered = sorted(levels, key=lambda level: level.dbm)
     floor = min((level.dbm for level in ordered), default=-100) - 5
     return [level.name for level in ordered], floor, [level.dbm for level in ordered]
 
 
-def _over_time(levels: Sequence[Level]) -> bool:
+def _over_time(levels: Sequence[SignalLevel]) -> bool:
     return len({level.at_s for level in levels}) > 1

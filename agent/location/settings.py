@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent.location.calls import Project
+from agent.location.calls import ProjectSlugs
 from agent.location.cell_scan import require_firmware, scan_cells
-from agent.location.locator import Locator, Switches
+from agent.location.locator import LocationOptions, Locator
 from agent.location.wifi.choice import wifi_source
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 WIFI_DEADLINE_S = 20.0
 
 
-def project_of(profile: Profile) -> Project | None:
+def project_of(profile: Profile) -> ProjectSlugs | None:
     """Return the slugs of the path's current form; None where the profile wants the legacy one."""
     if profile.location.legacy:
         return None
-    return Project(profile.account.organization, profile.account.project)
+    return ProjectSlugs(profile.account.organization, profile.account.project)
 
 
 def locator_for(
@@ -30,7 +30,7 @@ def locator_for(
     kit: KitSettings,
     client: HttpClient,
     modem: Modem | None,
-    switches: Switches | None = None,
+    switches: LocationOptions | None = None,
 ) -> Locator:
     """Return the locator of a kit; without a modem it hears Wi-Fi alone. Raises UsageError."""
     wifi = wifi_source(profile.location.wifi, kit.companion_port)
@@ -40,7 +40,7 @@ def locator_for(
         partial(wifi.scan, WIFI_DEADLINE_S) if wifi is not None else None,
         partial(scan_cells, modem) if modem is not None else None,
         profile.location.good_enough_m,
-        switches or Switches(send_ssid=profile.location.send_ssid),
+        switches or LocationOptions(send_ssid=profile.location.send_ssid),
         kit.device_id,
         partial(require_firmware, modem) if modem is not None else None,
     )

@@ -10,38 +10,43 @@ from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.board_run import BoardRun, defect_of_ours, known_of, planned
-from agent.provisioning.outcome import Outcome, Place
-from agent.provisioning.plan import Plan
+from agent.provisioning.outcome import BoardLocation, Outcome
+from agent.provisioning.plan import ProvisioningPlan
 from agent.tasks import cancel_and_wait
 from at.protocol.errors import AtError, PortBusy
 
 if TYPE_CHECKING:
     from agent.provisioning.board import BoardPort
     from agent.provisioning.goal import Goal
-    from agent.provisioning.plan import Step
-    from agent.provisioning.workbench import Bench, LedgerLine
+    from agent.provisioning.plan import ProvisioningStep
+    from agent.provisioning.workbench import AsyncLedger, Station
 
-OpenBoard = Callable[[Place], AbstractAsyncContextManager["BoardPort"]]
-OnStep = Callable[[Place, "Step"], None]
-ListPlaces = Callable[[], Mapping[str, tuple[Place, object]]]
+OpenBoard = Callable[[BoardLocation], AbstractAsyncContextManager["BoardPort"]]
+OnStep = Callable[[BoardLocation, "ProvisioningStep"], None]
+ListBoards = Callable[[], Mapping[str, tuple[BoardLocation, object]]]
 """Returns what is plugged in, by port, each with what tells one plugging-in from the next."""
 
 
-def expect(places: Sequence[Place], number: int | None) -> None:
+def require_count(locations: Sequence[BoardLocation], number: int | None) -> None:
     """Refuse to begin when another number of boards is there. Raises RefusedByRule."""
-    if number is not None and len(places) != number:
-        names = ", ".join(place.slot or place.usb_place or place.port for place in places)
+    if number is not None and len(locations) != number:
+        names = ", ".join(
+            location.slot or location.usb_place or location.port for location in locations
+        )
         raise RefusedByRule(
-            f"{len(places)} boards are there, {number} were expected: {names or 'none'}",
+            f"{len(locations)} boards are there, {number} were expected: {names or 'none'}",
             hint="check cables and power, or correct --expect; nothing was written",
         )
 
 
 async def run_boards(
-    places: Sequence[Place], bench: Bench, open_board: OpenBoard, on_step: OnStep
+    locations: Sequence[BoardLocation], bench: Station, open_board: OpenBoard, on_step: OnStep
 ) -> AsyncGenerator[Outcome]:
     """Run every board at once and yield each outcome as it comes."""
-    tasks = [asyncio.create_task(run_board(place, bench, open_board, on_step)) for place in places]
+    tasks = [
+        asyncio.create_task(run_board(location, bench, open_board, on_step))
+        for location in locations
+    ]
     try:
         for finished in asyncio.as_completed(tasks):
             yield await finished
@@ -51,7 +56,7 @@ async def run_boards(
 
 
 async def watch_boards(
-    list_places: ListPlaces, bench: Bench, open_board: OpenBoard, on_step: OnStep, every_s: float
+    list_places: ListBoards, bench: Station, open_board: OpenBoard, on_step: OnStep, every_s: float
 ) -> AsyncGenerator[Outcome]:
     """Run boards as they are plugged in, until cancelled; yield outcomes as they come.
 
@@ -65,10 +70,10 @@ async def watch_boards(
         while True:
             there = await asyncio.to_thread(list_places)
             begun = {port: mark for port, mark in begun.items() if port in running or port in there}
-            for port, (place, mark) in there.items():
+            for port, (location, mark) in there.items():
                 if port not in running and begun.get(port) != mark:
                     begun[port] = mark
-                    work = run_board(place, bench, open_board, on_step)
+                    work = run_board(location, bench, open_board, on_step)
                     running[port] = asyncio.create_task(work)
             waiting = asyncio.create_task(asyncio.sleep(every_s))
             await asyncio.wait([waiting, *running.values()], return_when=asyncio.FIRST_COMPLETED)
@@ -79,53 +84,57 @@ async def watch_boards(
         await cancel_and_wait(*running.values())
 
 
-async def run_board(place: Place, bench: Bench, open_board: OpenBoard, on_step: OnStep) -> Outcome:
+async def run_board(
+    location: BoardLocation, bench: Station, open_board: OpenBoard, on_step: OnStep
+) -> Outcome:
     """Open one board, run it, close it; a board that cannot be opened is an outcome, too."""
     try:
-        async with open_board(place) as port:
-            run = BoardRun(port, place, bench, lambda step: on_step(place, step))
+        async with open_board(location) as port:
+            run = BoardRun(port, location, bench, lambda step: on_step(location, step))
             return await run.run()
     except PortBusy as busy:
-        return Outcome.of("busy", place, "", "", "find", str(busy), busy.hint, 0, None)
+        return Outcome.of("busy", location, "", "", "find", str(busy), busy.hint, 0, None)
     except (AgentError, AtError) as error:
-        return _not_opened(place, error)
+        return _not_opened(location, error)
     except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
-        return _not_opened(place, defect_of_ours(defect, place))
+        return _not_opened(location, defect_of_ours(defect, location))
 
 
-def _not_opened(place: Place, error: AgentError | AtError) -> Outcome:
+def _not_opened(location: BoardLocation, error: AgentError | AtError) -> Outcome:
     code = exit_code_of(error)
-    return Outcome.of("failed", place, "", "", "find", str(error), error.hint, 0, code)
+    return Outcome.of("failed", location, "", "", "find", str(error), error.hint, 0, code)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedBoard:
     """What would be done to the board at a place, or why nothing can be; `exit` as of `run`."""
 
-    place: Place
+    location: BoardLocation
     device_id: str
     uuid: str
-    plan: Plan
+    plan: ProvisioningPlan
     exit: int
 
 
 async def plan_boards(
-    places: Sequence[Place], goal: Goal, line: LedgerLine, open_board: OpenBoard
+    locations: Sequence[BoardLocation], goal: Goal, line: AsyncLedger, open_board: OpenBoard
 ) -> Sequence[PlannedBoard]:
-    """Plan every board at once, in the order of `places`; one that fails stops no other."""
-    return await asyncio.gather(*(_plan_board(place, goal, line, open_board) for place in places))
+    """Plan every board at once, in the order of `locations`; one that fails stops no other."""
+    return await asyncio.gather(
+        *(_plan_board(location, goal, line, open_board) for location in locations)
+    )
 
 
 async def _plan_board(
-    place: Place, goal: Goal, line: LedgerLine, open_board: OpenBoard
+    location: BoardLocation, goal: Goal, line: AsyncLedger, open_board: OpenBoard
 ) -> PlannedBoard:
     try:
-        async with open_board(place) as port:
+        async with open_board(location) as port:
             board = await port.read()
             device_id = goal.device_id(board.uuid, board.imei) if not board.refusal else ""
             known = await line(known_of, line.ledger, board.uuid, goal, device_id)
             made = await planned(port, board, goal, known)
     except (AgentError, AtError) as error:
-        failed = Plan(refusal=str(error), hint=error.hint)
-        return PlannedBoard(place, "", "", failed, exit_code_of(error))
-    return PlannedBoard(place, device_id, board.uuid, made, 4 if made.refusal else 0)
+        failed = ProvisioningPlan(refusal=str(error), hint=error.hint)
+        return PlannedBoard(location, "", "", failed, exit_code_of(error))
+    return PlannedBoard(location, device_id, board.uuid, made, 4 if made.refusal else 0)

@@ -19,7 +19,7 @@ class HeldCredential:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class BoardState:
     """A board's state. `refusal` is the firmware gate's reason, "" when it may go on.
 
     `mode` is +CFUN's functional mode. `has_time` tells whether the modem knows the time.
@@ -66,7 +66,7 @@ class MadeKey:
 class BoardPort(Protocol):
     """One board. Every method raises at.AtError; reading changes nothing."""
 
-    async def read(self) -> Board:
+    async def read(self) -> BoardState:
         """Return what the board is and holds."""
 
     async def imei(self) -> str:

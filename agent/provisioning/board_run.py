@@ -13,16 +13,23 @@ from agent.provisioning.board_steps import BoardSteps
 from agent.provisioning.certificates import algorithm_of, key_fingerprint
 from agent.provisioning.goal import CLIENT_CERTIFICATE, Goal
 from agent.provisioning.ledger import BoardBusy, BoardRecord
-from agent.provisioning.outcome import Outcome, Place
-from agent.provisioning.plan import OFFLINE_MODE, Known, Plan, Step, plan, stored_digest
+from agent.provisioning.outcome import BoardLocation, Outcome
+from agent.provisioning.plan import (
+    OFFLINE_MODE,
+    BoardHistory,
+    ProvisioningPlan,
+    ProvisioningStep,
+    plan,
+    stored_digest,
+)
 from agent.provisioning.service_steps import registration_of
-from agent.provisioning.step_notes import BoardSwapped, uncut
+from agent.provisioning.step_notes import BoardSwapped, uninterrupted
 from at.protocol.errors import AtError, CommandRejected, PortBusy
 
 if TYPE_CHECKING:
-    from agent.provisioning.board import Board, BoardPort
+    from agent.provisioning.board import BoardPort, BoardState
     from agent.provisioning.ledger import Ledger
-    from agent.provisioning.workbench import Bench
+    from agent.provisioning.workbench import Station
 
 _RESTORE_S = 20.0
 _AGAIN = "run the same command again: what is done is left alone"
@@ -34,15 +41,15 @@ class BoardRun:
     """The run of one board. `on_step` hears of each step as it begins."""
 
     port: BoardPort
-    place: Place
-    bench: Bench
-    on_step: Callable[[Step], None] = lambda _step: None
-    step: Step = Step.IDENTITY
+    location: BoardLocation
+    bench: Station
+    on_step: Callable[[ProvisioningStep], None] = lambda _step: None
+    step: ProvisioningStep = ProvisioningStep.IDENTITY
     _steps: BoardSteps = field(init=False)
     _claimed: bool = False
 
     def __post_init__(self) -> None:
-        self._steps = BoardSteps(self.port, self.bench, BoardRecord(""), Plan())
+        self._steps = BoardSteps(self.port, self.bench, BoardRecord(""), ProvisioningPlan())
 
     async def run(self) -> Outcome:
         """Bring the board to the goal. Only a cancelled task raises."""
@@ -61,8 +68,8 @@ class BoardRun:
 
     async def _provision(self) -> Outcome:
         try:
-            self._enter(Step.IDENTITY)
-            board = await uncut(self.port.read())
+            self._enter(ProvisioningStep.IDENTITY)
+            board = await uninterrupted(self.port.read())
             # What the gate refuses has told nothing but its IMEI: there is no record to claim.
             if not board.refusal:
                 await self._claim(board)
@@ -71,9 +78,11 @@ class BoardRun:
                 await self._steps.forget_mode(board.mode)
             made = await planned(self.port, board, self.bench.goal, known)
             self._steps.plan = made
-            self._steps.offline = made.restore_mode is not None and not made.has(Step.OFFLINE)
+            self._steps.offline = made.restore_mode is not None and not made.has(
+                ProvisioningStep.OFFLINE
+            )
             if made.refusal:
-                self.step = Step.GATE
+                self.step = ProvisioningStep.GATE
                 return self._outcome("refused", made.refusal, made.hint)
             for one in made.steps:
                 self._enter(one.step)
@@ -81,21 +90,25 @@ class BoardRun:
         except (AgentError, AtError) as error:
             return self._failed(error)
         except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
-            return self._failed(defect_of_ours(defect, self.place))
+            return self._failed(defect_of_ours(defect, self.location))
         changed = self._steps.writes > 0 or self._steps.registered
         return self._outcome("done" if changed else "unchanged")
 
-    async def _do(self, step: Step) -> None:
+    async def _do(self, step: ProvisioningStep) -> None:
         doing = self._steps.do(step)
         try:
             # What waits for a service is stopped at once, see BoardSteps; the rest takes seconds.
-            await (doing if step in {Step.REGISTER, Step.PROOF} else uncut(doing))
+            await (
+                doing
+                if step in {ProvisioningStep.REGISTER, ProvisioningStep.PROOF}
+                else uninterrupted(doing)
+            )
         except CommandRejected:
-            await uncut(self._steps.same_board("a command that was refused"))
+            await uninterrupted(self._steps.same_board("a command that was refused"))
             raise
 
-    async def _claim(self, board: Board) -> None:
-        line, place = self.bench.ledger, self.place
+    async def _claim(self, board: BoardState) -> None:
+        line, location = self.bench.ledger, self.location
         device_id = self.bench.goal.device_id(board.uuid, board.imei)
         # Known already, so that a board which another station has is named as well.
         self._steps.record = BoardRecord(board.uuid, device_id=device_id)
@@ -105,13 +118,13 @@ class BoardRun:
             imei=board.imei,
             firmware=board.firmware,
             device_id=device_id,
-            serial=place.serial,
-            usb_place=place.usb_place,
-            slot=place.slot,
+            serial=location.serial,
+            usb_place=location.usb_place,
+            slot=location.slot,
         )
         self._claimed = True
 
-    async def _known(self) -> Known:
+    async def _known(self) -> BoardHistory:
         line, record = self.bench.ledger, self._steps.record
         return await line(known_of, line.ledger, record.uuid, self.bench.goal, record.device_id)
 
@@ -124,7 +137,7 @@ class BoardRun:
             left = str(error) or "it does not answer"
             if self._steps.offline:
                 left = f"the modem's mode could not be put back: {left}"
-            _log.warning("%s: %s", self.place.port, left)
+            _log.warning("%s: %s", self.location.port, left)
             return left
         return ""
 
@@ -140,7 +153,7 @@ class BoardRun:
         finally:
             await line(line.ledger.release, uuid)
 
-    def _enter(self, step: Step) -> None:
+    def _enter(self, step: ProvisioningStep) -> None:
         self.step = step
         self.on_step(step)
 
@@ -155,21 +168,23 @@ class BoardRun:
     ) -> Outcome:
         record = self._steps.record
         return Outcome.of(
-            outcome, self.place, record.device_id, record.uuid, self.step.value,
+            outcome, self.location, record.device_id, record.uuid, self.step.value,
             reason, hint, self._steps.writes, exit_code,
         )  # fmt: skip
 
 
-def defect_of_ours(defect: Exception, place: Place) -> AgentError:
+def defect_of_ours(defect: Exception, location: BoardLocation) -> AgentError:
     """Return what is said of an exception that nobody foresaw; the log has all of it."""
-    _log.info("%s", place.port, exc_info=defect)
+    _log.info("%s", location.port, exc_info=defect)
     return AgentError(
         f"a defect of this program ({type(defect).__name__})",
         hint="run again with -v and report what it prints",
     )
 
 
-async def planned(port: BoardPort, board: Board, goal: Goal, known: Known) -> Plan:
+async def planned(
+    port: BoardPort, board: BoardState, goal: Goal, known: BoardHistory
+) -> ProvisioningPlan:
     """Return the plan for a board; a client certificate that is not ours is looked at first."""
     held = board.held(goal.security_tag, CLIENT_CERTIFICATE)
     if held is not None and held.sha256.upper() != stored_digest(known.certificate):
@@ -178,13 +193,13 @@ async def planned(port: BoardPort, board: Board, goal: Goal, known: Known) -> Pl
     return plan(board, goal, known)
 
 
-def known_of(ledger: Ledger, uuid: str, goal: Goal, device_id: str) -> Known:
+def known_of(ledger: Ledger, uuid: str, goal: Goal, device_id: str) -> BoardHistory:
     """Return what the ledger knows of a board that matters to its plan."""
     record = ledger.board(uuid) or BoardRecord(uuid)
     registered_as = registration_of(goal.registration, device_id)
-    begun = ledger.unfinished(uuid, Step.KEY.value)
-    mode = ledger.unfinished(uuid, Step.OFFLINE.value)
-    return Known(
+    begun = ledger.unfinished(uuid, ProvisioningStep.KEY.value)
+    mode = ledger.unfinished(uuid, ProvisioningStep.OFFLINE.value)
+    return BoardHistory(
         public_key=record.public_key,
         key_digest=record.key_digest,
         certificate=record.certificate,

@@ -28,12 +28,12 @@ from agent.provisioning.certificates import (
 from agent.provisioning.goal import (
     CA_CHAIN,
     CLIENT_CERTIFICATE,
-    NAMES,
+    CREDENTIAL_NAMES,
     PRIVATE_KEY,
-    Certificate,
+    CertificateSource,
     KeyOrigin,
 )
-from agent.provisioning.plan import OFFLINE_MODE, Step, stored_digest
+from agent.provisioning.plan import OFFLINE_MODE, ProvisioningStep, stored_digest
 from agent.provisioning.service_steps import ServiceSteps
 from agent.provisioning.step_notes import BoardSwapped
 from at.protocol.errors import CommandRejected
@@ -45,20 +45,20 @@ T = TypeVar("T")
 class BoardSteps(ServiceSteps):
     """What the steps of `plan` do to the board behind `port`, each in its turn."""
 
-    async def do(self, step: Step) -> None:
+    async def do(self, step: ProvisioningStep) -> None:
         """Do one step. Raises AgentError, AtError."""
-        doing: dict[Step, Callable[[], Awaitable[None]]] = {
-            Step.OFFLINE: self._go_offline,
-            Step.CLEAR: self._clear,
-            Step.CA_CHAIN: self._write_ca_chain,
-            Step.KEY: self._make_key,
-            Step.CERTIFICATE: self._issue_certificate,
-            Step.WRITE: self._write_certificate,
-            Step.VERIFY: self._verify,
-            Step.REGISTER: self.register,
-            Step.CLOCK: self.set_clock,
-            Step.PROOF: self.prove,
-            Step.RESTORE: self.restore,
+        doing: dict[ProvisioningStep, Callable[[], Awaitable[None]]] = {
+            ProvisioningStep.OFFLINE: self._go_offline,
+            ProvisioningStep.CLEAR: self._clear,
+            ProvisioningStep.CA_CHAIN: self._write_ca_chain,
+            ProvisioningStep.KEY: self._make_key,
+            ProvisioningStep.CERTIFICATE: self._issue_certificate,
+            ProvisioningStep.WRITE: self._write_certificate,
+            ProvisioningStep.VERIFY: self._verify,
+            ProvisioningStep.REGISTER: self.register,
+            ProvisioningStep.CLOCK: self.set_clock,
+            ProvisioningStep.PROOF: self.prove,
+            ProvisioningStep.RESTORE: self.restore,
         }
         # The gate and the identity were judged by the plan itself.
         if step in doing:
@@ -69,33 +69,33 @@ class BoardSteps(ServiceSteps):
         if self.offline and self.plan.restore_mode is not None:
             await self.port.set_mode(self.plan.restore_mode)
             self.offline = False
-            await self._finish(Step.OFFLINE, f"back to {self.plan.restore_mode}")
+            await self._finish(ProvisioningStep.OFFLINE, f"back to {self.plan.restore_mode}")
 
     async def forget_mode(self, found: int) -> None:
         """Note that the mode which an earlier run left was changed since: it is nobody's now."""
-        await self._finish(Step.OFFLINE, f"found in {found}")
+        await self._finish(ProvisioningStep.OFFLINE, f"found in {found}")
 
     # --- steps
 
     async def _go_offline(self) -> None:
         # Noted, so that a run after one that was cut off knows what to put back.
-        await self._begin(Step.OFFLINE, str(self.plan.restore_mode))
+        await self._begin(ProvisioningStep.OFFLINE, str(self.plan.restore_mode))
         self.offline = True
         await self.port.set_mode(OFFLINE_MODE)
 
     async def _clear(self) -> None:
         for tag, kind in self.plan.delete:
-            await self._begin(Step.CLEAR, f"{tag}:{kind}")
+            await self._begin(ProvisioningStep.CLEAR, f"{tag}:{kind}")
             await self._on_this_board(partial(self.port.delete, tag, kind))
-            await self._finish(Step.CLEAR, f"{tag}:{kind}")
+            await self._finish(ProvisioningStep.CLEAR, f"{tag}:{kind}")
 
     async def _write_ca_chain(self) -> None:
-        await self._write(Step.CA_CHAIN, CA_CHAIN, self.bench.goal.ca_chain)
+        await self._write(ProvisioningStep.CA_CHAIN, CA_CHAIN, self.bench.goal.ca_chain)
 
     async def _write_certificate(self) -> None:
-        await self._write(Step.WRITE, CLIENT_CERTIFICATE, self.record.certificate)
+        await self._write(ProvisioningStep.WRITE, CLIENT_CERTIFICATE, self.record.certificate)
 
-    async def _write(self, step: Step, kind: int, content: str) -> None:
+    async def _write(self, step: ProvisioningStep, kind: int, content: str) -> None:
         await self._begin(step)
         await self._on_this_board(
             partial(self.port.write, self.bench.goal.security_tag, kind, content)
@@ -117,19 +117,24 @@ class BoardSteps(ServiceSteps):
         if not digest:
             raise WrongAnswer("the modem made a key and does not list it")
         await self._finish(
-            Step.KEY, proof, public_key=pem, key_digest=digest, certificate="", request_id=""
+            ProvisioningStep.KEY,
+            proof,
+            public_key=pem,
+            key_digest=digest,
+            certificate="",
+            request_id="",
         )
 
     async def _make_modem_key(self) -> tuple[str, str]:
         tag = self.bench.goal.security_tag
-        await self._begin(Step.KEY, str(tag))
+        await self._begin(ProvisioningStep.KEY, str(tag))
 
         async def make() -> MadeKey:
             try:
                 return await self.port.make_key(tag, self.bench.goal.subject)
             except CommandRejected as refusal:
                 # It said no: no key of ours is there, whatever another program puts there later.
-                await self._refused(Step.KEY, str(refusal))
+                await self._refused(ProvisioningStep.KEY, str(refusal))
                 raise
 
         made = await self._on_this_board(make)
@@ -142,17 +147,17 @@ class BoardSteps(ServiceSteps):
 
     async def _write_host_key(self) -> tuple[str, str]:
         tag, folder = self.bench.goal.security_tag, self.bench.key_folder
-        note = await self._unfinished(Step.KEY)
+        note = await self._unfinished(ProvisioningStep.KEY)
         key = await asyncio.to_thread(kept_host_key, folder, note.partition(" ")[2])
         name = f"{self.record.uuid}-{key_fingerprint(public_pem(key.public_key()))[:16]}.pem"
-        await self._begin(Step.KEY, f"{tag} {name}")
+        await self._begin(ProvisioningStep.KEY, f"{tag} {name}")
         await asyncio.to_thread(keep_host_key, key, folder / name)
         await self._on_this_board(partial(self.port.write, tag, PRIVATE_KEY, private_pem(key)))
         return public_pem(key.public_key()), f"made on this host, kept in {name}"
 
     async def _issue_certificate(self) -> None:
         goal, name = self.bench.goal, self.record.device_id
-        if goal.certificate is Certificate.SELF_SIGNED:
+        if goal.certificate is CertificateSource.SELF_SIGNED:
             key = await asyncio.to_thread(load_host_key, self._host_key_file())
             certificate = self_signed(key, name, self.bench.now())
         else:
@@ -164,7 +169,7 @@ class BoardSteps(ServiceSteps):
             certificate = await asyncio.to_thread(
                 authority.sign, public_key, name, self.bench.now()
             )
-        await self._finish(Step.CERTIFICATE, certificate=pem_of(certificate))
+        await self._finish(ProvisioningStep.CERTIFICATE, certificate=pem_of(certificate))
 
     async def _verify(self) -> None:
         goal = self.bench.goal
@@ -173,7 +178,7 @@ class BoardSteps(ServiceSteps):
         wanted = {PRIVATE_KEY: self.record.key_digest}
         if goal.ca_chain:
             wanted[CA_CHAIN] = stored_digest(goal.ca_chain)
-        if goal.certificate is not Certificate.NONE:
+        if goal.certificate is not CertificateSource.NONE:
             wanted[CLIENT_CERTIFICATE] = stored_digest(self.record.certificate)
             certificate = x509.load_pem_x509_certificate(self.record.certificate.encode())
             if public_key_of(certificate) != self.record.public_key:
@@ -183,8 +188,8 @@ class BoardSteps(ServiceSteps):
             found = listed.get((tag, kind), "")
             if found.upper() != digest.upper():
                 wrong[kind] = (
-                    f"tag {tag}, {NAMES[kind]}: the modem lists {found[:16] or 'nothing'}, "
-                    f"written was {digest[:16]}"
+                    f"tag {tag}, {CREDENTIAL_NAMES[kind]}: the modem lists "
+                    f"{found[:16] or 'nothing'}, written was {digest[:16]}"
                 )
         if wrong:
             allow = " ".join(f"--replace {tag}:{kind}" for kind in wrong)

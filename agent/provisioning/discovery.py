@@ -6,49 +6,51 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent.errors import UsageError
-from agent.provisioning.outcome import Place
+from agent.provisioning.outcome import BoardLocation
 from at.ports.usb import UsbPort, resolve, system_ports
 from at.protocol.errors import PortNotFound
 
 
-def named_places(names: Sequence[str], slots: Mapping[str, str]) -> list[Place]:
-    """Return the places of ports as a person wrote them; kits among them with their USB place."""
+def named_boards(names: Sequence[str], slots: Mapping[str, str]) -> list[BoardLocation]:
+    """Return where the boards on named ports are; a kit's location includes its USB port."""
     known = {port.device: port for port in system_ports()}
     known |= {f"serial:{port.serial}": port for port in _at_ports(list(known.values()))}
-    places = []
+    locations = []
     for name in dict.fromkeys(names):
         port = known.get(name)
-        places.append(
-            _place(port, name, slots) if port else Place("", "", slots.get(name, ""), name)
+        locations.append(
+            _place(port, name, slots) if port else BoardLocation("", "", slots.get(name, ""), name)
         )
-    return places
+    return locations
 
 
-def every_place(slots: Mapping[str, str]) -> list[Place]:
-    """Return the place of every kit that is plugged in, by its USB identity."""
+def all_boards(slots: Mapping[str, str]) -> list[BoardLocation]:
+    """Return where every connected kit is, by its USB identity."""
     return [_place(port, f"serial:{port.serial}", slots) for port in _at_ports(system_ports())]
 
 
-def chosen_places(names: Sequence[str], *, all_kits: bool, slots: Mapping[str, str]) -> list[Place]:
-    """Return named places, or all. Raises UsageError when neither or both were asked for."""
+def chosen_boards(
+    names: Sequence[str], *, all_kits: bool, slots: Mapping[str, str]
+) -> list[BoardLocation]:
+    """Return named locations, or all. Raises UsageError when neither or both were asked for."""
     if bool(names) == all_kits:
         raise UsageError(
             "name the boards, or say --all",
             hint="cellagent provision run /dev/ttyACM0 serial:1050934568 …; `cellagent ports` "
             "lists them",
         )
-    return every_place(slots) if all_kits else named_places(names, slots)
+    return all_boards(slots) if all_kits else named_boards(names, slots)
 
 
-def plugged_in(places: Sequence[Place]) -> dict[str, tuple[Place, object]]:
-    """Return those places where something is plugged in, by port, each with a mark.
+def connected_boards(locations: Sequence[BoardLocation]) -> dict[str, tuple[BoardLocation, object]]:
+    """Return those locations where something is plugged in, by port, each with a mark.
 
     The mark is another one when the device was made anew: unplugged in between, however briefly.
     What is no device of this system (tcp://HOST:PORT) is always there.
     """
     listed = system_ports()
-    marks = ((place, _mark(place.port, listed)) for place in places)
-    return {place.port: (place, mark) for place, mark in marks if mark is not None}
+    marks = ((location, _mark(location.port, listed)) for location in locations)
+    return {location.port: (location, mark) for location, mark in marks if mark is not None}
 
 
 def _mark(name: str, listed: Sequence[UsbPort]) -> object:
@@ -74,5 +76,5 @@ def _at_ports(ports: Sequence[UsbPort]) -> list[UsbPort]:
     return list(first.values())
 
 
-def _place(port: UsbPort, name: str, slots: Mapping[str, str]) -> Place:
-    return Place(port.serial, port.place, slots.get(port.place, ""), name)
+def _place(port: UsbPort, name: str, slots: Mapping[str, str]) -> BoardLocation:
+    return BoardLocation(port.serial, port.place, slots.get(port.place, ""), name)

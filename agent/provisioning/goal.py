@@ -7,7 +7,11 @@ from enum import Enum
 
 CA_CHAIN, CLIENT_CERTIFICATE, PRIVATE_KEY = 0, 1, 2
 """Credential types of %CMNG that the bench deals with."""
-NAMES = {CA_CHAIN: "CA chain", CLIENT_CERTIFICATE: "client certificate", PRIVATE_KEY: "private key"}
+CREDENTIAL_NAMES = {
+    CA_CHAIN: "CA chain",
+    CLIENT_CERTIFICATE: "client certificate",
+    PRIVATE_KEY: "private key",
+}
 
 
 class KeyOrigin(Enum):
@@ -19,7 +23,7 @@ class KeyOrigin(Enum):
     """On this computer, only on request: whoever reads its file can speak for the board."""
 
 
-class Certificate(Enum):
+class CertificateSource(Enum):
     """Which certificate the board gets."""
 
     OPERATOR_CA = "operator-ca"
@@ -30,7 +34,7 @@ class Certificate(Enum):
     """None: the registered public key is enough for JWTs."""
 
 
-class Registration(Enum):
+class RegistrationMethod(Enum):
     """How the service learns the board's key."""
 
     PUBLIC_KEY = "public-key"
@@ -52,8 +56,8 @@ class Goal:
     security_tag: int
     ca_chain: str = ""
     key_origin: KeyOrigin = KeyOrigin.MODEM
-    certificate: Certificate = Certificate.NONE
-    registration: Registration = Registration.PUBLIC_KEY
+    certificate: CertificateSource = CertificateSource.NONE
+    registration: RegistrationMethod = RegistrationMethod.PUBLIC_KEY
     replace: frozenset[tuple[int, int]] = frozenset()
     id_prefix: str = ""
     subject: str = ""
@@ -63,7 +67,7 @@ class Goal:
     """Have the cloud accept a JWT of the board as the last step."""
 
     def __post_init__(self) -> None:
-        if self.key_origin is KeyOrigin.MODEM and self.certificate is Certificate.SELF_SIGNED:
+        if self.key_origin is KeyOrigin.MODEM and self.certificate is CertificateSource.SELF_SIGNED:
             raise ValueError("a modem's own key signs no certificate: use operator-ca or none")
 
     def device_id(self, uuid: str, imei: str) -> str:

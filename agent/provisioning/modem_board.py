@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from agent.provisioning.board import Board, HeldCredential, MadeKey, WrongAnswer
+from agent.provisioning.board import BoardState, HeldCredential, MadeKey, WrongAnswer
 from agent.provisioning.goal import CLIENT_CERTIFICATE
 from at.commands.clock import ReadClock, SetClock, clock_text
 from at.commands.credentials import (
@@ -26,7 +26,7 @@ from at.protocol.errors import CommandRejected, ParseError
 from at.protocol.firmware import gate
 
 if TYPE_CHECKING:
-    from agent.provisioning.outcome import Place
+    from agent.provisioning.outcome import BoardLocation
     from at.driver.modem import Modem
 
 _NOT_FOUND = 513
@@ -34,9 +34,9 @@ _ATTEST = "AT%ATTESTTOKEN"
 
 
 @asynccontextmanager
-async def open_board(place: Place) -> AsyncIterator[ModemBoard]:
+async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
     """Open the port of a place. Raises AtError."""
-    async with open_modem(place.port) as modem:
+    async with open_modem(location.port) as modem:
         yield ModemBoard(modem)
 
 
@@ -46,15 +46,17 @@ class ModemBoard:
     def __init__(self, modem: Modem) -> None:
         self._modem = modem
 
-    async def read(self) -> Board:
+    async def read(self) -> BoardState:
         """Return what the board is and holds. A board that the gate refuses is asked no more."""
         send = self._modem.send
         imei = await self.imei()
         revision = (await send(ReadRevision())).revision
         verdict = gate(revision)
         if not verdict.allowed:
-            return Board(imei, "", "", revision, verdict.reason, 0, has_time=False, credentials=())
-        return Board(
+            return BoardState(
+                imei, "", "", revision, verdict.reason, 0, has_time=False, credentials=()
+            )
+        return BoardState(
             imei=imei,
             uuid=await self._uuid(),
             model=(await send(ReadModel())).model,

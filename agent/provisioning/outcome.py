@@ -9,7 +9,7 @@ _EXITS = {"done": 0, "unchanged": 0, "refused": 4, "swapped": 4, "busy": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BoardLocation:
     """Where a board is: its kit's serial number, its place on the hub, the operator's name."""
 
     serial: str
@@ -26,7 +26,7 @@ class Outcome:
     what the process would return for it; `writes` the credential writes of this run.
     """
 
-    place: Place
+    location: BoardLocation
     device_id: str
     uuid: str
     outcome: str
@@ -40,7 +40,7 @@ class Outcome:
     def of(
         cls,
         outcome: str,
-        place: Place,
+        location: BoardLocation,
         device_id: str,
         uuid: str,
         step: str,
@@ -51,7 +51,7 @@ class Outcome:
     ) -> Outcome:
         """Return an outcome with its exit code."""
         code = exit_code if exit_code is not None else _EXITS[outcome]
-        return cls(place, device_id, uuid, outcome, step, code, reason, hint, writes)
+        return cls(location, device_id, uuid, outcome, step, code, reason, hint, writes)
 
     @property
     def ok(self) -> bool:
@@ -61,7 +61,7 @@ class Outcome:
     def to_json(self, seconds: float) -> dict[str, object]:
         """Return the object of `provision run --json`."""
         return {
-            "board": asdict(self.place),
+            "board": asdict(self.location),
             "device_id": self.device_id,
             "uuid": self.uuid,
             "outcome": self.outcome,

@@ -6,16 +6,16 @@ import hashlib
 from dataclasses import dataclass, field
 from enum import Enum
 
-from agent.provisioning.board import Board
+from agent.provisioning.board import BoardState
 from agent.provisioning.goal import (
     CA_CHAIN,
     CLIENT_CERTIFICATE,
-    NAMES,
+    CREDENTIAL_NAMES,
     PRIVATE_KEY,
-    Certificate,
+    CertificateSource,
     Goal,
     KeyOrigin,
-    Registration,
+    RegistrationMethod,
 )
 
 _RADIO_ON = frozenset({1, 2, 21})
@@ -24,7 +24,7 @@ OFFLINE_MODE = 4
 """The functional mode in which it takes them."""
 
 
-class Step(Enum):
+class ProvisioningStep(Enum):
     """The steps, in the order in which they are done."""
 
     GATE = "gate"
@@ -43,7 +43,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class BoardHistory:
     """What the ledger knows of a board from earlier runs.
 
     `key_digest` is what the modem lists for the key that we made. `key_begun` says that a key
@@ -63,14 +63,14 @@ class Known:
 class PlannedStep:
     """One step, and in a person's words what it will do and why."""
 
-    step: Step
+    step: ProvisioningStep
     words: str
     writes: int = 0
     """Credential writes: each wears the modem's flash."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ProvisioningPlan:
     """What is to be done, or why nothing is.
 
     `delete` are the places, as tag and type, that CLEAR empties. `restore_mode` is the
@@ -88,7 +88,7 @@ class Plan:
         """Return how many credential writes the plan makes."""
         return sum(step.writes for step in self.steps)
 
-    def has(self, step: Step) -> bool:
+    def has(self, step: ProvisioningStep) -> bool:
         """Tell whether a step is part of the plan."""
         return any(planned.step is step for planned in self.steps)
 
@@ -107,10 +107,12 @@ def stored_digest(content: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest().upper()
 
 
-def plan(board: Board, goal: Goal, known: Known) -> Plan:
+def plan(board: BoardState, goal: Goal, known: BoardHistory) -> ProvisioningPlan:
     """Return the steps that lead from `board` to `goal`; what is right already is left alone."""
     if board.refusal:
-        return Plan(refusal=board.refusal, hint="update the modem's firmware over its cable first")
+        return ProvisioningPlan(
+            refusal=board.refusal, hint="update the modem's firmware over its cable first"
+        )
     draft = _Draft()
     _plan_ca_chain(board, goal, draft)
     new_key = _plan_key(board, goal, known, draft)
@@ -118,32 +120,48 @@ def plan(board: Board, goal: Goal, known: Known) -> Plan:
     if draft.in_the_way:
         return _refusal(board, goal, draft)
     steps = [
-        PlannedStep(Step.GATE, f"firmware {board.firmware} may make device calls"),
-        PlannedStep(Step.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}"),
+        PlannedStep(ProvisioningStep.GATE, f"firmware {board.firmware} may make device calls"),
+        PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}"),
     ]
     goes_offline = bool(draft.steps) and board.mode in _RADIO_ON
     if goes_offline:
-        steps.append(PlannedStep(Step.OFFLINE, "AT+CFUN=4: the modem takes no credentials online"))
+        steps.append(
+            PlannedStep(
+                ProvisioningStep.OFFLINE, "AT+CFUN=4: the modem takes no credentials online"
+            )
+        )
     if draft.delete:
-        places = ", ".join(f"{NAMES.get(kind, kind)} in tag {tag}" for tag, kind in draft.delete)
-        steps.append(PlannedStep(Step.CLEAR, f"delete {places}", len(draft.delete)))
+        places = ", ".join(
+            f"{CREDENTIAL_NAMES.get(kind, kind)} in tag {tag}" for tag, kind in draft.delete
+        )
+        steps.append(PlannedStep(ProvisioningStep.CLEAR, f"delete {places}", len(draft.delete)))
     steps += draft.steps
-    steps.append(PlannedStep(Step.VERIFY, "compare what the modem lists with what was written"))
-    if goal.registration is not Registration.NONE and (new_key or not known.registered):
-        steps.append(PlannedStep(Step.REGISTER, f"registration by {goal.registration.value}"))
+    steps.append(
+        PlannedStep(ProvisioningStep.VERIFY, "compare what the modem lists with what was written")
+    )
+    if goal.registration is not RegistrationMethod.NONE and (new_key or not known.registered):
+        steps.append(
+            PlannedStep(ProvisioningStep.REGISTER, f"registration by {goal.registration.value}")
+        )
     if goal.prove:
         if goal.set_clock and not board.has_time:
-            steps.append(PlannedStep(Step.CLOCK, "set the modem's clock from this host's"))
-        steps.append(PlannedStep(Step.PROOF, "the cloud accepts a JWT that the board signed"))
+            steps.append(
+                PlannedStep(ProvisioningStep.CLOCK, "set the modem's clock from this host's")
+            )
+        steps.append(
+            PlannedStep(ProvisioningStep.PROOF, "the cloud accepts a JWT that the board signed")
+        )
     # Offline already: perhaps by a run of ours that was cut off before it could put that back.
     left_offline = known.mode_before if board.mode == OFFLINE_MODE else None
     restore = board.mode if goes_offline else left_offline
     if restore is not None:
-        steps.append(PlannedStep(Step.RESTORE, f"AT+CFUN={restore}: the mode it was in"))
-    return Plan(tuple(steps), delete=tuple(draft.delete), restore_mode=restore)
+        steps.append(
+            PlannedStep(ProvisioningStep.RESTORE, f"AT+CFUN={restore}: the mode it was in")
+        )
+    return ProvisioningPlan(tuple(steps), delete=tuple(draft.delete), restore_mode=restore)
 
 
-def _plan_ca_chain(board: Board, goal: Goal, draft: _Draft) -> None:
+def _plan_ca_chain(board: BoardState, goal: Goal, draft: _Draft) -> None:
     if not goal.ca_chain:
         return
     held = board.held(goal.security_tag, CA_CHAIN)
@@ -151,10 +169,10 @@ def _plan_ca_chain(board: Board, goal: Goal, draft: _Draft) -> None:
         if held.sha256.upper() == stored_digest(goal.ca_chain):
             return
         _clear(goal, CA_CHAIN, draft, "another CA chain")
-    draft.steps.append(PlannedStep(Step.CA_CHAIN, "write the CA chain", 1))
+    draft.steps.append(PlannedStep(ProvisioningStep.CA_CHAIN, "write the CA chain", 1))
 
 
-def _plan_key(board: Board, goal: Goal, known: Known, draft: _Draft) -> bool:
+def _plan_key(board: BoardState, goal: Goal, known: BoardHistory, draft: _Draft) -> bool:
     """Plan for the key; return whether a new one is made."""
     held = board.held(goal.security_tag, PRIVATE_KEY)
     if held is not None and known.public_key and held.sha256.upper() == known.key_digest.upper():
@@ -167,15 +185,15 @@ def _plan_key(board: Board, goal: Goal, known: Known, draft: _Draft) -> bool:
         else:
             _clear(goal, PRIVATE_KEY, draft, "a private key that this ledger does not know")
     made = "by the modem" if goal.key_origin is KeyOrigin.MODEM else "on this host, as asked"
-    draft.steps.append(PlannedStep(Step.KEY, f"make a P-256 key {made}", 1))
+    draft.steps.append(PlannedStep(ProvisioningStep.KEY, f"make a P-256 key {made}", 1))
     return True
 
 
 def _plan_certificate(
-    board: Board, goal: Goal, known: Known, draft: _Draft, *, new_key: bool
+    board: BoardState, goal: Goal, known: BoardHistory, draft: _Draft, *, new_key: bool
 ) -> None:
     held = board.held(goal.security_tag, CLIENT_CERTIFICATE)
-    if goal.certificate is Certificate.NONE:
+    if goal.certificate is CertificateSource.NONE:
         if held is not None and new_key:
             _clear(goal, CLIENT_CERTIFICATE, draft, f"{_certificate(board)} for another key")
         return
@@ -186,11 +204,11 @@ def _plan_certificate(
         _clear(goal, CLIENT_CERTIFICATE, draft, f"{_certificate(board)} that is not ours")
     if not fits:
         words = f"certificate for the board's key: {goal.certificate.value}"
-        draft.steps.append(PlannedStep(Step.CERTIFICATE, words))
-    draft.steps.append(PlannedStep(Step.WRITE, "write the client certificate", 1))
+        draft.steps.append(PlannedStep(ProvisioningStep.CERTIFICATE, words))
+    draft.steps.append(PlannedStep(ProvisioningStep.WRITE, "write the client certificate", 1))
 
 
-def _certificate(board: Board) -> str:
+def _certificate(board: BoardState) -> str:
     return {
         "RSA": "an RSA client certificate",
         "EC": "an elliptic-curve client certificate",
@@ -207,7 +225,7 @@ def _clear(goal: Goal, kind: int, draft: _Draft, what: str) -> None:
         draft.in_the_way[place] = what
 
 
-def _refusal(board: Board, goal: Goal, draft: _Draft) -> Plan:
+def _refusal(board: BoardState, goal: Goal, draft: _Draft) -> ProvisioningPlan:
     """Return the refusal that names all that would have to go, and how to allow it at once."""
     what = " and ".join(draft.in_the_way.values())
     reason = f"tag {goal.security_tag} holds {what}; nothing is overwritten unasked"
@@ -221,4 +239,4 @@ def _refusal(board: Board, goal: Goal, draft: _Draft) -> Plan:
             "the device cloud takes ES256 alone, so this kit must be provisioned anew: "
             f"{allow} deletes that and makes an ES256 key"
         )
-    return Plan(refusal=reason, hint=hint)
+    return ProvisioningPlan(refusal=reason, hint=hint)

@@ -19,7 +19,7 @@ from agent.cloud.keys import (
     RegisterPublicKeys,
 )
 from agent.errors import Conflict, NotFound
-from agent.provisioning.goal import Registration
+from agent.provisioning.goal import RegistrationMethod
 from agent.retry import http_date
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ class ReadServiceTime(Call["datetime | None"]):
 
 @dataclass(frozen=True, slots=True)
 class Registrar:
-    """Registers boards by one way; what it sends names the device and its key, no secret."""
+    """Registers boards by one method; what it sends names the device and its key, no secret."""
 
     client: HttpClient
-    way: Registration
+    method: RegistrationMethod
     sub_type: str = ""
     tags: tuple[str, ...] = ()
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
@@ -79,11 +79,11 @@ class Registrar:
         Raises ConfigError where a host or the CA file is not set right, CredentialMissing.
         """
         calls: list[Call[Any]] = []
-        if self.way is Registration.PUBLIC_KEY:
+        if self.method is RegistrationMethod.PUBLIC_KEY:
             calls += [RegisterPublicKeys(()), FetchBulkOperation("")]
-        elif self.way is Registration.ONBOARD:
+        elif self.method is RegistrationMethod.ONBOARD:
             calls += [OnboardDevices(()), FetchBulkOperation("")]
-        elif self.way is Registration.CLAIM:
+        elif self.method is RegistrationMethod.CLAIM:
             calls.append(ClaimDevice(""))
         if set_clock:
             calls.append(ReadServiceTime())
@@ -96,9 +96,9 @@ class Registrar:
     async def submit(self, device_id: str, pem: str, attestation: str) -> str:
         """Send the registration; return the id of its bulk request, "" where there is none."""
         cloud = DeviceCloud(self.client)
-        if self.way is Registration.PUBLIC_KEY:
+        if self.method is RegistrationMethod.PUBLIC_KEY:
             return await cloud.register_public_keys([PublicKey(device_id, pem)])
-        if self.way is Registration.ONBOARD:
+        if self.method is RegistrationMethod.ONBOARD:
             new = NewDevice(device_id, pem, self.sub_type, self.tags, self.firmware_types)
             return await cloud.onboard([new])
         try:

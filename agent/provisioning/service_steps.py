@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from agent.errors import ServiceRefusal, Unauthorized
 from agent.provisioning.certificates import key_fingerprint
-from agent.provisioning.goal import Registration
+from agent.provisioning.goal import RegistrationMethod
 from agent.provisioning.host_clock import check_host_clock
-from agent.provisioning.plan import Step
-from agent.provisioning.step_notes import StepNotes, uncut
+from agent.provisioning.plan import ProvisioningStep
+from agent.provisioning.step_notes import StepNotes, uninterrupted
 
 
 @dataclass(slots=True)
@@ -23,20 +23,22 @@ class ServiceSteps(StepNotes):
             return
         await self.same_board("registration")
         key = key_fingerprint(self.record.public_key)
-        registered = registration_of(registrar.way, self.record.device_id)
+        registered = registration_of(registrar.method, self.record.device_id)
         request_id = await self._request_under_way(f"{registered} {key}")
         if not request_id:
-            await self._begin(Step.REGISTER, f"{registered} {key}")
-            onboards = registrar.way is Registration.ONBOARD
+            await self._begin(ProvisioningStep.REGISTER, f"{registered} {key}")
+            onboards = registrar.method is RegistrationMethod.ONBOARD
             pem = self.record.certificate if onboards else ""
-            if registrar.way is Registration.CLAIM:
-                await self._learn(attestation=await uncut(self.port.attestation()))
+            if registrar.method is RegistrationMethod.CLAIM:
+                await self._learn(attestation=await uninterrupted(self.port.attestation()))
             request_id = await registrar.submit(
                 self.record.device_id, pem or self.record.public_key, self.record.attestation
             )
             await self._learn(request_id=request_id)
             await registrar.wait(request_id)
-        await self._finish(Step.REGISTER, request_id, registered_key=key, registered_as=registered)
+        await self._finish(
+            ProvisioningStep.REGISTER, request_id, registered_key=key, registered_as=registered
+        )
         self.registered = True
 
     async def _request_under_way(self, what: str) -> str:
@@ -45,7 +47,11 @@ class ServiceSteps(StepNotes):
         "" where there is none, or it failed: then it is sent again, with the same key.
         """
         registrar, request_id = self.bench.registrar, self.record.request_id
-        if registrar is None or not request_id or await self._unfinished(Step.REGISTER) != what:
+        if (
+            registrar is None
+            or not request_id
+            or await self._unfinished(ProvisioningStep.REGISTER) != what
+        ):
             return ""
         try:
             await registrar.wait(request_id)
@@ -59,7 +65,7 @@ class ServiceSteps(StepNotes):
         ahead_s = await registrar.host_clock_ahead_s(self.bench.now) if registrar else None
         trusted = check_host_clock(ahead_s)
         await self.port.set_clock(self.bench.now())
-        await self._finish(Step.CLOCK, trusted)
+        await self._finish(ProvisioningStep.CLOCK, trusted)
 
     async def prove(self) -> None:
         """Have the service accept a token that the board signed."""
@@ -68,19 +74,21 @@ class ServiceSteps(StepNotes):
             return
 
         async def ask(subject: str, life_s: int) -> str:
-            return await uncut(self.port.token(subject, life_s, self.bench.goal.security_tag))
+            return await uninterrupted(
+                self.port.token(subject, life_s, self.bench.goal.security_tag)
+            )
 
         try:
             said = await registrar.prove(self.record.device_id, ask)
         except Unauthorized:
-            if self.registered or registrar.way is Registration.NONE:
+            if self.registered or registrar.method is RegistrationMethod.NONE:
                 raise
             # The service has lost what an earlier run told it: the same key again, once.
             await self.register()
             said = await registrar.prove(self.record.device_id, ask)
-        await self._finish(Step.PROOF, said)
+        await self._finish(ProvisioningStep.PROOF, said)
 
 
-def registration_of(way: Registration, device_id: str) -> str:
+def registration_of(method: RegistrationMethod, device_id: str) -> str:
     """Return what the ledger keeps of a registration: how, and as which device."""
-    return f"{way.value} {device_id}"
+    return f"{method.value} {device_id}"

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from agent.errors import AgentError
 from agent.provisioning.board import BoardPort
 from agent.provisioning.ledger import BoardRecord
-from agent.provisioning.plan import Plan, Step
-from agent.provisioning.workbench import Bench
+from agent.provisioning.plan import ProvisioningPlan, ProvisioningStep
+from agent.provisioning.workbench import Station
 
 T = TypeVar("T")
 _LONGEST_STEP_S = 60.0
@@ -32,9 +32,9 @@ class StepNotes:
     """
 
     port: BoardPort
-    bench: Bench
+    bench: Station
     record: BoardRecord
-    plan: Plan
+    plan: ProvisioningPlan
     writes: int = 0
     offline: bool = False
     registered: bool = False
@@ -54,20 +54,20 @@ class StepNotes:
         new, self._noted_writes = self.writes - self._noted_writes, self.writes
         return new
 
-    async def _unfinished(self, step: Step) -> str:
+    async def _unfinished(self, step: ProvisioningStep) -> str:
         """Return what an earlier run noted as it began a step and did not end it, else ""."""
         line = self.bench.ledger
         return await line(line.ledger.unfinished, self.record.uuid, step.value) or ""
 
-    async def _begin(self, step: Step, detail: str = "") -> None:
+    async def _begin(self, step: ProvisioningStep, detail: str = "") -> None:
         line = self.bench.ledger
         await line(line.ledger.begin, self.record.uuid, step.value, detail)
 
-    async def _refused(self, step: Step, reason: str) -> None:
+    async def _refused(self, step: ProvisioningStep, reason: str) -> None:
         line = self.bench.ledger
         await line(line.ledger.refused, self.record.uuid, step.value, reason)
 
-    async def _finish(self, step: Step, detail: str = "", **learned: str) -> None:
+    async def _finish(self, step: ProvisioningStep, detail: str = "", **learned: str) -> None:
         line = self.bench.ledger
         new = self.unnoted_writes()
         await line(line.ledger.finish, self.record.uuid, step.value, detail, new, **learned)
@@ -82,7 +82,7 @@ class StepNotes:
         self.record = BoardRecord(**{**asdict(self.record), **learned})
 
 
-async def uncut(work: Coroutine[Any, Any, T]) -> T:
+async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
     """Await `work`; when cancelled meanwhile, let it end first: a modem hates half a command."""
     task = asyncio.ensure_future(work)
     try:

@@ -27,7 +27,7 @@ _PATIENCE_S = 30.0
 _CLOSE_S = 10.0
 
 
-class LedgerLine:
+class AsyncLedger:
     """The ledger for many tasks: one call after the other, in a thread, since each is synced."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -55,11 +55,11 @@ class LedgerLine:
 
 
 @dataclass(slots=True)
-class Bench:
+class Station:
     """The goal and the means: ledger, services, the operator's CA, where host keys are kept."""
 
     goal: Goal
-    ledger: LedgerLine
+    ledger: AsyncLedger
     registrar: Registrar | None
     device_ca: DeviceCa | None
     key_folder: Path

@@ -25,18 +25,18 @@ from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.bench import run_board
 from agent.provisioning.device_ca import DeviceCa
-from agent.provisioning.goal import Certificate, Goal, Registration
+from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import ModemBoard
-from agent.provisioning.outcome import Outcome, Place
+from agent.provisioning.outcome import BoardLocation, Outcome
 from agent.provisioning.registrar import Registrar
-from agent.provisioning.workbench import Bench, LedgerLine
+from agent.provisioning.workbench import AsyncLedger, Station
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 
 TAG = 16842753
-GOAL = Goal(TAG, "TEST ONLY\n", certificate=Certificate.OPERATOR_CA,
-            registration=Registration.ONBOARD, set_clock=True)  # fmt: skip
+GOAL = Goal(TAG, "TEST ONLY\n", certificate=CertificateSource.OPERATOR_CA,
+            registration=RegistrationMethod.ONBOARD, set_clock=True)  # fmt: skip
 Edge = Callable[[], None]
 
 
@@ -61,7 +61,7 @@ class Edged:
         return call
 
 
-class EdgedLine(LedgerLine):
+class EdgedLine(AsyncLedger):
     edge: Edge
 
     async def __call__(self, do: Any, *arguments: Any, **learned: Any) -> Any:
@@ -72,8 +72,8 @@ class EdgedLine(LedgerLine):
 
 
 @dataclass(frozen=True)
-class Station:
-    """A station's means: a folder for ledger, CA and boards; the service; the ledger's address."""
+class StationFolder:
+    """A station in a folder: its ledger, CA and boards; the service; the ledger's address."""
 
     folder: Path
     urls: dict[str, str]
@@ -82,7 +82,7 @@ class Station:
     name: str = "station"
 
     @asynccontextmanager
-    async def bench(self, edge: Edge = lambda: None) -> AsyncIterator[Bench]:
+    async def bench(self, edge: Edge = lambda: None) -> AsyncIterator[Station]:
         address = self.ledger or str(self.folder / "ledger.sqlite")
         line = EdgedLine(open_ledger(address, self.name))
         line.edge = edge
@@ -92,7 +92,7 @@ class Station:
         try:
             async with HttpClient(HttpTransport(), hosts, keyring) as client:
                 registrar: Any = Edged(Registrar(client, GOAL.registration), edge)
-                yield Bench(GOAL, line, registrar, authority, self.folder / "keys", now)
+                yield Station(GOAL, line, registrar, authority, self.folder / "keys", now)
         finally:
             line.close()
 
@@ -114,7 +114,7 @@ class Station:
     async def provision(self, board: int, edge: Edge = lambda: None) -> Outcome:
         """Provision one board in this process."""
         async with self.bench(edge) as bench:
-            place = Place("", f"1-{board}", "", f"board{board}")
+            place = BoardLocation("", f"1-{board}", "", f"board{board}")
             return await run_board(
                 place, bench, lambda _place: self.open(board, edge), lambda *_: None
             )

@@ -27,7 +27,7 @@ from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.cloud.keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi
-from agent.location.calls import GroundFix, LocateCell, LocateWifi, Project
+from agent.location.calls import GroundFix, LocateCell, LocateWifi, ProjectSlugs
 from agent.observability import KINDS, Scope
 from agent.observability.api.client import FetchLatestRelease, FetchMe
 from agent.observability.api.keys import (
@@ -52,7 +52,7 @@ from agent.provisioning.registrar import ClaimDevice
 
 PEM = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
 COHORT, DEVICE = KINDS["cohort"], KINDS["device"]
-SCOPE, HERE = Scope("acme", "kits"), Project("acme", "kits")
+SCOPE, HERE = Scope("acme", "kits"), ProjectSlugs("acme", "kits")
 CALLS: list[Call[Any]] = [
     ListDevices(),
     TransformDevices("id"),

@@ -36,18 +36,18 @@ def command(**told: Any) -> None:
 
 
 async def _plan(told: BenchOptions) -> int:
-    from agent.provisioning.bench import expect, plan_boards
-    from agent.provisioning.workbench import LedgerLine
+    from agent.provisioning.bench import plan_boards, require_count
+    from agent.provisioning.workbench import AsyncLedger
 
     settings = configuration()
     goal = goal_of(told, settings)
-    places = finder_of(told, settings)()
-    expect(places, told.expect)
+    locations = finder_of(told, settings)()
+    require_count(locations, told.expect)
     # What a run would refuse before it touches a board, a plan must not promise.
     registrar_of(goal, settings)
-    line = LedgerLine(await asyncio.to_thread(ledger_of, settings, writes=False))
+    line = AsyncLedger(await asyncio.to_thread(ledger_of, settings, writes=False))
     try:
-        boards = await plan_boards(places, goal, line, open_board)
+        boards = await plan_boards(locations, goal, line, open_board)
     finally:
         line.close()
     for board in boards:
@@ -62,7 +62,7 @@ async def _plan(told: BenchOptions) -> int:
 
 def _as_json(board: PlannedBoard) -> dict[str, object]:
     return {
-        "board": asdict(board.place),
+        "board": asdict(board.location),
         "device_id": board.device_id,
         "uuid": board.uuid,
         "refusal": board.plan.refusal or None,
@@ -77,8 +77,8 @@ def _as_json(board: PlannedBoard) -> dict[str, object]:
 
 
 def _show(board: PlannedBoard) -> None:
-    place, made = board.place, board.plan
-    say(": ".join(filter(None, [place.slot or place.port, board.device_id])))
+    location, made = board.location, board.plan
+    say(": ".join(filter(None, [location.slot or location.port, board.device_id])))
     for number, one in enumerate(made.steps, 1):
         say(f"  {number:2}. {one.step.value:12} {one.words}")
     if made.refusal:

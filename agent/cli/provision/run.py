@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from agent.provisioning.device_ca import DeviceCa
     from agent.provisioning.goal import Goal
     from agent.provisioning.labels import Labels
-    from agent.provisioning.outcome import Place
+    from agent.provisioning.outcome import BoardLocation
     from agent.provisioning.registrar import Registrar
-    from agent.provisioning.workbench import LedgerLine
+    from agent.provisioning.workbench import AsyncLedger
 
 _LOOK_EVERY_S = 1.0
 _CLOCK_WITHIN_S = 5.0  # a service that is away is told of by the boards, not by a long start
@@ -50,19 +50,19 @@ def command(*, watch: bool, labels: Path | None, **told: Any) -> None:
 
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT.
     """
-    from agent.provisioning.bench import expect
+    from agent.provisioning.bench import require_count
 
     wanted = BenchOptions(**told)
     settings = configuration()
     goal = goal_of(wanted, settings)
     find = finder_of(wanted, settings)
-    places = find()
-    expect(places, wanted.expect)
+    locations = find()
+    require_count(locations, wanted.expect)
     registrar = registrar_of(goal, settings)
     # Last, and before the loop runs: it may ask for a PIN, which is not to be asked for in vain.
     authority = device_ca_of(goal, settings)
     look = find if watch else None
-    run(_provision(settings, goal, registrar, authority, places, look, labels))
+    run(_provision(settings, goal, registrar, authority, locations, look, labels))
 
 
 async def _provision(
@@ -70,31 +70,31 @@ async def _provision(
     goal: Goal,
     registrar: Registrar | None,
     authority: DeviceCa | None,
-    places: list[Place],
-    look: Callable[[], list[Place]] | None,
+    locations: list[BoardLocation],
+    look: Callable[[], list[BoardLocation]] | None,
     label_folder: Path | None,
 ) -> int:
     from agent.cli.provision.view import BenchView
     from agent.provisioning.bench import run_boards, watch_boards
-    from agent.provisioning.discovery import plugged_in
+    from agent.provisioning.discovery import connected_boards
     from agent.provisioning.labels import Labels
-    from agent.provisioning.workbench import Bench, LedgerLine
+    from agent.provisioning.workbench import AsyncLedger, Station
 
     labels = Labels(label_folder) if label_folder is not None else None
     async with AsyncExitStack() as stack:
-        line = LedgerLine(await asyncio.to_thread(ledger_of, settings, writes=True))
+        line = AsyncLedger(await asyncio.to_thread(ledger_of, settings, writes=True))
         stack.callback(line.close)
         if registrar is not None:
             await stack.enter_async_context(registrar.client)
         await _check_clock(goal, registrar)
-        bench = Bench(goal, line, registrar, authority, settings.state_dir / "keys", _now)
-        view = BenchView(places, watches=look is not None)
+        bench = Station(goal, line, registrar, authority, settings.state_dir / "keys", _now)
+        view = BenchView(locations, watches=look is not None)
         if look is not None:
             outcomes = watch_boards(
-                lambda: plugged_in(look()), bench, open_board, view.step, _LOOK_EVERY_S
+                lambda: connected_boards(look()), bench, open_board, view.step, _LOOK_EVERY_S
             )
         else:
-            outcomes = run_boards(places, bench, open_board, view.step)
+            outcomes = run_boards(locations, bench, open_board, view.step)
         unlabelled = 0
         try:
             # Closed before the ledger is: stopped half-way, each board puts its mode back first.
@@ -110,7 +110,7 @@ async def _provision(
     return max(view.summary(), min(unlabelled, 1))
 
 
-async def _labelled(labels: Labels, line: LedgerLine, uuid: str) -> bool:
+async def _labelled(labels: Labels, line: AsyncLedger, uuid: str) -> bool:
     """Write a board's label; say why it could not be: that stops no board."""
     try:
         record = await line(line.ledger.board, uuid)
@@ -124,10 +124,10 @@ async def _labelled(labels: Labels, line: LedgerLine, uuid: str) -> bool:
 
 async def _check_clock(goal: Goal, registrar: Registrar | None) -> None:
     """Compare clocks before certificates are dated by ours. Raises RefusedByRule."""
-    from agent.provisioning.goal import Certificate
+    from agent.provisioning.goal import CertificateSource
     from agent.provisioning.host_clock import check_clock_for_certificates
 
-    if goal.certificate is Certificate.NONE:
+    if goal.certificate is CertificateSource.NONE:
         return
     ahead_s = None
     if registrar is not None:

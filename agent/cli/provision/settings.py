@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agent.provisioning.goal import Goal
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.modem_board import ModemBoard
-    from agent.provisioning.outcome import Place
+    from agent.provisioning.outcome import BoardLocation
     from agent.provisioning.registrar import Registrar
     from agent.provisioning.token.pin import Pin
 
@@ -82,13 +82,13 @@ def bench_options(command: F) -> F:
 
 def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
     """Return what the boards are to become. Raises UsageError."""
-    from agent.provisioning.goal import Certificate, Goal, KeyOrigin, Registration
+    from agent.provisioning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
 
     profile = configuration.profile.provisioning
     # Half a CA is a slip to be told, not a bench without certificates.
     default = "operator-ca" if profile.device_ca_file or profile.device_ca_key_file else "none"
-    certificate = Certificate(told.certificate or default)
-    if certificate is Certificate.OPERATOR_CA:
+    certificate = CertificateSource(told.certificate or default)
+    if certificate is CertificateSource.OPERATOR_CA:
         _require_ca_named(profile)
     origin = KeyOrigin.HOST if told.host_key else KeyOrigin.MODEM
     if origin is KeyOrigin.HOST:
@@ -99,7 +99,7 @@ def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
             ca_chain=_ca_chain(profile.ca_chain_file),
             key_origin=origin,
             certificate=certificate,
-            registration=Registration(told.registration or profile.registration),
+            registration=RegistrationMethod(told.registration or profile.registration),
             replace=frozenset(_place(text) for text in told.replace),
             id_prefix=told.id_prefix,
             set_clock=told.set_clock,
@@ -115,9 +115,9 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
     What it needs of the configuration is there, or told now: not by a board that holds new keys.
     Raises ConfigError, CredentialMissing.
     """
-    from agent.provisioning.goal import Registration
+    from agent.provisioning.goal import RegistrationMethod
 
-    if goal.registration is Registration.NONE and not goal.prove:
+    if goal.registration is RegistrationMethod.NONE and not goal.prove:
         return None
     # Only here: a bench with no service need not pay for the HTTP client.
     from agent.provisioning.registrar import Registrar
@@ -147,9 +147,9 @@ def device_ca_of(goal: Goal, configuration: Configuration) -> DeviceCa | None:
     """
     from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
     from agent.provisioning.device_ca import DeviceCa
-    from agent.provisioning.goal import Certificate
+    from agent.provisioning.goal import CertificateSource
 
-    if goal.certificate is not Certificate.OPERATOR_CA:
+    if goal.certificate is not CertificateSource.OPERATOR_CA:
         return None
     profile = configuration.profile.provisioning
     file, key = Path(profile.device_ca_file).expanduser(), profile.device_ca_key_file
@@ -211,26 +211,28 @@ def _typed(why: str, prompt: str, variable: str) -> Secret:
     return Secret(answer)
 
 
-def finder_of(told: BenchOptions, configuration: Configuration) -> Callable[[], list[Place]]:
+def finder_of(
+    told: BenchOptions, configuration: Configuration
+) -> Callable[[], list[BoardLocation]]:
     """Return what finds the boards that were named, or all, from any thread; it raises UsageError.
 
     Boards that are named are found whether or not anything is plugged in there.
     """
-    from agent.provisioning.discovery import chosen_places
+    from agent.provisioning.discovery import chosen_boards
 
     # Not the profile's own port: a board is provisioned when it is named, here or around us.
     names = told.boards or tuple(filter(None, [options().port or os.environ.get("CELLAGENT_PORT")]))
     slots = configuration.profile.provisioning.slots
-    return partial(chosen_places, names, all_kits=told.all_kits, slots=slots)
+    return partial(chosen_boards, names, all_kits=told.all_kits, slots=slots)
 
 
 @asynccontextmanager
-async def open_board(place: Place) -> AsyncIterator[ModemBoard]:
+async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
     """Open the port of a place, or borrow its modem from a running agent. Raises AtError."""
     from agent.cli.shell.session import modem_on
     from agent.provisioning.modem_board import ModemBoard
 
-    async with modem_on(place.port) as modem:
+    async with modem_on(location.port) as modem:
         yield ModemBoard(modem)
 
 
@@ -265,13 +267,13 @@ def _require_ca_named(profile: ProvisioningSettings) -> None:
 
 
 def _place(text: str) -> tuple[int, int]:
-    from agent.provisioning.goal import NAMES
+    from agent.provisioning.goal import CREDENTIAL_NAMES
 
     tag, _, kind = text.partition(":")
     if not tag.isdecimal() or not kind.isdecimal():
         raise UsageError(f"--replace {text}: write TAG:TYPE, as 16842753:2")
-    if int(kind) not in NAMES:
-        known = ", ".join(f"{kind} ({name})" for kind, name in NAMES.items())
+    if int(kind) not in CREDENTIAL_NAMES:
+        known = ", ".join(f"{kind} ({name})" for kind, name in CREDENTIAL_NAMES.items())
         raise UsageError(f"--replace {text}: the bench deletes types {known} alone")
     return int(tag), int(kind)
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from agent.cli.shell.command import emit, note, options, say
 
 if TYPE_CHECKING:
-    from agent.provisioning.outcome import Outcome, Place
-    from agent.provisioning.plan import Step
+    from agent.provisioning.outcome import BoardLocation, Outcome
+    from agent.provisioning.plan import ProvisioningStep
 
 
 _BAR_WIDTH = 40
@@ -29,7 +29,7 @@ _LONGEST_NAME = 26
 class Row:
     """One socket of the tray and the board that is in it; times are monotonic seconds."""
 
-    place: Place
+    location: BoardLocation
     step: str = "waiting"
     began: float | None = None
     outcome: Outcome | None = None
@@ -38,7 +38,10 @@ class Row:
     @property
     def name(self) -> str:
         """Return what stands on the tray, or else the port."""
-        return " ".join(filter(None, [self.place.slot, self.place.usb_place])) or self.place.port
+        return (
+            " ".join(filter(None, [self.location.slot, self.location.usb_place]))
+            or self.location.port
+        )
 
     @property
     def ok(self) -> bool:
@@ -62,7 +65,7 @@ def drawn(rows: Sequence[Row], height: int | None) -> Any:
     from rich.text import Text
 
     ordered = sorted(
-        rows, key=lambda row: (_natural(row.place.slot), _natural(row.place.usb_place))
+        rows, key=lambda row: (_natural(row.location.slot), _natural(row.location.usb_place))
     )
     shown = fitting(ordered, height)
     heading = "board", "step", "time", "result"
@@ -133,10 +136,10 @@ class BenchView:
     `watches` says that other boards will take the place of those that have ended.
     """
 
-    def __init__(self, places: Sequence[Place], *, watches: bool = False) -> None:
+    def __init__(self, locations: Sequence[BoardLocation], *, watches: bool = False) -> None:
         self._watches = watches
         self.outcomes: list[Outcome] = []
-        self._rows = {_socket(place): Row(place) for place in places}
+        self._rows = {_socket(location): Row(location) for location in locations}
         self._began = time.monotonic()
         self._live: Any = None
         self._over = False
@@ -171,25 +174,30 @@ class BenchView:
             if isinstance(handler, logging.StreamHandler):
                 handler.setStream(sys.stderr)
 
-    def step(self, place: Place, step: Step) -> None:
+    def step(self, location: BoardLocation, step: ProvisioningStep) -> None:
         """Take the step that a board is at."""
-        row = self._rows.get(_socket(place))
+        row = self._rows.get(_socket(location))
         if row is None or row.outcome is not None or row.began is None:
             # Another board than before, or the same one again.
-            row = self._rows[_socket(place)] = Row(place, began=time.monotonic())
+            row = self._rows[_socket(location)] = Row(location, began=time.monotonic())
         row.step = step.value
 
     def end(self, outcome: Outcome) -> None:
         """Take how a board ended, and say it."""
-        place, now = outcome.place, time.monotonic()
-        row = self._rows.setdefault(_socket(place), Row(place))
+        location, now = outcome.location, time.monotonic()
+        row = self._rows.setdefault(_socket(location), Row(location))
         began = row.began if row.began is not None and row.outcome is None else now
-        row.place, row.step, row.outcome, row.seconds = place, outcome.step, outcome, now - began
+        row.location, row.step, row.outcome, row.seconds = (
+            location,
+            outcome.step,
+            outcome,
+            now - began,
+        )
         self.outcomes.append(outcome)
         if options().json:
             emit(outcome.to_json(row.seconds))
         elif self._live is None or not sys.stdout.isatty():
-            say(f"{_name(place)}: {result_of(outcome)} ({outcome.step}, {row.seconds:.1f} s)")
+            say(f"{_name(location)}: {result_of(outcome)} ({outcome.step}, {row.seconds:.1f} s)")
             if outcome.hint and not outcome.ok:
                 say(f"  try: {outcome.hint}")
         elif self._watches and not outcome.ok:
@@ -253,10 +261,10 @@ class _Once(logging.Filter):
         return not known
 
 
-def _socket(place: Place) -> str:
+def _socket(location: BoardLocation) -> str:
     """Return what a board's row stands for: the place on the hub, whichever board is there."""
-    return place.usb_place or place.port
+    return location.usb_place or location.port
 
 
-def _name(place: Place) -> str:
-    return " ".join(filter(None, [place.slot, place.usb_place, place.port]))
+def _name(location: BoardLocation) -> str:
+    return " ".join(filter(None, [location.slot, location.usb_place, location.port]))

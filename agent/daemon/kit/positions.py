@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.cloud.messages import SendMessage
 from agent.daemon.status import State
 from agent.errors import AgentError, NotFound
-from agent.location.movement import moved, place_message
+from agent.location.movement import moved, position_message
 from agent.location.settings import locator_for
 from agent.retry import NO_RETRY
 from agent.tasks import wait_for_event
@@ -87,7 +87,7 @@ class Positions:
         self, device_id: str, fix: Fix, found: dict[str, Any], client: HttpClient
     ) -> None:
         """Tell the device cloud; what it does not take now is told after the next position."""
-        message = place_message(fix)
+        message = position_message(fix)
         try:
             await client.send(SendMessage(device_id, message), retries=NO_RETRY)
         except (AgentError, AtError) as error:

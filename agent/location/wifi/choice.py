@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.errors import UsageError
-from agent.location.wifi.companion import Companion
+from agent.location.wifi.companion import WifiCompanion
 from agent.location.wifi.file import WifiFile
 from agent.location.wifi.iw import Iw
 from agent.location.wifi.macos import CoreWlan
@@ -28,7 +28,7 @@ def wifi_source(word: str, companion_port: str = "") -> WifiSource | None:
             hint="set kit.companion_port in the profile",
         )
     if word == "companion" or (word == "auto" and companion_port):
-        return Companion(companion_port)
+        return WifiCompanion(companion_port)
     if word == "auto":
         return _of_this_host()
     named: dict[str, WifiSource | None] = {
@@ -46,11 +46,11 @@ def _of_this_host() -> WifiSource:
         return CoreWlan()
     if sys.platform == "win32":
         return WindowsWlan()
-    return FirstThatHears((NetworkManager(), Iw()))
+    return FirstAvailable((NetworkManager(), Iw()))
 
 
 @dataclass(frozen=True, slots=True)
-class FirstThatHears:
+class FirstAvailable:
     """Sources in order; the next is tried where one cannot scan at all."""
 
     sources: tuple[WifiSource, ...]

@@ -14,7 +14,7 @@ _STATION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Companion:
+class WifiCompanion:
     """The companion's port, as `at.driver.modem.open_modem` takes one."""
 
     port: str

@@ -15,7 +15,7 @@ from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.config.secrets import Secret
 from agent.errors import CredentialError, Forbidden, NotFound, Unauthorized, WrongCredential
 from agent.http import HttpClient, HttpTransport
-from agent.location.calls import LocateWifi, Project
+from agent.location.calls import LocateWifi, ProjectSlugs
 from agent.location.position import Position
 from agent.standin.device_cloud import seed
 from agent.standin.state import PROJECT_WITHOUT_LOCATION
@@ -51,7 +51,7 @@ async def test_the_legacy_location_path_takes_each_token_of_its_time(
     async with client_with(standin, credential) as client:
         assert isinstance(await client.send(LEGACY), Position)
         with pytest.raises(CredentialError):
-            await client.send(LocateWifi(Project("acme", "kits"), access_points=HEARD))
+            await client.send(LocateWifi(ProjectSlugs("acme", "kits"), access_points=HEARD))
         standin.cloud.settings.legacy_location = False
         with pytest.raises(NotFound):
             await client.send(LEGACY)
@@ -83,13 +83,13 @@ async def test_the_organization_token_opens_every_project_of_its_organization(
 ) -> None:
     token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
     async with client_with(standin, token) as client:
-        here = LocateWifi(Project(standin.organization, standin.project), access_points=HEARD)
+        here = LocateWifi(ProjectSlugs(standin.organization, standin.project), access_points=HEARD)
         assert isinstance(await client.send(here), Position)
-        off = Project(standin.organization, PROJECT_WITHOUT_LOCATION)
+        off = ProjectSlugs(standin.organization, PROJECT_WITHOUT_LOCATION)
         with pytest.raises(Forbidden):
             await client.send(LocateWifi(off, access_points=HEARD))
         with pytest.raises(Unauthorized):
-            await client.send(LocateWifi(Project("umbrella", "kits"), access_points=HEARD))
+            await client.send(LocateWifi(ProjectSlugs("umbrella", "kits"), access_points=HEARD))
         with pytest.raises(WrongCredential):
             await client.send(here, scheme=Scheme.SERVICE_TOKEN)
 

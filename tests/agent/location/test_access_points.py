@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent.location.access_points import (
     AccessPoint,
-    LeftOut,
+    Exclusion,
     channel_of,
     normalize_mac,
     rssi_of_percentage,
@@ -44,17 +44,17 @@ def test_what_is_no_mac_is_not_made_one(text: str) -> None:
 @pytest.mark.parametrize(
     ("point", "reason"),
     [
-        (AccessPoint("41:01:7a:c7:96:90", -60), LeftOut.MULTICAST),
-        (AccessPoint("ff:ff:ff:ff:ff:ff", -60), LeftOut.MULTICAST),
-        (AccessPoint("42:01:7a:c7:96:90", -60), LeftOut.LOCAL),
-        (AccessPoint("00:00:00:00:00:00", -60), LeftOut.EMPTY),
-        (AccessPoint("40:01:7a:c7:96:90", -60, ssid=b"cafe_nomap"), LeftOut.NOMAP),
-        (AccessPoint("40:01:7a:c7:96:90", 1), LeftOut.LEVEL),
-        (AccessPoint("here", -60), LeftOut.NOT_A_MAC),
+        (AccessPoint("41:01:7a:c7:96:90", -60), Exclusion.MULTICAST),
+        (AccessPoint("ff:ff:ff:ff:ff:ff", -60), Exclusion.MULTICAST),
+        (AccessPoint("42:01:7a:c7:96:90", -60), Exclusion.LOCAL),
+        (AccessPoint("00:00:00:00:00:00", -60), Exclusion.EMPTY),
+        (AccessPoint("40:01:7a:c7:96:90", -60, ssid=b"cafe_nomap"), Exclusion.NOMAP),
+        (AccessPoint("40:01:7a:c7:96:90", 1), Exclusion.LEVEL),
+        (AccessPoint("here", -60), Exclusion.NOT_A_MAC),
     ],
 )
 def test_what_may_not_be_sent_is_left_out_with_its_reason(
-    point: AccessPoint, reason: LeftOut
+    point: AccessPoint, reason: Exclusion
 ) -> None:
     assert select([point]).usable == ()
     assert select([point]).left_out == ((point, reason),)

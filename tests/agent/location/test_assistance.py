@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from agent.call import Response
 from agent.errors import BadAnswer, UsageError
 from agent.location.agnss import (
+    AgnssRequest,
     FetchAgnss,
     MeasureAgnss,
     ServingCell,
-    Wanted,
 )
 from agent.location.agnss_file import ELEMENTS, DamagedAssistance, parse_agnss
-from agent.location.calls import Project
+from agent.location.calls import ProjectSlugs
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.location.pgps_file import gps_day_and_second, parse_pgps, utc_of
 
-PROJECT = Project("acme", "trackers")
+PROJECT = ProjectSlugs("acme", "trackers")
 
 
 def block(number: int, count: int = 1) -> bytes:
@@ -131,7 +131,9 @@ def test_gps_time_goes_there_and_back(moment: datetime) -> None:
 
 @pytest.mark.contract("D8.2")
 def test_agnss_is_asked_for_by_types_and_cell_in_a_range() -> None:
-    wanted = Wanted((8, 1), ServingCell(1, 1, 2305, 33703681, -97), filtered=True, mask_degrees=5)
+    wanted = AgnssRequest(
+        (8, 1), ServingCell(1, 1, 2305, 33703681, -97), filtered=True, mask_degrees=5
+    )
     request = FetchAgnss(PROJECT, wanted, start=100, size=50).request()
     assert request.method == "POST"
     assert request.path == "/v1/organizations/acme/projects/trackers/location/agnss"
@@ -140,17 +142,17 @@ def test_agnss_is_asked_for_by_types_and_cell_in_a_range() -> None:
         "types": [1, 8], "mcc": 1, "mnc": 1, "tac": 2305, "eci": 33703681, "rsrp": -97,
         "filtered": True, "mask": 5,
     }  # fmt: skip
-    head = MeasureAgnss(PROJECT, Wanted((1, 2))).request()
+    head = MeasureAgnss(PROJECT, AgnssRequest((1, 2))).request()
     assert (head.method, head.query) == ("HEAD", [("types", "1"), ("types", "2")])
 
 
 def test_type_8_without_a_cell_is_refused_before_it_is_sent() -> None:
     with pytest.raises(UsageError, match="serving cell"):
-        Wanted((8,))
+        AgnssRequest((8,))
 
 
 def test_a_piece_must_be_the_one_that_was_asked_for() -> None:
-    call = FetchAgnss(PROJECT, Wanted(), start=4, size=4)
+    call = FetchAgnss(PROJECT, AgnssRequest(), start=4, size=4)
     good = call.parse(Response(206, {"content-range": "bytes 4-7/10"}, b"abcd"))
     assert (good.start, good.data, good.total) == (4, b"abcd", 10)
     whole = call.parse(Response(200, {}, b"0123456789"))

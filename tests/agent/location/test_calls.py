@@ -6,10 +6,10 @@ import pytest
 
 from agent.call import Response, Scheme
 from agent.errors import UsageError
-from agent.location.calls import GroundFix, LocateCell, LocateWifi, LocationCall, Project
+from agent.location.calls import GroundFix, LocateCell, LocateWifi, LocationCall, ProjectSlugs
 from agent.location.position import Position
 
-PROJECT = Project("acme", "trackers")
+PROJECT = ProjectSlugs("acme", "trackers")
 POINTS = ({"macAddress": "40:01:7a:00:00:01", "signalStrength": -60},)
 CELLS = ({"mcc": 1, "mnc": 1, "eci": 33703681, "tac": 2305},)
 
@@ -65,7 +65,7 @@ def test_switches_and_the_device_are_sent_as_the_service_names_them() -> None:
 @pytest.mark.contract("D8.4")
 def test_a_missing_slug_is_told_before_anything_is_sent() -> None:
     with pytest.raises(UsageError, match="slugs of an organization and a project"):
-        LocateWifi(Project("acme", "")).request()
+        LocateWifi(ProjectSlugs("acme", "")).request()
 
 
 @pytest.mark.contract("D8.4")
@@ -83,6 +83,6 @@ def test_a_missing_slug_is_told_before_anything_is_sent() -> None:
     ],
 )
 def test_a_refusal_says_which_causes_it_can_have(
-    project: Project | None, status: int, code: int | None, words: str
+    project: ProjectSlugs | None, status: int, code: int | None, words: str
 ) -> None:
     assert words in LocateWifi(project).advice(status, code)

@@ -12,8 +12,8 @@ from pty_far_end import PtyFarEnd
 
 from agent.errors import UsageError
 from agent.location.access_points import AccessPoint, select
-from agent.location.wifi.choice import FirstThatHears, wifi_source
-from agent.location.wifi.companion import Companion
+from agent.location.wifi.choice import FirstAvailable, wifi_source
+from agent.location.wifi.companion import WifiCompanion
 from agent.location.wifi.file import WifiFile
 from agent.location.wifi.iw import Iw
 from agent.location.wifi.networkmanager import NetworkManager
@@ -23,7 +23,7 @@ from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 @pytest.mark.contract("C5", "D8.1")
 async def test_a_companion_that_echoes_tells_what_it_hears(tmp_path: Path) -> None:
     async with moving_kit(tmp_path) as kit:
-        source = Companion(str(kit.companion))
+        source = WifiCompanion(str(kit.companion))
         first = await source.scan(10.0)
         assert first.source == "companion"
         assert len(select(first.points).usable) >= 2
@@ -52,7 +52,7 @@ async def test_names_may_hold_what_separates_fields() -> None:
         terminator=b"\n",
     )  # fmt: skip
     try:
-        scan = await Companion(far.path).scan(10.0)
+        scan = await WifiCompanion(far.path).scan(10.0)
     finally:
         far.unplug()
     assert scan.points[1] == AccessPoint("40:01:7a:00:00:02", -80)
@@ -63,11 +63,11 @@ async def test_a_companion_that_is_none_is_said_to_be() -> None:
     far = PtyFarEnd(esp_at(b"+CWLAP:(nonsense"), terminator=b"\n")  # type: ignore[arg-type]
     try:
         with pytest.raises(WifiUnavailable, match=r"the Wi-Fi companion on .*CWLAP"):
-            await Companion(far.path).scan(10.0)
+            await WifiCompanion(far.path).scan(10.0)
     finally:
         far.unplug()
     with pytest.raises(WifiUnavailable, match="on tcp://") as told:
-        await Companion("tcp://127.0.0.1:1").scan(1.0)
+        await WifiCompanion("tcp://127.0.0.1:1").scan(1.0)
     assert told.value.hint
 
 
@@ -77,8 +77,8 @@ def test_a_word_of_the_profile_is_a_source(tmp_path: Path) -> None:
     assert wifi_source("networkmanager") == NetworkManager()
     assert wifi_source(f"file:{tmp_path}") == WifiFile(tmp_path)
     assert wifi_source("file:~/scan.json") == WifiFile(Path.home() / "scan.json")
-    assert wifi_source("companion", "/dev/ttyUSB1") == Companion("/dev/ttyUSB1")
-    assert wifi_source("auto", "/dev/ttyUSB1") == Companion("/dev/ttyUSB1")
+    assert wifi_source("companion", "/dev/ttyUSB1") == WifiCompanion("/dev/ttyUSB1")
+    assert wifi_source("auto", "/dev/ttyUSB1") == WifiCompanion("/dev/ttyUSB1")
 
 
 def test_a_word_that_is_no_source_is_told_which_there_are() -> None:
@@ -91,7 +91,7 @@ def test_a_word_that_is_no_source_is_told_which_there_are() -> None:
 
 @pytest.mark.parametrize(
     ("platform", "name"),
-    [("darwin", "CoreWlan"), ("win32", "WindowsWlan"), ("linux", "FirstThatHears")],
+    [("darwin", "CoreWlan"), ("win32", "WindowsWlan"), ("linux", "FirstAvailable")],
 )
 def test_each_system_has_its_own_way(
     platform: str, name: str, monkeypatch: pytest.MonkeyPatch
@@ -111,10 +111,10 @@ class Deaf:
 async def test_the_next_source_is_tried_and_all_reasons_are_told(tmp_path: Path) -> None:
     scan = tmp_path / "scan.json"
     scan.write_text('[{"macAddress":"40:01:7a:00:00:01","signalStrength":-60}]')
-    found = await FirstThatHears((Deaf("D-Bus"), WifiFile(scan))).scan(2.0)
+    found = await FirstAvailable((Deaf("D-Bus"), WifiFile(scan))).scan(2.0)
     assert found.source == "file"
     with pytest.raises(WifiUnavailable, match="D-Bus; iw") as told:
-        await FirstThatHears((Deaf("D-Bus"), Deaf("iw"))).scan(2.0)
+        await FirstAvailable((Deaf("D-Bus"), Deaf("iw"))).scan(2.0)
     assert told.value.hint == "mend D-Bus in 2 s"
     with contextlib.suppress(WifiUnavailable):  # whatever this host has: no other failure
-        await FirstThatHears((NetworkManager(), Iw())).scan(2.0)
+        await FirstAvailable((NetworkManager(), Iw())).scan(2.0)

@@ -20,16 +20,16 @@ from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound
 from agent.http import HttpClient, HttpTransport
 from agent.http.addresses import SourceRefused
 from agent.location import agnss
-from agent.location.agnss import ServingCell, Wanted
+from agent.location.agnss import AgnssRequest, ServingCell
 from agent.location.agnss_file import DamagedAssistance, parse_agnss
 from agent.location.assistance import MOST_PIECES, fetch_agnss, fetch_pgps
-from agent.location.calls import Project
+from agent.location.calls import ProjectSlugs
 from agent.location.pgps import PredictionRequest
 from agent.location.pgps_file import parse_pgps
 from agent.standin.faults import install
 
 CELL = ServingCell(1, 1, 2305, 33703793, -90)
-HERE = Project("acme", "kits")
+HERE = ProjectSlugs("acme", "kits")
 CLOUD = "https://cloud.invalid"
 
 
@@ -58,7 +58,7 @@ async def test_every_type_is_fetched_in_ranges_and_is_whole(
     client: HttpClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     types = [number for number in range(1, 18) if number != 10]
-    wanted = Wanted(types, CELL)
+    wanted = AgnssRequest(types, CELL)
     whole = await fetch_agnss(client, HERE, wanted, nothing)
     assert [one.element.number for one in whole.blocks] == types
     monkeypatch.setattr(agnss.FetchAgnss, "request", _in_pieces_of(700))
@@ -80,8 +80,8 @@ def _in_pieces_of(size: int) -> Callable[[agnss.FetchAgnss], object]:
 
 @pytest.mark.contract("D8.2")
 async def test_a_filtered_set_holds_what_can_be_seen_from_the_cell(client: HttpClient) -> None:
-    every = await fetch_agnss(client, HERE, Wanted((2,), CELL), nothing)
-    seen = await fetch_agnss(client, HERE, Wanted((2,), CELL, True, 10), nothing)
+    every = await fetch_agnss(client, HERE, AgnssRequest((2,), CELL), nothing)
+    seen = await fetch_agnss(client, HERE, AgnssRequest((2,), CELL, True, 10), nothing)
     assert 0 < len(seen.blocks[0].values) <= 16 < len(every.blocks[0].values)
 
 
@@ -111,7 +111,7 @@ async def test_a_service_with_and_without_ranges_and_sizes_gives_the_same(size: 
     whole = agnss_server(lambda _start: httpx.Response(200, content=FILE), size)
     by_five = agnss_server(lambda start: part(start, min(start + 5, len(FILE))), size)
     for server in (whole, by_five):
-        assert (await fetch_agnss(lying(server), HERE, Wanted(), nothing)).content == FILE
+        assert (await fetch_agnss(lying(server), HERE, AgnssRequest(), nothing)).content == FILE
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ async def test_ranges_that_do_not_add_up_are_refused_by_name(
     pieces: Callable[[int], httpx.Response], words: str
 ) -> None:
     with pytest.raises(BadAnswer, match=words):
-        await fetch_agnss(lying(agnss_server(pieces)), HERE, Wanted(), nothing)
+        await fetch_agnss(lying(agnss_server(pieces)), HERE, AgnssRequest(), nothing)
 
 
 async def test_a_service_that_drips_is_given_up() -> None:
@@ -144,16 +144,16 @@ async def test_a_service_that_drips_is_given_up() -> None:
         return httpx.Response(206, headers=told, content=b"\x01")
 
     with pytest.raises(BadAnswer, match="not whole"):
-        await fetch_agnss(lying(agnss_server(drip, 1000)), HERE, Wanted(), nothing)
+        await fetch_agnss(lying(agnss_server(drip, 1000)), HERE, AgnssRequest(), nothing)
     assert len(asked) == MOST_PIECES
 
 
 async def test_an_error_of_the_service_is_one(standin: StandIn, client: HttpClient) -> None:
     with pytest.raises(InvalidRequest):
-        await fetch_agnss(client, HERE, Wanted((1, 8), ServingCell(0, 1, 1, 1)), nothing)
+        await fetch_agnss(client, HERE, AgnssRequest((1, 8), ServingCell(0, 1, 1, 1)), nothing)
     install(standin.cloud, ["html-error=404@POST /v1/*agnss"])
     with pytest.raises(NotFound):
-        await fetch_agnss(client, HERE, Wanted(), nothing)
+        await fetch_agnss(client, HERE, AgnssRequest(), nothing)
 
 
 # --- P-GPS

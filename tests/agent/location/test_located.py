@@ -16,8 +16,8 @@ from agent.cloud.messages import SendMessage
 from agent.config.profile import AccountSettings, KitSettings, LocationSettings, Profile
 from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport
-from agent.location.locator import Switches, Way
-from agent.location.movement import moved, place_message
+from agent.location.locator import LocationMethod, LocationOptions
+from agent.location.movement import moved, position_message
 from agent.location.settings import locator_for
 from at.commands.power import SetFunctionalMode
 from at.driver.modem import Modem, open_modem
@@ -54,8 +54,8 @@ async def register(modem: Modem) -> None:
 async def test_each_way_lands_within_its_uncertainty_all_along_the_path(
     standin: StandIn, tmp_path: Path, confident: bool
 ) -> None:
-    switches = Switches(high_confidence=confident or None)
-    found: dict[Way, list[float]] = {way: [] for way in Way}
+    switches = LocationOptions(high_confidence=confident or None)
+    found: dict[LocationMethod, list[float]] = {method: [] for method in LocationMethod}
     async with (
         moving_kit(tmp_path) as kit,
         open_modem(str(kit.port)) as modem,
@@ -66,15 +66,15 @@ async def test_each_way_lands_within_its_uncertainty_all_along_the_path(
         locator = locator_for(profile, profile.kit, client, modem, switches)
         for lat, lon in path():
             kit.go_to(lat, lon)
-            for way in Way:
-                fix = await locator.locate(way)
+            for method in LocationMethod:
+                fix = await locator.locate(method)
                 assert fix.position is not None
                 assert fix.position.uncertainty_m is not None
                 off = fix.position.distance_m(lat, lon)
-                assert off <= fix.position.uncertainty_m, (way, lat, lon, fix)
-                found[way].append(fix.position.uncertainty_m)
-    assert max(found[Way.WIFI]) < max(found[Way.CELL]) < 3000
-    assert len(found[Way.GROUND_FIX]) == len(path()) >= 10
+                assert off <= fix.position.uncertainty_m, (method, lat, lon, fix)
+                found[method].append(fix.position.uncertainty_m)
+    assert max(found[LocationMethod.WIFI]) < max(found[LocationMethod.CELL]) < 3000
+    assert len(found[LocationMethod.GROUND_FIX]) == len(path()) >= 10
 
 
 async def test_a_change_of_place_reaches_the_device_cloud_as_a_message(
@@ -95,9 +95,9 @@ async def test_a_change_of_place_reaches_the_device_cloud_as_a_message(
         device = next(one["id"] for one in devices if one["type"] != "BLE")
         for lat, lon in (path()[0], path()[0], path()[4]):
             kit.go_to(lat, lon)
-            fix = await locator.locate(Way.WIFI)
+            fix = await locator.locate(LocationMethod.WIFI)
             if moved(reported, fix):
-                await client.send(SendMessage(device, place_message(fix)))
+                await client.send(SendMessage(device, position_message(fix)))
                 reported = fix.to_json()
                 told.append((lat, lon))
         assert told == [path()[0], path()[4]]

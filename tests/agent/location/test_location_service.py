@@ -28,8 +28,8 @@ from agent.errors import (
 )
 from agent.http import HttpClient, HttpTransport
 from agent.http.client import _warn_once
-from agent.location.agnss import MeasureAgnss, Wanted
-from agent.location.calls import GroundFix, LocateCell, LocateWifi, Project
+from agent.location.agnss import AgnssRequest, MeasureAgnss
+from agent.location.calls import GroundFix, LocateCell, LocateWifi, ProjectSlugs
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.standin.faults import install
 from at.virtual.radio_world import Coordinates, load_world
@@ -46,13 +46,13 @@ CELLS = [
 ]
 
 
-def calls(project: Project | None, **switches: Any) -> list[Any]:
+def calls(project: ProjectSlugs | None, **switches: Any) -> list[Any]:
     """Return one call of each of the five endpoints."""
     return [
         LocateWifi(project, access_points=POINTS, **switches),
         LocateCell(project, cells=CELLS, **switches),
         GroundFix(project, cells=CELLS, access_points=POINTS, **switches),
-        MeasureAgnss(project, Wanted()),
+        MeasureAgnss(project, AgnssRequest()),
         RequestPgps(project, PredictionRequest()),
     ]
 
@@ -67,13 +67,13 @@ def organization_token(standin: StandIn, cut: int | None = None) -> Organization
 
 
 @pytest.fixture
-def here(standin: StandIn) -> Project:
-    return Project(standin.organization, standin.project)
+def here(standin: StandIn) -> ProjectSlugs:
+    return ProjectSlugs(standin.organization, standin.project)
 
 
 @pytest.mark.contract("D8.1", "D8.2", "D8.5", "D10.7", "O4.6")
 async def test_one_organization_token_opens_all_five_in_any_project_of_it(
-    standin: StandIn, here: Project
+    standin: StandIn, here: ProjectSlugs
 ) -> None:
     async with client_with(standin, organization_token(standin)) as client:
         for call in calls(here):
@@ -112,12 +112,14 @@ async def test_after_the_migration_a_404_names_the_new_form(standin: StandIn) ->
 
 @pytest.mark.contract("D8.4", "D10.7")
 @pytest.mark.parametrize("cause", ["truncated", "organization", "project", "other organization"])
-async def test_a_401_names_token_and_slugs(standin: StandIn, here: Project, cause: str) -> None:
+async def test_a_401_names_token_and_slugs(
+    standin: StandIn, here: ProjectSlugs, cause: str
+) -> None:
     project = {
         "truncated": here,
-        "organization": Project("acmee", here.project),
-        "project": Project(here.organization, "kitz"),
-        "other organization": Project("umbrella", "kits"),
+        "organization": ProjectSlugs("acmee", here.project),
+        "project": ProjectSlugs(here.organization, "kitz"),
+        "other organization": ProjectSlugs("umbrella", "kits"),
     }[cause]
     token = organization_token(standin, -3 if cause == "truncated" else None)
     async with client_with(standin, token) as client:
@@ -130,7 +132,7 @@ async def test_a_401_names_token_and_slugs(standin: StandIn, here: Project, caus
 
 @pytest.mark.contract("D8.4")
 async def test_a_403_says_where_location_is_switched_on(standin: StandIn) -> None:
-    project = Project(standin.organization, "no-location")
+    project = ProjectSlugs(standin.organization, "no-location")
     async with client_with(standin, organization_token(standin)) as client:
         for call in calls(project):
             with pytest.raises(Forbidden) as told:
@@ -140,7 +142,7 @@ async def test_a_403_says_where_location_is_switched_on(standin: StandIn) -> Non
 
 @pytest.mark.contract("D8.4")
 async def test_a_404_is_a_wrong_path_or_no_position_and_says_so(
-    standin: StandIn, here: Project
+    standin: StandIn, here: ProjectSlugs
 ) -> None:
     unknown = [{"macAddress": f"40:01:7a:ff:ff:{n:02x}", "signalStrength": -50} for n in range(3)]
     async with client_with(standin, organization_token(standin)) as client:
@@ -156,7 +158,7 @@ async def test_a_404_is_a_wrong_path_or_no_position_and_says_so(
 
 @pytest.mark.contract("D10.6")
 async def test_an_evaluation_token_opens_location_until_its_trial_ends(
-    standin: StandIn, here: Project, caplog: pytest.LogCaptureFixture
+    standin: StandIn, here: ProjectSlugs, caplog: pytest.LogCaptureFixture
 ) -> None:
     _warn_once.cache_clear()
     token = EvaluationToken(Secret(standin.credentials["evaluation_token"]))
@@ -206,7 +208,7 @@ async def test_each_credential_goes_to_its_own_form_and_nothing_is_sent_with_ano
     }
     urls = {Host.DEVICE_CLOUD: "https://cloud.invalid"}
     for scheme, token in tokens.items():
-        project = None if scheme is Scheme.ORGANIZATION_TOKEN else Project("acme", "kits")
+        project = None if scheme is Scheme.ORGANIZATION_TOKEN else ProjectSlugs("acme", "kits")
         client = HttpClient(odd_transport(answer), urls, Keyring([token]))
         for call in calls(project):
             with pytest.raises(CredentialMissing):
@@ -216,7 +218,7 @@ async def test_each_credential_goes_to_its_own_form_and_nothing_is_sent_with_ano
 
 
 @pytest.mark.contract("D8.5")
-async def test_both_forms_work_side_by_side(standin: StandIn, here: Project) -> None:
+async def test_both_forms_work_side_by_side(standin: StandIn, here: ProjectSlugs) -> None:
     service = ServiceToken(Secret(standin.credentials["service_token"]))
     async with client_with(standin, organization_token(standin), service) as client:
         current = await client.send(calls(here)[0])
@@ -224,7 +226,7 @@ async def test_both_forms_work_side_by_side(standin: StandIn, here: Project) -> 
 
 
 @pytest.mark.contract("D8.1")
-async def test_the_switches_change_the_answer(standin: StandIn, here: Project) -> None:
+async def test_the_switches_change_the_answer(standin: StandIn, here: ProjectSlugs) -> None:
     async with client_with(standin, organization_token(standin)) as client:
         plain = await client.send(calls(here)[0])
         sure = await client.send(calls(here, high_confidence=True)[0])
@@ -246,7 +248,7 @@ async def test_the_switches_change_the_answer(standin: StandIn, here: Project) -
      ("wrong-length=-9", "expected JSON")],
 )  # fmt: skip
 async def test_a_spoiled_answer_is_refused_by_name(
-    standin: StandIn, here: Project, fault: str, words: str
+    standin: StandIn, here: ProjectSlugs, fault: str, words: str
 ) -> None:
     install(standin.cloud, [f"{fault}@/v1/organizations/*"])
     async with client_with(standin, organization_token(standin)) as client:

@@ -10,9 +10,9 @@ import pytest
 
 from agent.errors import Forbidden, NotFound
 from agent.location.access_points import AccessPoint
-from agent.location.calls import LocationCall, Project
+from agent.location.calls import LocationCall, ProjectSlugs
 from agent.location.cell_scan import CellScan, NoCells
-from agent.location.locator import Locator, NothingToSend, Switches, Way
+from agent.location.locator import LocationMethod, LocationOptions, Locator, NothingToSend
 from agent.location.position import Position
 from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 from at.protocol.errors import FirmwareRefused, LinkLost
@@ -54,15 +54,15 @@ def locator(
     wifi: object = None,
     cells: object = None,
     *,
-    switches: Switches | None = None,
+    switches: LocationOptions | None = None,
 ) -> Locator:
     return Locator(
         service,  # type: ignore[arg-type]
-        Project("acme", "kits"),
+        ProjectSlugs("acme", "kits"),
         heard(wifi) if wifi is not None else None,
         heard(cells) if cells is not None else None,
         good_enough_m=100.0,
-        switches=switches or Switches(),
+        switches=switches or LocationOptions(),
         device_id="kit-1",
         now=lambda: NOW,
     )
@@ -77,7 +77,12 @@ MIDDLING = Position(63.2, 10.2, 300.0, "MCELL")
 async def test_wifi_that_is_good_enough_spares_the_modem() -> None:
     service = Service(LocateWifi=SHARP)
     fix = await locator(service, WIFI, AssertionError("not measured")).locate()
-    assert (fix.at, fix.way, fix.position, fix.access_points) == (NOW, Way.WIFI, SHARP, 3)
+    assert (fix.at, fix.method, fix.position, fix.access_points) == (
+        NOW,
+        LocationMethod.WIFI,
+        SHARP,
+        3,
+    )
     assert fix.to_json() == {
         "at": "2026-01-02T03:04:05+00:00", "with": "wifi", "lat": 63.0, "lon": 10.0,
         "uncertainty": 20.0, "fulfilled_with": "WIFI", "cells": 0, "access_points": 3,
@@ -87,7 +92,11 @@ async def test_wifi_that_is_good_enough_spares_the_modem() -> None:
 
 async def test_a_coarse_result_is_followed_by_cells_and_the_better_one_is_kept() -> None:
     fix = await locator(Service(LocateWifi=COARSE, LocateCell=MIDDLING), WIFI, CELLS).locate()
-    assert (fix.way, fix.position, fix.sources) == (Way.CELL, MIDDLING, ("%NCELLMEAS",))
+    assert (fix.method, fix.position, fix.sources) == (
+        LocationMethod.CELL,
+        MIDDLING,
+        ("%NCELLMEAS",),
+    )
     worse = Service(LocateWifi=MIDDLING, LocateCell=COARSE)
     assert (await locator(worse, WIFI, CELLS).locate()).position == MIDDLING
 
@@ -99,7 +108,7 @@ async def test_a_coarse_result_is_followed_by_cells_and_the_better_one_is_kept()
 async def test_without_usable_wifi_the_cells_are_asked(wifi: object) -> None:
     service = Service(LocateCell=MIDDLING)
     fix = await locator(service, wifi, CELLS).locate()
-    assert fix.way is Way.CELL
+    assert fix.method is LocationMethod.CELL
     assert [type(call).__name__ for call in service.sent] == ["LocateCell"]
     assert fix.notes
 
@@ -138,26 +147,32 @@ async def test_no_position_anywhere_keeps_the_services_own_advice() -> None:
 async def test_fewer_than_two_points_are_said_before_a_call_is_wasted() -> None:
     hidden = AccessPoint("02:00:00:00:00:01", -40)
     with pytest.raises(NothingToSend, match=r"1 usable .* left out: locally administered"):
-        await locator(Service(), WifiScan("iw", (*points(1), hidden))).locate(Way.WIFI)
+        await locator(Service(), WifiScan("iw", (*points(1), hidden))).locate(LocationMethod.WIFI)
 
 
 async def test_ground_fix_sends_both_and_does_with_one() -> None:
     service = Service(GroundFix=SHARP)
-    fix = await locator(service, WIFI, CELLS).locate(Way.GROUND_FIX)
+    fix = await locator(service, WIFI, CELLS).locate(LocationMethod.GROUND_FIX)
     assert (fix.cells, fix.access_points) == (1, 3)
     assert fix.sources == ("%NCELLMEAS", "networkmanager")
     assert set(service.sent[0].body()) == {"ltecatm", "wifi"}
-    only_cells = await locator(service, WifiScan("iw", points(1)), CELLS).locate(Way.GROUND_FIX)
+    only_cells = await locator(service, WifiScan("iw", points(1)), CELLS).locate(
+        LocationMethod.GROUND_FIX
+    )
     assert (only_cells.cells, only_cells.access_points) == (1, 0)
-    only_wifi = await locator(service, WIFI, LinkLost("unplugged")).locate(Way.GROUND_FIX)
+    only_wifi = await locator(service, WIFI, LinkLost("unplugged")).locate(
+        LocationMethod.GROUND_FIX
+    )
     assert (only_wifi.cells, only_wifi.access_points) == (0, 3)
     with pytest.raises(NothingToSend):
-        await locator(service, WifiScan("iw", points(1)), NoCells("none")).locate(Way.GROUND_FIX)
+        await locator(service, WifiScan("iw", points(1)), NoCells("none")).locate(
+            LocationMethod.GROUND_FIX
+        )
 
 
 async def test_the_switches_and_the_device_go_with_the_call() -> None:
     service = Service(LocateWifi=None)
-    switches = Switches(do_reply=False, high_confidence=True, fallback=False)
+    switches = LocationOptions(do_reply=False, high_confidence=True, fallback=False)
     fix = await locator(service, WIFI, CELLS, switches=switches).locate()
     assert fix.position is None
     assert fix.to_json()["lat"] is None
@@ -171,7 +186,7 @@ async def test_a_refused_firmware_ends_it_before_anything_is_heard_or_sent() -> 
     service = Service()
     asked = locator(service, AssertionError("not scanned"), AssertionError("not scanned"))
     asked.gate = heard(FirmwareRefused("too old"))
-    for way in (None, *Way):
+    for method in (None, *LocationMethod):
         with pytest.raises(FirmwareRefused):
-            await asked.locate(way)
+            await asked.locate(method)
     assert service.sent == []

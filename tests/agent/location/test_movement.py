@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.location.locator import Fix, Way
-from agent.location.movement import MOVED_M, moved, place_message
+from agent.location.locator import Fix, LocationMethod
+from agent.location.movement import MOVED_M, moved, position_message
 from agent.location.position import Position
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -18,7 +18,7 @@ METRE = 1 / 111_195  # of latitude
 
 
 def fix(lat: float, lon: float = 10.0, uncertainty_m: float | None = 20.0) -> Fix:
-    return Fix(NOW, Way.WIFI, Position(lat, lon, uncertainty_m, "WIFI"), 0, 3, ())
+    return Fix(NOW, LocationMethod.WIFI, Position(lat, lon, uncertainty_m, "WIFI"), 0, 3, ())
 
 
 def test_the_first_place_is_a_change() -> None:
@@ -45,7 +45,7 @@ def test_another_place_is_one_that_uncertainty_does_not_explain(
 
 
 def test_a_fix_that_was_only_stored_is_no_place() -> None:
-    assert not moved(None, Fix(NOW, Way.WIFI, None, 0, 3, ()))
+    assert not moved(None, Fix(NOW, LocationMethod.WIFI, None, 0, 3, ()))
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_a_memory_that_is_damaged_is_a_change_or_none_and_never_a_failure(
 
 
 def test_the_message_is_a_device_message_with_its_time() -> None:
-    message = place_message(fix(63.0))
+    message = position_message(fix(63.0))
     assert json.loads(json.dumps(message)) == {
         "appId": "GROUND_FIX",
         "messageType": "DATA",
         "data": {"lat": 63.0, "lon": 10.0, "uncertainty": 20.0, "fulfilledWith": "WIFI"},
         "ts": 1767312000000,
     }
-    assert place_message(fix(1.0, uncertainty_m=None))["data"] == {
+    assert position_message(fix(1.0, uncertainty_m=None))["data"] == {
         "lat": 1.0, "lon": 10.0, "fulfilledWith": "WIFI",
     }  # fmt: skip

@@ -9,14 +9,14 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from agent.errors import UsageError
-from agent.location.plots import Level, check_target, terminal_plot, write_plot
+from agent.location.plots import SignalLevel, check_target, terminal_plot, write_plot
 
-ONCE = [Level(f"40:01:7a:00:00:{n:02x}", -40 - n) for n in range(12)]
-OVER_TIME = [Level(name, -60 - step, step * 5.0) for name in "ab" for step in range(4)]
+ONCE = [SignalLevel(f"40:01:7a:00:00:{n:02x}", -40 - n) for n in range(12)]
+OVER_TIME = [SignalLevel(name, -60 - step, step * 5.0) for name in "ab" for step in range(4)]
 
 
-@pytest.mark.parametrize("levels", [ONCE, OVER_TIME, [], [Level("$a_1 <b>&", -70)]])
-def test_a_png_is_one(tmp_path: Path, levels: list[Level]) -> None:
+@pytest.mark.parametrize("levels", [ONCE, OVER_TIME, [], [SignalLevel("$a_1 <b>&", -70)]])
+def test_a_png_is_one(tmp_path: Path, levels: list[SignalLevel]) -> None:
     target = tmp_path / "levels.png"
     write_plot(levels, "Wi-Fi", target)
     data = target.read_bytes()
@@ -26,8 +26,8 @@ def test_a_png_is_one(tmp_path: Path, levels: list[Level]) -> None:
     assert height >= 360
 
 
-@pytest.mark.parametrize("levels", [ONCE, OVER_TIME, [], [Level("$a_1 <b>&", -70)]])
-def test_an_svg_is_well_formed(tmp_path: Path, levels: list[Level]) -> None:
+@pytest.mark.parametrize("levels", [ONCE, OVER_TIME, [], [SignalLevel("$a_1 <b>&", -70)]])
+def test_an_svg_is_well_formed(tmp_path: Path, levels: list[SignalLevel]) -> None:
     target = tmp_path / "levels.SVG"
     write_plot(levels, "cells", target)
     assert ET.parse(target).getroot().tag.endswith("svg")
@@ -39,7 +39,9 @@ def test_another_kind_of_file_is_refused_before_anything_is_measured() -> None:
 
 
 @pytest.mark.parametrize("levels", [ONCE, OVER_TIME])
-def test_a_plot_of_characters_fits_the_terminal_and_holds_no_colour(levels: list[Level]) -> None:
+def test_a_plot_of_characters_fits_the_terminal_and_holds_no_colour(
+    levels: list[SignalLevel],
+) -> None:
     drawn = terminal_plot(levels, "cells", width=78)
     assert "\x1b" not in drawn
     assert max(len(line) for line in drawn.splitlines()) <= 78

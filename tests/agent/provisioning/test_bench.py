@@ -19,23 +19,23 @@ from agent.call import Host
 from agent.config.secrets import Secret
 from agent.errors import RefusedByRule
 from agent.http import HttpClient, HttpTransport
-from agent.provisioning.bench import expect, run_board, run_boards
+from agent.provisioning.bench import require_count, run_board, run_boards
 from agent.provisioning.device_ca import DeviceCa
-from agent.provisioning.goal import Certificate, Goal, KeyOrigin, Registration
+from agent.provisioning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import ModemBoard
-from agent.provisioning.outcome import Outcome, Place
-from agent.provisioning.plan import Step
+from agent.provisioning.outcome import BoardLocation, Outcome
+from agent.provisioning.plan import ProvisioningStep
 from agent.provisioning.registrar import Registrar
-from agent.provisioning.workbench import Bench, LedgerLine
+from agent.provisioning.workbench import AsyncLedger, Station
 from at.driver.modem import Modem
 from at.protocol.errors import LinkLost
 from at.virtual.transport import VirtualTransport
 
 TAG = 16842753
 CA_CHAIN = "-----BEGIN CERTIFICATE-----\nTEST ONLY\n-----END CERTIFICATE-----\n"
-GOAL = Goal(TAG, CA_CHAIN, certificate=Certificate.OPERATOR_CA,
-            registration=Registration.ONBOARD, set_clock=True)  # fmt: skip
+GOAL = Goal(TAG, CA_CHAIN, certificate=CertificateSource.OPERATOR_CA,
+            registration=RegistrationMethod.ONBOARD, set_clock=True)  # fmt: skip
 
 
 def now() -> datetime:
@@ -50,8 +50,8 @@ class Tray:
         self.options = options
         self.transports: dict[str, VirtualTransport] = {}
 
-    def places(self, number: int) -> list[Place]:
-        return [Place(f"K{index}", f"1-{index}", f"S{index}", f"board{index}")
+    def locations(self, number: int) -> list[BoardLocation]:
+        return [BoardLocation(f"K{index}", f"1-{index}", f"S{index}", f"board{index}")
                 for index in range(number)]  # fmt: skip
 
     def transport(self, port: str) -> VirtualTransport:
@@ -62,8 +62,8 @@ class Tray:
         )  # fmt: skip
 
     @asynccontextmanager
-    async def open(self, place: Place) -> AsyncIterator[ModemBoard]:
-        transport = self.transports[place.port] = self.transport(place.port)
+    async def open(self, location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        transport = self.transports[location.port] = self.transport(location.port)
         modem = Modem(transport)
         await modem.open()
         try:
@@ -75,8 +75,8 @@ class Tray:
 @asynccontextmanager
 async def bench_of(
     standin: StandIn, folder: Path, goal: Goal = GOAL, address: str = ""
-) -> AsyncIterator[Bench]:
-    line = LedgerLine(open_ledger(address or str(folder / "ledger.sqlite"), "station"))
+) -> AsyncIterator[Station]:
+    line = AsyncLedger(open_ledger(address or str(folder / "ledger.sqlite"), "station"))
     keyring = Keyring([ApiKey(Secret(standin.credentials["api_key"]))])
     hosts = {host: standin.urls.get(host.value, "") for host in Host}
     (folder / "ca").mkdir(exist_ok=True)
@@ -86,16 +86,19 @@ async def bench_of(
     try:
         async with HttpClient(HttpTransport(), hosts, keyring) as client:
             registrar = Registrar(client, goal.registration)
-            yield Bench(goal, line, registrar, authority, folder / "keys", now)
+            yield Station(goal, line, registrar, authority, folder / "keys", now)
     finally:
         line.close()
 
 
 async def provision(
-    bench: Bench, tray: Tray, number: int, on_step: Callable[[Place, Step], None] = lambda *_: None
+    bench: Station,
+    tray: Tray,
+    number: int,
+    on_step: Callable[[BoardLocation, ProvisioningStep], None] = lambda *_: None,
 ) -> list[Outcome]:
-    found = run_boards(tray.places(number), bench, tray.open, on_step)
-    return sorted([outcome async for outcome in found], key=lambda one: one.place.port)
+    found = run_boards(tray.locations(number), bench, tray.open, on_step)
+    return sorted([outcome async for outcome in found], key=lambda one: one.location.port)
 
 
 @pytest.mark.contract("C10", "D9.3", "D10.3", "D10.8", "D2.2")
@@ -116,11 +119,18 @@ async def test_a_tray_of_sixteen_is_provisioned_and_a_rerun_writes_nothing(
 @pytest.mark.parametrize(
     "goal",
     [
-        replace(GOAL, certificate=Certificate.NONE, registration=Registration.PUBLIC_KEY),
-        replace(GOAL, key_origin=KeyOrigin.HOST, certificate=Certificate.SELF_SIGNED),
-        replace(GOAL, registration=Registration.CLAIM, certificate=Certificate.NONE, prove=False),
+        replace(
+            GOAL, certificate=CertificateSource.NONE, registration=RegistrationMethod.PUBLIC_KEY
+        ),
+        replace(GOAL, key_origin=KeyOrigin.HOST, certificate=CertificateSource.SELF_SIGNED),
+        replace(
+            GOAL,
+            registration=RegistrationMethod.CLAIM,
+            certificate=CertificateSource.NONE,
+            prove=False,
+        ),
         replace(GOAL, id_prefix="nrf-"),
-        replace(GOAL, registration=Registration.NONE, prove=False),
+        replace(GOAL, registration=RegistrationMethod.NONE, prove=False),
     ],
     ids=["public-key", "host-key", "claim", "imei-id", "no-registration"],
 )
@@ -192,8 +202,8 @@ async def test_a_defect_of_ours_at_one_board_stops_no_other(
 ) -> None:
     tray = Tray(tmp_path)
 
-    def trips(place: Place, at: Step) -> None:
-        if (place.port, at) == ("board1", Step.KEY):
+    def trips(location: BoardLocation, at: ProvisioningStep) -> None:
+        if (location.port, at) == ("board1", ProvisioningStep.KEY):
             raise ZeroDivisionError
 
     async with bench_of(standin, tmp_path) as bench:
@@ -225,7 +235,7 @@ async def test_a_board_that_is_not_to_be_registered_is_not_when_its_token_is_ref
     standin: StandIn, tmp_path: Path
 ) -> None:
     tray = Tray(tmp_path)
-    goal = replace(GOAL, registration=Registration.NONE, certificate=Certificate.NONE)
+    goal = replace(GOAL, registration=RegistrationMethod.NONE, certificate=CertificateSource.NONE)
     async with bench_of(standin, tmp_path, goal) as bench:
         [outcome] = await provision(bench, tray, 1)
     assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "proof", 5)
@@ -237,18 +247,18 @@ async def test_the_mode_is_put_back_by_the_run_after_one_that_was_killed(
 ) -> None:
     """The host alone dies: the kit stays in the mode in which it took the credentials."""
     tray = Tray(tmp_path)
-    [place] = tray.places(1)
-    transport = tray.transport(place.port)
+    [location] = tray.locations(1)
+    transport = tray.transport(location.port)
     modem = Modem(transport)
     await modem.open()
     board = ModemBoard(modem)
 
     @asynccontextmanager
-    async def same_kit(_place: Place) -> AsyncIterator[ModemBoard]:
+    async def same_kit(_place: BoardLocation) -> AsyncIterator[ModemBoard]:
         yield board
 
-    def die(_place: Place, at: Step) -> None:
-        if at is Step.WRITE:
+    def die(_place: BoardLocation, at: ProvisioningStep) -> None:
+        if at is ProvisioningStep.WRITE:
             board.set_mode = dead  # type: ignore[method-assign]
             raise PowerPulled
 
@@ -258,16 +268,16 @@ async def test_the_mode_is_put_back_by_the_run_after_one_that_was_killed(
     await board.set_mode(1)
     async with bench_of(standin, tmp_path) as bench:
         with suppress(PowerPulled):
-            await run_board(place, bench, same_kit, die)
+            await run_board(location, bench, same_kit, die)
     assert (await board.read()).mode == 4
     board = ModemBoard(modem)
     async with bench_of(standin, tmp_path) as bench:
-        outcome = await run_board(place, bench, same_kit, lambda *_: None)
+        outcome = await run_board(location, bench, same_kit, lambda *_: None)
         assert outcome.outcome == "done", outcome.reason
     assert (await board.read()).mode == 1
     await board.set_mode(4)  # by somebody else, whose choice it stays
     async with bench_of(standin, tmp_path) as bench:
-        await run_board(place, bench, same_kit, lambda *_: None)
+        await run_board(location, bench, same_kit, lambda *_: None)
     assert (await board.read()).mode == 4
     await modem.close()
 
@@ -276,25 +286,27 @@ class PowerPulled(BaseException):
     """The process dies here."""
 
 
-@pytest.mark.parametrize("step", [step for step in Step if step is not Step.RESTORE])
+@pytest.mark.parametrize(
+    "step", [step for step in ProvisioningStep if step is not ProvisioningStep.RESTORE]
+)
 async def test_power_pulled_at_a_step_is_made_good_by_a_rerun(
-    standin: StandIn, tmp_path: Path, step: Step
+    standin: StandIn, tmp_path: Path, step: ProvisioningStep
 ) -> None:
     tray = Tray(tmp_path)
-    [place] = tray.places(1)
+    [location] = tray.locations(1)
 
-    def pull(_place: Place, at: Step) -> None:
+    def pull(_place: BoardLocation, at: ProvisioningStep) -> None:
         if at is step:
             raise PowerPulled
 
     async with bench_of(standin, tmp_path) as bench:
         with suppress(PowerPulled):
-            await run_board(place, bench, tray.open, pull)
+            await run_board(location, bench, tray.open, pull)
     async with bench_of(standin, tmp_path) as bench:
         [outcome] = await provision(bench, tray, 1)
         assert outcome.ok, outcome.reason
         [record] = bench.ledger.ledger.boards()
-        async with tray.open(place) as board:
+        async with tray.open(location) as board:
             held = [one for one in await board.credentials() if one.tag == TAG]
     assert sorted(one.type for one in held) == [0, 1, 2]
     assert record.registered_key
@@ -305,7 +317,7 @@ async def test_a_key_whose_answer_was_lost_is_replaced_by_exactly_one(
 ) -> None:
     """The cable is pulled after the modem made a key and before anyone noted its public half."""
     tray = Tray(tmp_path)
-    [place] = tray.places(1)
+    [location] = tray.locations(1)
 
     class LosesTheAnswer(ModemBoard):
         async def make_key(self, tag: int, subject: str):  # type: ignore[no-untyped-def]
@@ -313,13 +325,13 @@ async def test_a_key_whose_answer_was_lost_is_replaced_by_exactly_one(
             raise PowerPulled
 
     @asynccontextmanager
-    async def opened(place: Place) -> AsyncIterator[ModemBoard]:
-        async with tray.open(place) as board:
+    async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        async with tray.open(location) as board:
             yield LosesTheAnswer(board._modem)
 
     async with bench_of(standin, tmp_path) as bench:
         with pytest.raises(PowerPulled):
-            await run_board(place, bench, opened, lambda *_: None)
+            await run_board(location, bench, opened, lambda *_: None)
     async with bench_of(standin, tmp_path) as bench:
         [outcome] = await provision(bench, tray, 1)
         assert outcome.outcome == "done"
@@ -329,58 +341,68 @@ async def test_a_key_whose_answer_was_lost_is_replaced_by_exactly_one(
     ]
 
 
-@pytest.mark.parametrize("swap_at", [Step.CA_CHAIN, Step.KEY, Step.WRITE, Step.VERIFY])
-async def test_a_swapped_board_gets_no_key(standin: StandIn, tmp_path: Path, swap_at: Step) -> None:
+@pytest.mark.parametrize(
+    "swap_at",
+    [
+        ProvisioningStep.CA_CHAIN,
+        ProvisioningStep.KEY,
+        ProvisioningStep.WRITE,
+        ProvisioningStep.VERIFY,
+    ],
+)
+async def test_a_swapped_board_gets_no_key(
+    standin: StandIn, tmp_path: Path, swap_at: ProvisioningStep
+) -> None:
     """Another board answers on the port from some step on: it is told, nothing is written to it."""
     tray = Tray(tmp_path)
-    [place, other] = tray.places(2)
+    [location, other] = tray.locations(2)
     boards: list[ModemBoard] = []
     async with bench_of(standin, tmp_path) as bench, tray.open(other) as second:
 
         @asynccontextmanager
-        async def opened(place: Place) -> AsyncIterator[ModemBoard]:
-            async with tray.open(place) as board:
+        async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            async with tray.open(location) as board:
                 boards.append(board)
                 yield board
 
-        def swap(_place: Place, at: Step) -> None:
+        def swap(_place: BoardLocation, at: ProvisioningStep) -> None:
             if at is swap_at:
                 boards[0]._modem = second._modem
 
-        outcome = await run_board(place, bench, opened, swap)
+        outcome = await run_board(location, bench, opened, swap)
         assert (outcome.outcome, outcome.exit) == ("swapped", 4), outcome.reason
         assert [one for one in await second.credentials() if one.tag == TAG] == []
 
 
 def test_another_number_of_boards_than_expected_stops_everything(tmp_path: Path) -> None:
-    places = Tray(tmp_path).places(3)
-    expect(places, None)
-    expect(places, 3)
+    locations = Tray(tmp_path).locations(3)
+    require_count(locations, None)
+    require_count(locations, 3)
     with pytest.raises(RefusedByRule, match="3 boards are there, 4 were expected: S0, S1, S2"):
-        expect(places, 4)
+        require_count(locations, 4)
 
 
 async def test_being_stopped_puts_the_mode_back(standin: StandIn, tmp_path: Path) -> None:
     tray = Tray(tmp_path)
-    [place] = tray.places(1)
+    [location] = tray.locations(1)
     reached = asyncio.Event()
     modes: list[int] = []
 
     @asynccontextmanager
-    async def opened(place: Place) -> AsyncIterator[ModemBoard]:
-        async with tray.open(place) as board:
+    async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        async with tray.open(location) as board:
             await board.set_mode(1)
             try:
                 yield board
             finally:
                 modes.append((await board.read()).mode)
 
-    def at_key(_place: Place, at: Step) -> None:
-        if at is Step.KEY:
+    def at_key(_place: BoardLocation, at: ProvisioningStep) -> None:
+        if at is ProvisioningStep.KEY:
             reached.set()
 
     async with bench_of(standin, tmp_path) as bench:
-        task = asyncio.create_task(run_board(place, bench, opened, at_key))
+        task = asyncio.create_task(run_board(location, bench, opened, at_key))
         await reached.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

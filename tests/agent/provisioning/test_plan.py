@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.provisioning.board import Board, HeldCredential
+from agent.provisioning.board import BoardState, HeldCredential
 from agent.provisioning.goal import (
     CA_CHAIN,
     CLIENT_CERTIFICATE,
     PRIVATE_KEY,
-    Certificate,
+    CertificateSource,
     Goal,
     KeyOrigin,
-    Registration,
+    RegistrationMethod,
 )
-from agent.provisioning.plan import Known, Step, plan, stored_digest
+from agent.provisioning.plan import BoardHistory, ProvisioningStep, plan, stored_digest
 
 TAG = 16842753
 CA, CERTIFICATE, KEY_DIGEST = "CA chain\n", "certificate\n", "AB" * 32
-FRESH = Board("350457791234567", "uuid", "nRF9161-LACA", "mfw_nrf91x1_2.0.4", "", 0, False, ())
-GOAL = Goal(TAG, CA, certificate=Certificate.OPERATOR_CA)
-DONE = Known("public", KEY_DIGEST, CERTIFICATE, registered=True)
+FRESH = BoardState("350457791234567", "uuid", "nRF9161-LACA", "mfw_nrf91x1_2.0.4", "", 0, False, ())
+GOAL = Goal(TAG, CA, certificate=CertificateSource.OPERATOR_CA)
+DONE = BoardHistory("public", KEY_DIGEST, CERTIFICATE, registered=True)
 READY = dataclasses.replace(
     FRESH,
     mode=1,
@@ -38,10 +38,11 @@ READY = dataclasses.replace(
 
 @pytest.mark.contract("C10")
 def test_a_fresh_board_gets_everything_in_order() -> None:
-    made = plan(FRESH, GOAL, Known())
+    made = plan(FRESH, GOAL, BoardHistory())
     assert [planned.step for planned in made.steps] == [
-        Step.GATE, Step.IDENTITY, Step.CA_CHAIN, Step.KEY, Step.CERTIFICATE, Step.WRITE,
-        Step.VERIFY, Step.REGISTER, Step.PROOF,
+        ProvisioningStep.GATE, ProvisioningStep.IDENTITY, ProvisioningStep.CA_CHAIN,
+        ProvisioningStep.KEY, ProvisioningStep.CERTIFICATE, ProvisioningStep.WRITE,
+        ProvisioningStep.VERIFY, ProvisioningStep.REGISTER, ProvisioningStep.PROOF,
     ]  # fmt: skip
     assert made.writes == 3
     assert made.restore_mode is None
@@ -50,9 +51,9 @@ def test_a_fresh_board_gets_everything_in_order() -> None:
 def test_a_board_that_is_ready_gets_no_write_and_keeps_its_mode() -> None:
     made = plan(READY, GOAL, DONE)
     assert made.writes == 0
-    assert not made.has(Step.OFFLINE)
-    assert not made.has(Step.REGISTER)
-    assert made.has(Step.PROOF)
+    assert not made.has(ProvisioningStep.OFFLINE)
+    assert not made.has(ProvisioningStep.REGISTER)
+    assert made.has(ProvisioningStep.PROOF)
 
 
 @pytest.mark.parametrize(("mode", "back_to"), [(4, 1), (0, None), (1, None)])
@@ -62,21 +63,21 @@ def test_a_mode_that_a_cut_off_run_left_is_put_back_where_nobody_changed_it_sinc
     board = dataclasses.replace(READY, mode=mode)
     made = plan(board, GOAL, dataclasses.replace(DONE, mode_before=1))
     assert made.restore_mode == back_to
-    assert made.has(Step.RESTORE) == (back_to is not None)
-    assert not made.has(Step.OFFLINE)
+    assert made.has(ProvisioningStep.RESTORE) == (back_to is not None)
+    assert not made.has(ProvisioningStep.OFFLINE)
     assert plan(board, GOAL, DONE).restore_mode is None
 
 
 def test_a_board_that_is_online_goes_offline_for_writes_and_back() -> None:
-    made = plan(dataclasses.replace(FRESH, mode=1), GOAL, Known())
-    assert made.has(Step.OFFLINE)
-    assert made.steps[-1].step is Step.RESTORE
+    made = plan(dataclasses.replace(FRESH, mode=1), GOAL, BoardHistory())
+    assert made.has(ProvisioningStep.OFFLINE)
+    assert made.steps[-1].step is ProvisioningStep.RESTORE
     assert made.restore_mode == 1
 
 
 @pytest.mark.contract("D1.3")
 def test_old_firmware_stops_the_plan_before_anything() -> None:
-    made = plan(dataclasses.replace(FRESH, refusal="1.2.0 is older than 1.3"), GOAL, Known())
+    made = plan(dataclasses.replace(FRESH, refusal="1.2.0 is older than 1.3"), GOAL, BoardHistory())
     assert made.steps == ()
     assert "1.2.0" in made.refusal
 
@@ -85,11 +86,11 @@ def test_old_firmware_stops_the_plan_before_anything() -> None:
 @pytest.mark.parametrize("kind", [CA_CHAIN, CLIENT_CERTIFICATE, PRIVATE_KEY])
 def test_what_is_there_is_replaced_only_when_named(kind: int) -> None:
     board = dataclasses.replace(FRESH, credentials=(HeldCredential(TAG, kind, "CD" * 32),))
-    refused = plan(board, GOAL, Known())
+    refused = plan(board, GOAL, BoardHistory())
     assert refused.steps == ()
     assert f"--replace {TAG}:{kind}" in refused.hint
     told = dataclasses.replace(GOAL, replace=frozenset({(TAG, kind)}))
-    made = plan(board, told, Known())
+    made = plan(board, told, BoardHistory())
     assert made.delete == ((TAG, kind),)
     assert made.writes == 4
 
@@ -102,10 +103,10 @@ def test_a_refusal_names_all_that_must_go_also_what_was_allowed_already() -> Non
         credentials=tuple(HeldCredential(TAG, kind, "CD" * 32) for kind in kinds),
         certificate_algorithm="RSA",
     )
-    goal = dataclasses.replace(GOAL, certificate=Certificate.OPERATOR_CA)
+    goal = dataclasses.replace(GOAL, certificate=CertificateSource.OPERATOR_CA)
     for told in ((), (PRIVATE_KEY,), (CLIENT_CERTIFICATE,)):
         replace = frozenset((TAG, kind) for kind in told)
-        refused = plan(board, dataclasses.replace(goal, replace=replace), Known())
+        refused = plan(board, dataclasses.replace(goal, replace=replace), BoardHistory())
         assert refused.refusal.startswith("RSA-provisioned: ")
         for kind in kinds:
             assert f"--replace {TAG}:{kind}" in refused.hint
@@ -113,9 +114,9 @@ def test_a_refusal_names_all_that_must_go_also_what_was_allowed_already() -> Non
 
 def test_a_key_that_we_began_to_make_and_lost_is_made_again() -> None:
     board = dataclasses.replace(FRESH, credentials=(HeldCredential(TAG, PRIVATE_KEY, "CD" * 32),))
-    made = plan(board, GOAL, Known(key_begun=True))
+    made = plan(board, GOAL, BoardHistory(key_begun=True))
     assert made.delete == ((TAG, PRIVATE_KEY),)
-    assert made.has(Step.KEY)
+    assert made.has(ProvisioningStep.KEY)
 
 
 def test_a_key_that_was_changed_by_someone_else_is_not_taken_for_ours() -> None:
@@ -130,22 +131,22 @@ def test_a_key_that_was_changed_by_someone_else_is_not_taken_for_ours() -> None:
 
 def test_a_board_that_was_emptied_gets_a_new_key_and_a_new_registration() -> None:
     made = plan(FRESH, GOAL, DONE)
-    assert made.has(Step.KEY)
-    assert made.has(Step.CERTIFICATE)
-    assert made.has(Step.REGISTER)
+    assert made.has(ProvisioningStep.KEY)
+    assert made.has(ProvisioningStep.CERTIFICATE)
+    assert made.has(ProvisioningStep.REGISTER)
 
 
 def test_a_certificate_that_was_issued_and_not_written_is_only_written() -> None:
     held = tuple(one for one in READY.credentials if one.type != CLIENT_CERTIFICATE)
     made = plan(dataclasses.replace(READY, credentials=held), GOAL, DONE)
-    assert not made.has(Step.CERTIFICATE)
-    assert made.has(Step.WRITE)
+    assert not made.has(ProvisioningStep.CERTIFICATE)
+    assert made.has(ProvisioningStep.WRITE)
     assert made.writes == 1
 
 
 def test_a_modem_key_signs_no_certificate_of_its_own() -> None:
     with pytest.raises(ValueError, match="operator-ca or none"):
-        Goal(TAG, certificate=Certificate.SELF_SIGNED)
+        Goal(TAG, certificate=CertificateSource.SELF_SIGNED)
 
 
 @pytest.mark.contract("D2.2")
@@ -166,19 +167,21 @@ def test_the_device_id_is_the_uuid_or_a_prefix_with_the_imei() -> None:
         ),
         unique_by=lambda one: (one.tag, one.type),
     ),
-    known=st.sampled_from([Known(), DONE, Known(key_begun=True), Known("public", KEY_DIGEST)]),
+    known=st.sampled_from(
+        [BoardHistory(), DONE, BoardHistory(key_begun=True), BoardHistory("public", KEY_DIGEST)]
+    ),
     replace=st.frozensets(st.tuples(st.just(TAG), st.integers(0, 2))),
-    certificate=st.sampled_from([Certificate.OPERATOR_CA, Certificate.NONE]),
-    registration=st.sampled_from(Registration),
+    certificate=st.sampled_from([CertificateSource.OPERATOR_CA, CertificateSource.NONE]),
+    registration=st.sampled_from(RegistrationMethod),
     origin=st.sampled_from(KeyOrigin),
 )
 def test_a_plan_never_deletes_what_was_not_named_and_never_writes_online(
     mode: int,
     held: list[HeldCredential],
-    known: Known,
+    known: BoardHistory,
     replace: frozenset[tuple[int, int]],
-    certificate: Certificate,
-    registration: Registration,
+    certificate: CertificateSource,
+    registration: RegistrationMethod,
     origin: KeyOrigin,
 ) -> None:
     board = dataclasses.replace(FRESH, mode=mode, credentials=tuple(held))
@@ -191,8 +194,8 @@ def test_a_plan_never_deletes_what_was_not_named_and_never_writes_online(
     assert set(made.delete) <= replace | own_orphan
     assert all(board.held(*place) is not None for place in made.delete)
     if made.writes and mode in {1, 2, 21}:
-        assert made.has(Step.OFFLINE)
+        assert made.has(ProvisioningStep.OFFLINE)
         assert made.restore_mode == mode
-    order = list(Step)
+    order = list(ProvisioningStep)
     positions = [order.index(planned.step) for planned in made.steps]
     assert positions == sorted(positions)

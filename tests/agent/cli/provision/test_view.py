@@ -7,11 +7,11 @@ import io
 from rich.console import Console
 
 from agent.cli.provision.view import Row, drawn, fitting
-from agent.provisioning.outcome import Outcome, Place
+from agent.provisioning.outcome import BoardLocation, Outcome
 
 
 def row(slot: str, outcome: str = "", reason: str = "") -> Row:
-    place = Place("", "", slot, f"/dev/{slot}")
+    place = BoardLocation("", "", slot, f"/dev/{slot}")
     ended = Outcome.of(outcome, place, "", "", "key", reason, "", 0, None) if outcome else None
     return Row(place, step="key", began=0.0, outcome=ended)
 
@@ -38,7 +38,7 @@ def test_a_long_reason_takes_no_room_from_the_other_columns() -> None:
 def test_where_not_all_fit_those_that_are_done_make_room() -> None:
     rows = [row(f"A{n}", "done" if n < 8 else "") for n in range(16)]
     assert fitting(rows, 24) == rows
-    assert [one.place.slot for one in fitting(rows, 14)] == [f"A{n}" for n in range(8, 16)]
+    assert [one.location.slot for one in fitting(rows, 14)] == [f"A{n}" for n in range(8, 16)]
     assert "and 8 more" in lines_of(rows, height=14)
     assert len(fitting([row(f"A{n}") for n in range(16)], 10)) == 6
     assert fitting(rows, None) == rows
