@@ -15,7 +15,7 @@ from at.protocol.errors import CommandRejected, ParseError
 if TYPE_CHECKING:
     from at.driver.modem import Modem
     from at.protocol.command import Command
-    from at.protocol.firmware import Verdict
+    from at.protocol.firmware import FirmwareVerdict
 
 REGISTRATION = {
     0: "not registered, not searching",
@@ -52,7 +52,7 @@ class Check:
     hint: str = ""
 
 
-def firmware_check(verdict: Verdict) -> Check:
+def firmware_check(verdict: FirmwareVerdict) -> Check:
     """Return what the gate says."""
     shown = verdict.text if verdict.allowed else f"{verdict.text}: {verdict.reason}"
     return Check("firmware", verdict.text, shown or verdict.note, verdict.allowed, verdict.hint)

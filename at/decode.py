@@ -15,7 +15,7 @@ from at.protocol.command import Form, read_command
 from at.protocol.errors import AtError
 from at.protocol.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Unknown
 from at.protocol.firmware import read_firmware
-from at.protocol.framing import Log, Overlong, Prompt
+from at.protocol.framing import Log, OverlongLine, Prompt
 from at.protocol.ownership import REGISTRATIONS, owner_of
 from at.protocol.values import after_name, as_json, line_name
 
@@ -105,7 +105,7 @@ class Decoder:
                 }
             case Unknown():
                 return {"type": "unknown", "line": item.text}
-            case Overlong():
+            case OverlongLine():
                 return {"type": "unknown", "line": item.head}
 
     def _answer(self, answer: Answer) -> dict[str, Any]:

@@ -28,7 +28,7 @@ _QUESTION_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PortReport:
     """What is known of one port. `role`: "at", "console", "trace" or "unknown".
 
     Where it does not answer AT, `reason` says why and `hint` what to try.
@@ -57,7 +57,7 @@ async def survey(
     named: Iterable[str] = (),
     listing: Callable[[], list[UsbPort]] = system_ports,
     transport: Callable[[str, int], Transport] = open_port,
-) -> list[Report]:
+) -> list[PortReport]:
     """Probe the ports at the same time; return a report for each.
 
     Bytes are written only to ports of known kits, to those in `named`, and with `probe_all` to
@@ -69,9 +69,9 @@ async def survey(
         known = {port.device: port for port in ports}
         ports = [known.get(name, UsbPort(name)) for name in names]
 
-    async def one(port: UsbPort) -> Report:
+    async def one(port: UsbPort) -> PortReport:
         if not (probe_all or names or port.model):
-            return Report(
+            return PortReport(
                 port,
                 reason="not probed: its USB identity is not that of a kit",
                 hint=f"`cellagent ports --port {port.device}`, or --probe-all",
@@ -81,30 +81,34 @@ async def survey(
     return list(await asyncio.gather(*map(one, ports)))
 
 
-async def probe(port: UsbPort, transport: Callable[[str, int], Transport] = open_port) -> Report:
+async def probe(
+    port: UsbPort, transport: Callable[[str, int], Transport] = open_port
+) -> PortReport:
     """Ask one port whether it answers AT. Raises nothing: what goes wrong is the reason."""
     try:
         return await _probe(port, BAUD_RATES[0], transport, _PATIENCE_S)
     except PortBusy as busy:
-        return Report(port, reason=f"in use by {busy.holder or 'another program'}", hint=busy.hint)
+        return PortReport(
+            port, reason=f"in use by {busy.holder or 'another program'}", hint=busy.hint
+        )
     except PortForbidden as forbidden:
         group = f"; the group {forbidden.group} may open it" if forbidden.group else ""
-        return Report(port, reason=f"no permission{group}", hint=forbidden.hint)
+        return PortReport(port, reason=f"no permission{group}", hint=forbidden.hint)
     except NoAnswer as silent:
         if is_garbage(silent.heard):
             return await _other_rates(port, transport, silent)
         return _silent(port, silent)
     except AtError as error:
-        return Report(port, reason=str(error), hint=error.hint)
+        return PortReport(port, reason=str(error), hint=error.hint)
 
 
 async def _probe(
     port: UsbPort, baud: int, transport: Callable[[str, int], Transport], patience_s: float
-) -> Report:
+) -> PortReport:
     modem = Modem(transport(port.device, baud))
     await modem.open(patience_s=patience_s)
     try:
-        report = Report(
+        report = PortReport(
             port,
             role="at",
             answers=True,
@@ -130,7 +134,7 @@ async def _probe(
 
 async def _other_rates(
     port: UsbPort, transport: Callable[[str, int], Transport], silent: NoAnswer
-) -> Report:
+) -> PortReport:
     for baud in BAUD_RATES[1:]:
         try:
             return await _probe(port, baud, transport, _OTHER_RATE_S)
@@ -138,9 +142,9 @@ async def _other_rates(
             if error.heard and not is_garbage(error.heard):
                 return replace(_silent(port, error), baud=baud)
         except AtError as error:
-            return Report(port, reason=str(error), hint=error.hint)
+            return PortReport(port, reason=str(error), hint=error.hint)
     rates = ", ".join(map(str, BAUD_RATES))
-    return Report(
+    return PortReport(
         port,
         role="trace",
         reason=f"no AT answer, {len(silent.heard)} garbage bytes at {BAUD_RATES[0]} baud; "
@@ -149,16 +153,16 @@ async def _other_rates(
     )
 
 
-def _silent(port: UsbPort, silent: NoAnswer) -> Report:
+def _silent(port: UsbPort, silent: NoAnswer) -> PortReport:
     text = silent.heard
     if not text:
-        return Report(
+        return PortReport(
             port,
             reason="silence: no answer with CR, CR LF, LF or NUL as line end",
             hint="is the kit on, and is it the right firmware? another port may be the AT port",
         )
     if any(word in text for word in Dialect.SHELL.traits.console):
-        return Report(
+        return PortReport(
             port,
             role="console",
             baud=BAUD_RATES[0],
@@ -167,14 +171,14 @@ def _silent(port: UsbPort, silent: NoAnswer) -> Report:
         )
     framer = Framer()
     if any(isinstance(event, Log) for event in [*framer.feed(text), *framer.finish()]):
-        return Report(
+        return PortReport(
             port,
             role="console",
             baud=BAUD_RATES[0],
             reason="log lines, but no AT answer",
             hint="the kit's console: another port may be the AT port",
         )
-    return Report(port, reason=f"{len(text)} bytes of text, but no AT answer", hint=silent.hint)
+    return PortReport(port, reason=f"{len(text)} bytes of text, but no AT answer", hint=silent.hint)
 
 
 def _imei(lines: tuple[str, ...]) -> str | None:

@@ -9,21 +9,21 @@ import click
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
 from agent.config.paths import state_dir
 from agent.daemon.control.borrowed import held_kits
-from at.discovery import Report
+from at.discovery import PortReport
 from at.ports.usb import UsbPort, device_of, system_ports
 
 if TYPE_CHECKING:
     from agent.daemon.control.borrowed import HeldKit
 
 
-async def ports_of_agents() -> list[Report]:
+async def ports_of_agents() -> list[PortReport]:
     """Return a report for each port that an agent holds; none for one that it let go of."""
     listed = {port.device: port for port in system_ports()}
 
     def usb(port: str, model: object) -> UsbPort:
         return listed.get(device_of(port)) or UsbPort(port, description=str(model or ""))
 
-    reports: list[Report] = []
+    reports: list[PortReport] = []
     for kit in await held_kits(state_dir()):
         if kit.is_let_go:
             continue
@@ -32,15 +32,15 @@ async def ports_of_agents() -> list[Report]:
         console = str(kit.console.get("port", "the AT port"))
         if console != "the AT port":
             held, hint = f"held by {_agent(kit)}", "`cellagent console` shows what it prints"
-            reports.append(Report(usb(console, model), role="console", reason=held, hint=hint))
+            reports.append(PortReport(usb(console, model), role="console", reason=held, hint=hint))
     return reports
 
 
-def _at_port(kit: HeldKit, usb: UsbPort) -> Report:
+def _at_port(kit: HeldKit, usb: UsbPort) -> PortReport:
     link = kit.link
     well = link["state"] == "well"
     trouble = "" if well else f": {link['trouble'] or 'it has no link to the kit yet'}"
-    return Report(
+    return PortReport(
         usb,
         role="at",
         answers=well,
@@ -98,7 +98,7 @@ async def _ports(probe_all: bool) -> int:
     return 0 if any(report.answers for report in reports) else 3
 
 
-async def _named_by_the_profile(reports: list[Report], taken: set[str]) -> list[Report]:
+async def _named_by_the_profile(reports: list[PortReport], taken: set[str]) -> list[PortReport]:
     """Probe the profile's own port where the list lacks it, or has it as one not probed.
 
     It may be no USB port at all (a virtual kit), or one that is only probed when it is named.
@@ -123,7 +123,7 @@ def _configured() -> str:
     return "" if port.startswith("serial:") else port
 
 
-def as_json(report: Report) -> dict[str, object]:
+def as_json(report: PortReport) -> dict[str, object]:
     """Return the fixed shape of one port."""
     return {
         "port": report.usb.device,
@@ -140,14 +140,14 @@ def as_json(report: Report) -> dict[str, object]:
     }
 
 
-def _kit(report: Report) -> dict[str, object] | None:
+def _kit(report: PortReport) -> dict[str, object] | None:
     usb = report.usb
     if usb.model is None:
         return None
     return {"serial": usb.serial, "model": usb.model.name, "usb_place": usb.place or None}
 
 
-def _show(reports: list[Report]) -> None:
+def _show(reports: list[PortReport]) -> None:
     if not reports:
         say("No serial port is plugged in.")
         say("  try: plug a kit in, or `cellagent modem virtual --pty /tmp/kit`")

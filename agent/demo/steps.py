@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from agent.demo.stage import Stage
     from agent.http import HttpClient
     from agent.provisioning.outcome import Outcome
-    from at.discovery import Report
+    from at.discovery import PortReport
     from at.driver.modem import Modem
 
 
@@ -106,7 +106,7 @@ class Show:
     progress: Callable[[str, int, int], None]
     stack: AsyncExitStack
     device_id: str = ""
-    kit: Report | None = None
+    kit: PortReport | None = None
     modem: Modem | None = None
     client: HttpClient | None = None
     outbox: Outbox | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from at.commands.signal import plmn
-from at.protocol.command import Command, Form, Order, Parameters, read_command
+from at.protocol.command import Command, Form, OkCommand, Parameters, read_command
 from at.protocol.errors import UnsafeArgument
 from at.protocol.levels import HasRsrp, HasRsrq
 from at.protocol.notices import Notice, register
@@ -25,7 +25,7 @@ _MOST_CELLS = 64  # cells or neighbours in one line: more is no measurement
 
 
 @dataclass(frozen=True, slots=True)
-class Level(HasRsrp, HasRsrq, Record):
+class CellLevel(HasRsrp, HasRsrq, Record):
     """What a serving and a neighbouring cell have in common."""
 
     earfcn: int
@@ -37,14 +37,14 @@ class Level(HasRsrp, HasRsrq, Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbor(Level):
+class Neighbor(CellLevel):
     """A cell known by its frequency and physical id; `time_diff` in ms to the serving cell's."""
 
     time_diff: int
 
 
 @dataclass(frozen=True, slots=True)
-class Cell(Level):
+class Cell(CellLevel):
     """A cell known by its global id; times in ms since the modem's start, the advance in Ts."""
 
     cell_id: str
@@ -56,7 +56,7 @@ class Cell(Level):
     serving: int = 1
     neighbors: tuple[Neighbor, ...] = ()
 
-    derived: ClassVar[tuple[str, ...]] = (*Level.derived, "neighbor_count")
+    derived: ClassVar[tuple[str, ...]] = (*CellLevel.derived, "neighbor_count")
 
     @property
     def neighbor_count(self) -> int:
@@ -105,7 +105,7 @@ class CellMeasurementNotice(Notice):
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureCells(Order):
+class MeasureCells(OkCommand):
     """AT%NCELLMEAS[=<search_type>[,<gci_count>]]; wait for CellMeasurementNotice.
 
     One at a time. Types 3-5 take `gci_count` 2-15 and need firmware 1.3.4. A result may take
@@ -134,7 +134,7 @@ class MeasureCells(Order):
 
 
 @dataclass(frozen=True, slots=True)
-class StopMeasuringCells(Order):
+class StopMeasuringCells(OkCommand):
     """AT%NCELLMEASSTOP: the notice then comes with what there is (status 2)."""
 
     name: ClassVar[str] = "%NCELLMEASSTOP"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, ClassVar
 
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, after_name, single_line
@@ -24,7 +24,7 @@ _QUARTERS_HIGH = 96
 
 
 @dataclass(frozen=True, slots=True)
-class Clock(Record):
+class ModemClock(Record):
     """Answer of +CCLK?: `time` is the modem's text, local; `zz` its zone in quarters of an hour."""
 
     time: str
@@ -58,14 +58,14 @@ class NetworkTimeNotice(Notice):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadClock(Command[Clock]):
+class ReadClock(Command[ModemClock]):
     """AT+CCLK?: an error until the network gave a time or one was set."""
 
     name: ClassVar[str] = "+CCLK"
     form: ClassVar[Form] = Form.READ
     prefix: ClassVar[str] = "+CCLK"
 
-    def parse(self, lines: Sequence[str]) -> Clock:
+    def parse(self, lines: Sequence[str]) -> ModemClock:
         """Return the time; the vendors that leave out the quotes are understood."""
         text = after_name(single_line(lines, self.name), self.name)
         if len(text) > 1 and text[0] == text[-1] == '"':
@@ -74,7 +74,7 @@ class ReadClock(Command[Clock]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetClock(Order):
+class SetClock(OkCommand):
     """AT+CCLK=: the clock as text, "yy/MM/dd,hh:mm:ss+zz"; see `clock_text`."""
 
     time: str
@@ -88,7 +88,7 @@ class SetClock(Order):
 
 
 @dataclass(frozen=True, slots=True)
-class SetTimeNotices(Order):
+class SetTimeNotices(OkCommand):
     """AT%XTIME=<0|1>."""
 
     n: int = 1
@@ -110,7 +110,7 @@ def clock_text(instant: datetime) -> str:
     return instant.strftime("%y/%m/%d,%H:%M:%S") + f"{quarters:+03d}"
 
 
-def read_clock(text: str) -> Clock:
+def read_clock(text: str) -> ModemClock:
     """Return the time of +CCLK's text. Raises ParseError."""
     match = _CCLK.fullmatch(text)
     if match is None:
@@ -127,7 +127,7 @@ def read_clock(text: str) -> Clock:
             local.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ParseError("+CCLK: the answer is no time of any calendar") from None
-    return Clock(text, quarters, local)
+    return ModemClock(text, quarters, local)
 
 
 def _network_time(line: str, _context: str | None) -> NetworkTimeNotice:

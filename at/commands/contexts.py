@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, after_name, line_name, only_row, rows
@@ -133,7 +133,7 @@ class SessionCauseNotice(Notice):
 
 
 @dataclass(frozen=True, slots=True)
-class DefineContext(Order):
+class DefineContext(OkCommand):
     """AT+CGDCONT=<cid>,<type>[,<apn>]."""
 
     cid: int

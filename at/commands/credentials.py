@@ -11,7 +11,7 @@ from enum import IntEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar
 
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.encoding import quoted_lines
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.values import Fields, Record, rows
@@ -45,7 +45,7 @@ class CredentialType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Credential(Record):
+class ListedCredential(Record):
     """One stored item; `sha` is SHA-256 in upper-case hex, of the bytes between the quotes."""
 
     sec_tag: int
@@ -54,7 +54,7 @@ class Credential(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredCredential(Credential):
+class StoredCredential(ListedCredential):
     """An item with its content; a private key never has one."""
 
     content: str = ""
@@ -65,14 +65,14 @@ class StoredCredential(Credential):
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials(Record):
+class CredentialList(Record):
     """Answer of %CMNG=1 and %CMNG=2."""
 
-    credentials: tuple[Credential, ...]
+    credentials: tuple[ListedCredential, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ListCredentials(Command[Credentials]):
+class ListCredentials(Command[CredentialList]):
     """AT%CMNG=1[,<tag>[,<type>]]: allowed at any time."""
 
     sec_tag: int | None = None
@@ -87,14 +87,14 @@ class ListCredentials(Command[Credentials]):
         """Return operation, tag and type."""
         return 1, self.sec_tag, self.type
 
-    def parse(self, lines: Sequence[str]) -> Credentials:
+    def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the items; () when there are none."""
         single = [part for line in lines for part in _CONTROLS.split(line)]
         found = []
         for row in rows(single, self.name):
-            found.append(Credential(*_item(row)))
+            found.append(ListedCredential(*_item(row)))
             row.end()
-        return Credentials(tuple(found))
+        return CredentialList(tuple(found))
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
@@ -103,7 +103,7 @@ class ListCredentials(Command[Credentials]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadCredential(Command[Credentials]):
+class ReadCredential(Command[CredentialList]):
     """AT%CMNG=2,<tag>,<type>: error 514 for what may not be read, such as a private key."""
 
     sec_tag: int
@@ -118,7 +118,7 @@ class ReadCredential(Command[Credentials]):
         """Return operation, tag and type."""
         return 2, self.sec_tag, self.type
 
-    def parse(self, lines: Sequence[str]) -> Credentials:
+    def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the item with its content, which may span lines."""
         found = []
         for row in rows(lines, self.name):
@@ -127,7 +127,7 @@ class ReadCredential(Command[Credentials]):
             row.end()
         if len(found) != 1:
             raise ParseError(f"{self.name}: {len(found)} items where one must stand")
-        return Credentials(tuple(found))
+        return CredentialList(tuple(found))
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
@@ -136,7 +136,7 @@ class ReadCredential(Command[Credentials]):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteCredential(Order):
+class WriteCredential(OkCommand):
     """AT%CMNG=0: not while LTE is on (518). `content` is written as it is: its line ends count."""
 
     sec_tag: int
@@ -164,7 +164,7 @@ class WriteCredential(Order):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteCredential(Order):
+class DeleteCredential(OkCommand):
     """AT%CMNG=3: not while LTE is on (518); 513, nothing was there, counts as done."""
 
     sec_tag: int

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, after_name, only_row
@@ -93,7 +93,7 @@ class ReadTemperature(Command[Temperature]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetModemEvents(Order):
+class SetModemEvents(OkCommand):
     """AT%MDMEV=<n>: 2 with coverage levels, 1 on older firmware, 0 off."""
 
     n: int = 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from at.commands.serial_modem import register_readers
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, only_row
 
@@ -59,7 +59,7 @@ class UpdateProgressNotice(Notice):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateOverTheAir(Order):
+class UpdateOverTheAir(OkCommand):
     """AT#XFOTA=<op>[,<url>[,<sec_tag>[,<pdn>]]]: 0 stop, 1 application, 2 modem delta, 9 erase ...
 
     How it goes on comes as UpdateProgressNotice.
@@ -118,7 +118,7 @@ class ReadUpdateProgress(Command[UpdateProgress]):
 
 
 @dataclass(frozen=True, slots=True)
-class BeginWiredUpdate(Order):
+class BeginWiredUpdate(OkCommand):
     """AT#XDFUINIT=<type>[,<size>]: 0 application, 1 modem delta, 2 full modem, 3 boot loader."""
 
     type: int
@@ -134,7 +134,7 @@ class BeginWiredUpdate(Order):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteWiredUpdate(Order):
+class WriteWiredUpdate(OkCommand):
     """AT#XDFUWRITE=<type>,<address>,<length>: raw bytes follow its OK (see Modem.transfer)."""
 
     type: int
@@ -150,7 +150,7 @@ class WriteWiredUpdate(Order):
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyWiredUpdate(Order):
+class ApplyWiredUpdate(OkCommand):
     """AT#XDFUAPPLY=<type>."""
 
     type: int

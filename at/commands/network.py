@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
 from at.protocol.ownership import is_connection_reply
@@ -30,7 +30,7 @@ class Operator(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Network(Record):
+class ScannedNetwork(Record):
     """One network of a scan: stat 0 unknown, 1 available, 2 current, 3 forbidden."""
 
     stat: int
@@ -44,11 +44,11 @@ class Network(Record):
 class Networks(Record):
     """Answer of +COPS=?: () means that no network was found."""
 
-    networks: tuple[Network, ...]
+    networks: tuple[ScannedNetwork, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Connection(Record):
+class ConnectionStatus(Record):
     """+CSCON: mode 0 idle, 1 connected; `n` is set in a read reply."""
 
     n: int | None
@@ -82,7 +82,7 @@ class Attachment(Record):
 class ConnectionNotice(Notice):
     """+CSCON, unasked."""
 
-    value: Connection
+    value: ConnectionStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class ForceNetworkScan(ScanNetworks):
 
 
 @dataclass(frozen=True, slots=True)
-class SelectOperator(Order):
+class SelectOperator(OkCommand):
     """AT+COPS: mode 0 automatic; 1 by `numeric` MCC and MNC, at most with an access technology."""
 
     mode: int = 0
@@ -161,7 +161,7 @@ class SelectOperator(Order):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadConnection(Command[Connection]):
+class ReadConnection(Command[ConnectionStatus]):
     """AT+CSCON?."""
 
     name: ClassVar[str] = "+CSCON"
@@ -172,13 +172,13 @@ class ReadConnection(Command[Connection]):
         """Take the line with <n>; a notice may come between."""
         return is_connection_reply(line)
 
-    def parse(self, lines: Sequence[str]) -> Connection:
+    def parse(self, lines: Sequence[str]) -> ConnectionStatus:
         """Return the connection."""
         return _connection(only_row(lines, self.name), reply=True)
 
 
 @dataclass(frozen=True, slots=True)
-class SetConnectionNotices(Order):
+class SetConnectionNotices(OkCommand):
     """AT+CSCON=<n>."""
 
     n: int = 1
@@ -254,14 +254,14 @@ def _balanced(text: str) -> str:
     return text
 
 
-def _network(items: Sequence[Value]) -> Network | None:
+def _network(items: Sequence[Value]) -> ScannedNetwork | None:
     """Return a network; None for the lists of modes and formats that may follow them."""
     if len(items) < 4 or not any(item.quoted for item in items):
         if any(item.quoted for item in items):
             raise ParseError("+COPS: a network is cut short")
         return None
     fields = Fields(items, "+COPS")
-    network = Network(
+    network = ScannedNetwork(
         stat=fields.integer("stat", 0, 3),
         long=fields.optional_text("long"),
         short=fields.optional_text("short"),
@@ -274,9 +274,9 @@ def _network(items: Sequence[Value]) -> Network | None:
     return network
 
 
-def _connection(fields: Fields, *, reply: bool) -> Connection:
+def _connection(fields: Fields, *, reply: bool) -> ConnectionStatus:
     n = fields.integer("n", 0, 3) if reply else None
-    answer = Connection(
+    answer = ConnectionStatus(
         n,
         fields.integer("mode", 0, 1),
         fields.optional_integer("state", 0, 255),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from at.commands.serial_modem import register_readers
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import UnsafeArgument
 from at.protocol.values import Fields, Record, only_row
 
@@ -42,7 +42,7 @@ class CloudState(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class LocateByCloud(Order):
+class LocateByCloud(OkCommand):
     """AT#XNRFCLOUDPOS: `cells` 0-15; the host gives the Wi-Fi scan, at least two access points.
 
     The firmware measures cells itself meanwhile: do not use %NCELLMEAS.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from at.protocol.command import Command, Form, Order
+from at.protocol.command import Command, Form, OkCommand
 from at.protocol.values import Record, only_row
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class FunctionalModes(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SetFunctionalMode(Order):
+class SetFunctionalMode(OkCommand):
     """AT+CFUN=<fun>. Mode 4 while attached waits for the detach, seconds under bad radio."""
 
     fun: int
@@ -107,7 +107,7 @@ class ErrorFormat(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SetErrorFormat(Order):
+class SetErrorFormat(OkCommand):
     """AT+CMEE=<n>."""
 
     n: int = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import UnsafeArgument
 from at.protocol.notices import Notice, register
 from at.protocol.timers import active_time_seconds, periodic_tau_ext_seconds
@@ -117,7 +117,7 @@ class ReadPowerSavingMode(Command[PowerSavingMode]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetPowerSavingMode(Order):
+class SetPowerSavingMode(OkCommand):
     """AT+CPSMS=<mode>[,,,<Requested_Periodic-TAU>[,<Requested_Active-Time>]]: 0 off, 1 on.
 
     The timers are eight bits each; without them the modem's own count.
@@ -139,7 +139,7 @@ class SetPowerSavingMode(Order):
 
 
 @dataclass(frozen=True, slots=True)
-class SetEdrx(Order):
+class SetEdrx(OkCommand):
     """AT+CEDRXS=<mode>[,<act_type>[,<value>]]: 0 off, 1 on, 2 on with notices, 3 off and reset."""
 
     mode: int = 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.protocol.command import Command, Form, Order
+from at.protocol.command import Command, Form, OkCommand
 from at.protocol.notices import Notice, register
 from at.protocol.ownership import REGISTRATION_STATES, is_registration_reply
 from at.protocol.timers import HasGrantedTimers
@@ -24,7 +24,7 @@ _NO_CELL = 0x0FFFFFFF  # a cell id above it means none
 
 
 @dataclass(frozen=True, slots=True)
-class Registration(Record):
+class NetworkRegistration(Record):
     """What the four commands have in common. `n` is set in a read reply, None in a notice."""
 
     n: int | None
@@ -37,7 +37,7 @@ class Registration(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitRegistration(Registration):
+class CircuitRegistration(NetworkRegistration):
     """+CREG."""
 
     lac: str | None = None
@@ -48,7 +48,7 @@ class CircuitRegistration(Registration):
 
 
 @dataclass(frozen=True, slots=True)
-class PacketRegistration(Registration):
+class PacketRegistration(NetworkRegistration):
     """+CGREG."""
 
     lac: str | None = None
@@ -60,7 +60,7 @@ class PacketRegistration(Registration):
 
 
 @dataclass(frozen=True, slots=True)
-class EpsRegistration(HasGrantedTimers, Registration):
+class EpsRegistration(HasGrantedTimers, NetworkRegistration):
     """+CEREG: hex stays text; the timers are bits, their seconds stand beside them."""
 
     tac: str | None = None
@@ -81,7 +81,7 @@ class EpsRegistration(HasGrantedTimers, Registration):
 
 
 @dataclass(frozen=True, slots=True)
-class FiveGRegistration(Registration):
+class FiveGRegistration(NetworkRegistration):
     """+C5GREG."""
 
     tac: str | None = None
@@ -93,7 +93,7 @@ class FiveGRegistration(Registration):
     reject_cause: int | None = None
 
 
-def read_line(line: str, name: str) -> Registration:
+def read_line(line: str, name: str) -> NetworkRegistration:
     """Return a line of any of the four names, reply or notice. Raises ParseError."""
     fields = Fields.of(line, name)
     n = fields.integer("n", 0, 5) if is_registration_reply(line) else None
@@ -106,7 +106,7 @@ def read_line(line: str, name: str) -> Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadCircuitRegistration(Command[Registration]):
+class ReadCircuitRegistration(Command[NetworkRegistration]):
     """AT+CREG?."""
 
     name: ClassVar[str] = "+CREG"
@@ -117,7 +117,7 @@ class ReadCircuitRegistration(Command[Registration]):
         """Take the line with <n>; a notice may come between."""
         return is_registration_reply(line)
 
-    def parse(self, lines: Sequence[str]) -> Registration:
+    def parse(self, lines: Sequence[str]) -> NetworkRegistration:
         """Return the reply."""
         return read_line(single_line(lines, self.name), self.name)
 
@@ -158,7 +158,7 @@ class ReadFiveGRegistration(ReadCircuitRegistration):
 
 
 @dataclass(frozen=True, slots=True)
-class SetRegistrationNotices(Order):
+class SetRegistrationNotices(OkCommand):
     """AT+CEREG=<n>: 0 off, 5 the most telling."""
 
     n: int = 5
@@ -264,7 +264,7 @@ _TAILS = {"+CREG": _circuit, "+CGREG": _packet, "+CEREG": _eps, "+C5GREG": _five
 class RegistrationNotice(Notice):
     """+CREG, +CGREG, +CEREG or +C5GREG, unasked."""
 
-    value: Registration
+    value: NetworkRegistration
 
 
 def _notice(line: str, _context: str | None) -> RegistrationNotice:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from at.commands.identity import Uuid, uuid_text
-from at.protocol.command import Command, Order
+from at.protocol.command import Command, OkCommand
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, after_name, line_name, only_row, single_line
 
@@ -97,7 +97,7 @@ class ReadSerialModemUuid(Command[Uuid]):
 
 
 @dataclass(frozen=True, slots=True)
-class ResetSerialModem(Order):
+class ResetSerialModem(OkCommand):
     """AT#XRESET: OK, then "Ready" about two seconds later."""
 
     name: ClassVar[str] = "#XRESET"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
 from at.protocol.notices import Notice, register
 from at.protocol.ownership import REGISTRATION_STATES
@@ -168,7 +168,7 @@ class ReadSignalStrength(Command[SignalStrength]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetSignalNotices(Order):
+class SetSignalNotices(OkCommand):
     """AT%CESQ=<0|1>: a subscription; it answers nothing but OK."""
 
     n: int = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.values import Fields, Record, only_row, single_line, split
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class DataProfile(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SetSystemMode(Order):
+class SetSystemMode(OkCommand):
     """AT%XSYSTEMMODE=: only in functional mode 0 or 4."""
 
     lte_m: int

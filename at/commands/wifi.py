@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from at.protocol.command import Command, Form, Order, Parameters
+from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.values import Record
 
@@ -28,7 +28,7 @@ _CHANNEL_HIGH = 196
 
 
 @dataclass(frozen=True, slots=True)
-class AccessPoint(Record):
+class ScannedAccessPoint(Record):
     """One access point; `rssi` is in dBm, and what the firmware did not print is None."""
 
     ecn: int | None
@@ -48,11 +48,11 @@ class AccessPoint(Record):
 class AccessPoints(Record):
     """Answer of +CWLAP."""
 
-    networks: tuple[AccessPoint, ...]
+    networks: tuple[ScannedAccessPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SetWifiMode(Order):
+class SetWifiMode(OkCommand):
     """AT+CWMODE=1: a station, which may scan."""
 
     mode: int = 1
@@ -99,7 +99,7 @@ class ScanOneAccessPoint(ScanAccessPoints):
         return cls()
 
 
-def read_access_point(line: str) -> AccessPoint:
+def read_access_point(line: str) -> ScannedAccessPoint:
     """Return the access point of a +CWLAP line. Raises ParseError."""
     head = _HEAD.match(line)
     text = line.rstrip()
@@ -118,7 +118,7 @@ def read_access_point(line: str) -> AccessPoint:
     rest = [int(number) for number in (tail["rest"] or "").split(",") if number]
     if len(rest) > len(_REST) or (rest and not 0 <= rest[0] <= _CHANNEL_HIGH):
         raise ParseError("+CWLAP: what follows the address is not what follows one")
-    return AccessPoint(
+    return ScannedAccessPoint(
         ecn=int(head["ecn"]) if head["ecn"] else None,
         ssid=ssid[1:-1] if ssid else None,
         rssi=rssi,

@@ -52,7 +52,7 @@ class Link:
         self.on_idle_restart: Callable[[], None] = lambda: None
         """Called when the modem restarts while no command is in flight."""
         self._machine = Exchange()
-        self._debts = recovery.Debts()
+        self._debts = recovery.OutstandingCommands()
         self._suspect = False
         self._restarted = False
         self._lost: LinkLost | None = None

@@ -20,7 +20,7 @@ SEGGER, NORDIC = 0x1366, 0x1915
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class KitModel:
     """A kind of kit. `at_index`: which of its ports, in the order of its interfaces, speaks AT."""
 
     name: str
@@ -36,13 +36,13 @@ class Model:
 
 
 MODELS = (
-    Model("nRF9160 DK", SEGGER, ("0009600",)),
-    Model("nRF9161 DK", SEGGER, ("0010509",)),
-    Model("nRF9151 DK", SEGGER, ("0010512", "0010520")),
-    Model("nRF9131 EK", SEGGER, ("0010510",)),
-    Model("Thingy:91 X", SEGGER, ("0010550", "0010551", "0010513"), rtscts=False),
-    Model("Thingy:91 X", NORDIC, ("THINGY91X",), rtscts=False),
-    Model("Thingy:91", NORDIC, ("THINGY91", "PCA20035"), rtscts=False),
+    KitModel("nRF9160 DK", SEGGER, ("0009600",)),
+    KitModel("nRF9161 DK", SEGGER, ("0010509",)),
+    KitModel("nRF9151 DK", SEGGER, ("0010512", "0010520")),
+    KitModel("nRF9131 EK", SEGGER, ("0010510",)),
+    KitModel("Thingy:91 X", SEGGER, ("0010550", "0010551", "0010513"), rtscts=False),
+    KitModel("Thingy:91 X", NORDIC, ("THINGY91X",), rtscts=False),
+    KitModel("Thingy:91", NORDIC, ("THINGY91", "PCA20035"), rtscts=False),
 )
 
 
@@ -60,7 +60,7 @@ class UsbPort:
     description: str = ""
 
     @property
-    def model(self) -> Model | None:
+    def model(self) -> KitModel | None:
         """The kit it belongs to, None for what is no known kit."""
         serial = self.serial.zfill(12) if self.vendor == SEGGER else self.serial.upper()
         for model in MODELS:
@@ -123,7 +123,7 @@ def resolve(
     return ports[wanted].device, flow if rtscts is None else rtscts
 
 
-def model_at(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> Model | None:
+def model_at(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> KitModel | None:
     """Return the kit that a port's name belongs to, None where that is not known."""
     if not name.startswith(("serial:", "/dev/", "COM")):
         return None

@@ -88,7 +88,7 @@ class Command(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Order(Command[None]):
+class OkCommand(Command[None]):
     """A command that answers nothing but OK."""
 
     def parse(self, lines: Sequence[str]) -> None:

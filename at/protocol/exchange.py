@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
-from at.protocol.framing import Framer, Line, Log, Overlong, Prompt
+from at.protocol.framing import Framer, Line, Log, OverlongLine, Prompt
 from at.protocol.ownership import (
     NOTICES_ONLY,
     Owner,
@@ -100,7 +100,7 @@ class Restart:
         return self.text.startswith("*** ")
 
 
-Item = Answer | NoticeLine | Echo | Unknown | Restart | Log | Prompt | Overlong
+Item = Answer | NoticeLine | Echo | Unknown | Restart | Log | Prompt | OverlongLine
 
 
 def final_result(line: str) -> tuple[str, int | None, str] | None:

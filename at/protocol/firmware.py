@@ -48,7 +48,7 @@ class Firmware:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FirmwareVerdict:
     """Whether a modem may make calls in its own name. `note` accompanies an unusual yes."""
 
     allowed: bool
@@ -84,14 +84,14 @@ def read_firmware(text: str) -> Firmware:
     )
 
 
-def gate(version_text: str) -> Verdict:
+def gate(version_text: str) -> FirmwareVerdict:
     """Tell whether device calls may be made with this firmware, and if not why and what to do."""
     text = version_text.strip()
     try:
         firmware = read_firmware(text)
     except ParseError:
         shown = text[:60] or "nothing"
-        return Verdict(
+        return FirmwareVerdict(
             False,
             text,
             f"the modem's firmware cannot be told from its answer to AT+CGMR ({shown!r})",
@@ -99,14 +99,14 @@ def gate(version_text: str) -> Verdict:
             "another line or another device answered",
         )
     if "nr+" in text.lower():
-        return Verdict(
+        return FirmwareVerdict(
             False,
             text,
             f"{text} is a DECT NR+ image: it has no cellular commands",
             "program a cellular modem firmware (mfw_nrf91x1_2.x) into the kit",
         )
     if _is_variant(firmware, "pti"):
-        return Verdict(
+        return FirmwareVerdict(
             False,
             text,
             f"{text} is a production test image, not meant for use",
@@ -114,18 +114,18 @@ def gate(version_text: str) -> Verdict:
         )
     if _is_variant(firmware, "ntn"):
         note = f"{text} restarted its version numbers; the rule of 1.3.0 does not apply to it"
-        return Verdict(True, text, note=note)
+        return FirmwareVerdict(True, text, note=note)
     if firmware.at_least(MINIMUM):
-        return Verdict(True, text)
+        return FirmwareVerdict(True, text)
     if firmware.version == MINIMUM:
         reason = f"{text} is a pre-release of 1.3.0; device calls need 1.3.0 itself or later"
     else:
         found = ".".join(str(number) for number in firmware.version)
         reason = f"modem firmware {found} ({text}) is older than 1.3.0, which device calls need"
-    return Verdict(False, text, reason, _UPDATE)
+    return FirmwareVerdict(False, text, reason, _UPDATE)
 
 
-def require(version_text: str) -> Verdict:
+def require(version_text: str) -> FirmwareVerdict:
     """Return the verdict of `gate` if it allows. Raises FirmwareRefused."""
     verdict = gate(version_text)
     if not verdict.allowed:

@@ -62,13 +62,13 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlong:
+class OverlongLine:
     """A line beyond the limit, dropped up to its end; `head` is how it began."""
 
     head: str
 
 
-Event = Line | Log | Prompt | Overlong
+Event = Line | Log | Prompt | OverlongLine
 
 
 class Framer:
@@ -218,7 +218,7 @@ class Framer:
         self._pending.clear()
         yield from self._release()
         self._head = b""
-        yield Overlong(_text(head))
+        yield OverlongLine(_text(head))
 
     def _line(self, body: bytes, end: bytes) -> Iterator[Event]:
         if self._held:

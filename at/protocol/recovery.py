@@ -34,7 +34,7 @@ it where no command has begun; a shell finds no command of that name, or an open
 """
 
 
-class Debts:
+class OutstandingCommands:
     """The commands that may still be answered, oldest first."""
 
     def __init__(self) -> None:

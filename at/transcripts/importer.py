@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from at.protocol.errors import TranscriptError
 from at.transcripts.redaction import Redactor
-from at.transcripts.transcript import RECEIVED_END, Direction, Step, Transcript
+from at.transcripts.transcript import RECEIVED_END, Direction, Transcript, TranscriptStep
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon.
@@ -81,7 +81,7 @@ def import_log(text: str, *, redact_identity: bool = False) -> Imported:
     if marks == {Direction.SENT}:  # a terminal that marks what was typed: the rest came back
         lines = [replace(line, direction=line.direction or Direction.RECEIVED) for line in lines]
     redactor = Redactor(identity=redact_identity)
-    steps: list[Step] = []
+    steps: list[TranscriptStep] = []
     skipped = 0
     began: float | None = None
     for direction, content, at_s in _joined(lines, marked=bool(marks)):
@@ -97,7 +97,9 @@ def import_log(text: str, *, redact_identity: bool = False) -> Imported:
                 at_s += 2 * _HALF_A_DAY_S  # noqa: PLW2901 - the clock passed midnight
         end = b"\r" if direction is Direction.SENT else RECEIVED_END
         data = redactor.clean(content.encode("utf-8", "surrogateescape") + end)
-        steps.append(Step(direction, data, None if at_s is None else round(max(0.0, at_s), 6)))
+        steps.append(
+            TranscriptStep(direction, data, None if at_s is None else round(max(0.0, at_s), 6))
+        )
     if not steps:
         raise TranscriptError(
             "the log holds no line that was sent or received",
@@ -106,7 +108,7 @@ def import_log(text: str, *, redact_identity: bool = False) -> Imported:
     return Imported(Transcript(tuple(steps), _header(steps)), skipped)
 
 
-def _header(steps: list[Step]) -> dict[str, str]:
+def _header(steps: list[TranscriptStep]) -> dict[str, str]:
     """Return the header; firmware and device are in the log more often than not."""
     header = {"origin": "imported from a terminal's log"}
     received = b"".join(step.data for step in steps if step.direction is Direction.RECEIVED)

@@ -8,7 +8,7 @@ from collections import defaultdict
 
 from at.protocol.dialect import Dialect
 from at.protocol.errors import TranscriptError
-from at.transcripts.transcript import Direction, Step, Transcript, commands, escape
+from at.transcripts.transcript import Direction, Transcript, TranscriptStep, commands, escape
 
 _WILD = re.compile(rb"\{redacted:[a-z-]+\}")
 _QUOTE = 0x22
@@ -53,7 +53,7 @@ class Playback:
         self._answers = _answers(transcript) if not strict else {}
         self._asked: defaultdict[bytes, int] = defaultdict(int)
 
-    def opening(self) -> list[Step]:
+    def opening(self) -> list[TranscriptStep]:
         """Return what the modem says before anything is sent."""
         if self._strict:
             return self._until_sent()
@@ -64,19 +64,19 @@ class Playback:
         return list(self._steps[:first])
 
     @property
-    def remaining(self) -> list[Step]:
+    def remaining(self) -> list[TranscriptStep]:
         """The steps of a strict replay that are still to be sent."""
         return [s for s in self._steps[self._place :] if s.direction is Direction.SENT]
 
-    def sent(self, data: bytes) -> list[Step]:
+    def sent(self, data: bytes) -> list[TranscriptStep]:
         """Take bytes that were sent; return what comes back. Raises TranscriptError."""
-        steps: list[Step] = []
+        steps: list[TranscriptStep] = []
         for place, byte in enumerate(data):
             self._rest = data[place + 1 :]
             steps += self._byte_strict(byte) if self._strict else self._byte_lenient(byte)
         return steps
 
-    def _until_sent(self) -> list[Step]:
+    def _until_sent(self) -> list[TranscriptStep]:
         start = self._place
         while (
             self._place < len(self._steps)
@@ -85,7 +85,7 @@ class Playback:
             self._place += 1
         return list(self._steps[start : self._place])
 
-    def _byte_strict(self, byte: int) -> list[Step]:
+    def _byte_strict(self, byte: int) -> list[TranscriptStep]:
         if self._aside:
             return self._byte_aside(self._aside + bytes([byte]))
         if self._place >= len(self._steps):
@@ -105,7 +105,7 @@ class Playback:
         self._place += 1
         return self._until_sent()
 
-    def _byte_aside(self, sent: bytes) -> list[Step]:
+    def _byte_aside(self, sent: bytes) -> list[TranscriptStep]:
         """Take what does not fit the session: a question of the setup, or an error."""
         if not any(command.startswith(sent) for command in self._setup):
             raise self._misfit(sent)
@@ -130,7 +130,7 @@ class Playback:
             hint=nearest + "record the session anew, or replay it leniently",
         )
 
-    def _byte_lenient(self, byte: int) -> list[Step]:
+    def _byte_lenient(self, byte: int) -> list[TranscriptStep]:
         terminator = self._transcript.terminator
         self._line.append(byte)
         if byte == _QUOTE:
@@ -150,29 +150,29 @@ class Playback:
             return [self._setup[command + terminator]]
         if recorded is None:
             final = b"OK\r\n" if command.upper() == b"AT" else b"ERROR\r\n"
-            return [Step(Direction.RECEIVED, final)]
+            return [TranscriptStep(Direction.RECEIVED, final)]
         turn = min(self._asked[command], len(recorded) - 1)
         self._asked[command] += 1
         return recorded[turn]
 
 
-def _shaped(transcript: Transcript, lines: tuple[bytes, ...]) -> Step:
+def _shaped(transcript: Transcript, lines: tuple[bytes, ...]) -> TranscriptStep:
     """Return an answer as the recorded firmware would print it."""
     dialect = transcript.header.get("dialect")
     body = b"".join(line + b"\r\n" for line in lines)
     if any(known.value == dialect and known.traits.blank_lines for known in Dialect):
         body = (b"\r\n" + body if body else b"") + b"\r\n"
-    return Step(Direction.RECEIVED, body + b"OK\r\n")
+    return TranscriptStep(Direction.RECEIVED, body + b"OK\r\n")
 
 
-def _answers(transcript: Transcript) -> dict[bytes, list[list[Step]]]:
+def _answers(transcript: Transcript) -> dict[bytes, list[list[TranscriptStep]]]:
     """Return what came back after each command, each time it was sent."""
     ends = {
         id(step): sent.removesuffix(transcript.terminator).strip()
         for step, sent in commands(transcript)
     }
-    found: dict[bytes, list[list[Step]]] = {}
-    current: list[Step] | None = None
+    found: dict[bytes, list[list[TranscriptStep]]] = {}
+    current: list[TranscriptStep] | None = None
     for step in transcript.steps:
         if step.direction is Direction.SENT:
             command = ends.get(id(step))

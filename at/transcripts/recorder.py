@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING
 from at.protocol.dialect import TRAITS
 from at.protocol.errors import TranscriptError
 from at.transcripts.redaction import Redactor
-from at.transcripts.transcript import Direction, Step, Transcript, format_step, format_transcript
+from at.transcripts.transcript import (
+    Direction,
+    Transcript,
+    TranscriptStep,
+    format_step,
+    format_transcript,
+)
 
 if TYPE_CHECKING:
     from at.transport.base import Receiver, Transport
@@ -38,9 +44,9 @@ class Recorder:
         self._since: dict[Direction, float] = {}
         self._skipping: set[Direction] = set()
 
-    def add(self, direction: Direction, data: bytes, at_s: float) -> list[Step]:
+    def add(self, direction: Direction, data: bytes, at_s: float) -> list[TranscriptStep]:
         """Take bytes that went in a direction at a time; return the steps that are whole."""
-        steps: list[Step] = []
+        steps: list[TranscriptStep] = []
         received = self._pending[Direction.RECEIVED]
         if direction is Direction.SENT and received.endswith(_PROMPTS):
             steps += self._give(Direction.RECEIVED)
@@ -65,14 +71,14 @@ class Recorder:
                 self._skipping.add(direction)
         return steps
 
-    def finish(self, at_s: float | None = None) -> list[Step]:
+    def finish(self, at_s: float | None = None) -> list[TranscriptStep]:
         """Return what is left; with a time, also that the link ended then."""
         steps = self._give(Direction.SENT) + self._give(Direction.RECEIVED)
         if at_s is not None:
-            steps.append(Step(Direction.CLOSED, b"", at_s))
+            steps.append(TranscriptStep(Direction.CLOSED, b"", at_s))
         return steps
 
-    def _give(self, direction: Direction) -> list[Step]:
+    def _give(self, direction: Direction) -> list[TranscriptStep]:
         pending = self._pending[direction]
         if not pending:
             return []
@@ -80,8 +86,10 @@ class Recorder:
         pending.clear()
         return [self._step(direction, data)]
 
-    def _step(self, direction: Direction, data: bytes) -> Step:
-        return Step(direction, self._redactor.clean(data), round(self._since.pop(direction), 6))
+    def _step(self, direction: Direction, data: bytes) -> TranscriptStep:
+        return TranscriptStep(
+            direction, self._redactor.clean(data), round(self._since.pop(direction), 6)
+        )
 
     def _line_end(self, direction: Direction) -> int:
         """Return where the first line ends outside quotes, 0 if none does."""
@@ -189,7 +197,7 @@ class RecordingTransport:
             os.close(self._file)
             self._file = -1
 
-    def _put_steps(self, steps: list[Step]) -> None:
+    def _put_steps(self, steps: list[TranscriptStep]) -> None:
         if steps:
             self._put("".join(format_step(step) + "\n" for step in steps))
 

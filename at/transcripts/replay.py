@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from at.protocol.errors import LinkLost, TranscriptError
 from at.transcripts.playback import Playback
-from at.transcripts.transcript import Direction, Step, Transcript, parse_transcript
+from at.transcripts.transcript import Direction, Transcript, TranscriptStep, parse_transcript
 
 if TYPE_CHECKING:
     from at.transport.base import Receiver
@@ -43,7 +43,7 @@ class ReplayTransport:
         self._playback = Playback(transcript, strict=strict, answers_setup=True)
         self._strict = strict
         self._receiver: Receiver | None = None
-        self._queue: list[Step] = []
+        self._queue: list[TranscriptStep] = []
         self.error: TranscriptError | None = None
         """The first misfit, for a caller that does not see it raised."""
 
@@ -53,7 +53,7 @@ class ReplayTransport:
         return self._name
 
     @property
-    def remaining(self) -> list[Step]:
+    def remaining(self) -> list[TranscriptStep]:
         """What a strict session still expects to be sent."""
         return self._playback.remaining
 
@@ -82,7 +82,7 @@ class ReplayTransport:
         """Close. Closing twice is harmless."""
         self._gone(None)
 
-    def _schedule(self, steps: list[Step]) -> None:
+    def _schedule(self, steps: list[TranscriptStep]) -> None:
         if steps:
             self._queue += steps
             asyncio.get_running_loop().call_soon(self._deliver)

@@ -47,7 +47,7 @@ class Direction(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TranscriptStep:
     """One step: `data` are its bytes, whole; `at_s` its time in seconds, None where not noted.
 
     `line` is its line in the file, 0 where it is in none; two steps are equal whatever it is.
@@ -63,7 +63,7 @@ class Step:
 class Transcript:
     """A session. `header` has device, firmware, origin and the like, in lower-case names."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[TranscriptStep, ...]
     header: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -75,7 +75,7 @@ class Transcript:
 def parse_transcript(text: str) -> Transcript:
     """Read a transcript. Raises TranscriptError, which names the line."""
     header: dict[str, str] = {}
-    steps: list[Step] = []
+    steps: list[TranscriptStep] = []
     terminator = b"\r"
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")  # noqa: PLW2901 - files may come from Windows
@@ -108,7 +108,7 @@ def _terminator(header: Mapping[str, str], number: int) -> bytes:
         raise TranscriptError(f"line {number}: {error}") from error
 
 
-def _step(line: str, number: int, terminator: bytes) -> Step:
+def _step(line: str, number: int, terminator: bytes) -> TranscriptStep:
     found = _STEP.fullmatch(line)
     if found is None:
         raise TranscriptError(
@@ -120,7 +120,7 @@ def _step(line: str, number: int, terminator: bytes) -> Step:
     if mark == "!":
         if text.strip() != "closed":
             raise TranscriptError(f"line {number}: after ! only `closed` is known, not {text!r}")
-        return Step(Direction.CLOSED, b"", at_s, number)
+        return TranscriptStep(Direction.CLOSED, b"", at_s, number)
     try:
         data = unescape(text)
     except ValueError as error:
@@ -129,7 +129,7 @@ def _step(line: str, number: int, terminator: bytes) -> Step:
         data += terminator if mark == ">" else RECEIVED_END
     elif not data:
         raise TranscriptError(f"line {number}: a piece without a byte")
-    return Step(Direction(mark[0]), data, at_s, number)
+    return TranscriptStep(Direction(mark[0]), data, at_s, number)
 
 
 def format_transcript(transcript: Transcript) -> str:
@@ -142,7 +142,7 @@ def format_transcript(transcript: Transcript) -> str:
     return "\n".join(lines) + "\n"
 
 
-def format_step(step: Step, terminator: bytes = b"\r") -> str:
+def format_step(step: TranscriptStep, terminator: bytes = b"\r") -> str:
     """Write one step as a line, without a line end."""
     time = "" if step.at_s is None else f"@{step.at_s:.6f} "
     if step.direction is Direction.CLOSED:
@@ -184,7 +184,7 @@ def unescape(text: str) -> bytes:
     return bytes(out + text[place:].encode("utf-8", "surrogateescape"))
 
 
-def commands(transcript: Transcript) -> Iterable[tuple[Step, bytes]]:
+def commands(transcript: Transcript) -> Iterable[tuple[TranscriptStep, bytes]]:
     """Yield the sent steps, each with the bytes up to there that make one command."""
     pending = b""
     for step in transcript.steps:

@@ -13,7 +13,7 @@ import virtual_time
 from memory_transport import MemoryTransport
 from pty_far_end import PtyFarEnd, modem_answer
 
-from at.discovery import Report, survey
+from at.discovery import PortReport, survey
 from at.ports import usb
 from at.ports.usb import UsbPort, kit_ports, resolve, same_port
 from at.protocol.errors import PortBusy, PortForbidden, PortNotFound
@@ -30,7 +30,7 @@ def kit(device: str, serial: str = "000960012345", interface: int = 0) -> UsbPor
     return UsbPort(device, 0x1366, 0x1051, serial, "1-2.3", interface)
 
 
-async def one(far: PtyFarEnd) -> Report:
+async def one(far: PtyFarEnd) -> PortReport:
     with far:
         (report,) = await survey(listing=lambda: [kit(far.path)])
     return report
@@ -38,7 +38,7 @@ async def one(far: PtyFarEnd) -> Report:
 
 async def test_a_kit_that_answers_is_described() -> None:
     report = await one(PtyFarEnd())
-    assert report == Report(
+    assert report == PortReport(
         report.usb,
         role="at",
         answers=True,

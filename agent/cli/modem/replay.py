@@ -12,7 +12,7 @@ from agent.cli.shell.serving_address import require_one, serve_port
 if TYPE_CHECKING:
     from at.protocol.errors import AtError
     from at.transcripts.playback import Playback
-    from at.transcripts.transcript import Step
+    from at.transcripts.transcript import TranscriptStep
     from at.virtual.server.pty import PtyServer
     from at.virtual.server.tcp import TcpServer
 
@@ -102,7 +102,7 @@ class _Player:
 
         self._playback = playback
         self._paced = paced
-        self._steps: asyncio.Queue[list[Step]] = asyncio.Queue()
+        self._steps: asyncio.Queue[list[TranscriptStep]] = asyncio.Queue()
         self._somebody = asyncio.Event()
         self.over: asyncio.Future[AtError | None] = asyncio.get_running_loop().create_future()
         """What ended the replay: a misfit, or None where the recorded link had ended for good."""
@@ -142,7 +142,9 @@ class _Player:
                 return
             steps = await self._steps.get()
 
-    async def _play(self, steps: list[Step], port: PtyServer | TcpServer, *, stays: bool) -> bool:
+    async def _play(
+        self, steps: list[TranscriptStep], port: PtyServer | TcpServer, *, stays: bool
+    ) -> bool:
         """Print steps, now or with the times between them; tell whether the port went for good."""
         import asyncio
 

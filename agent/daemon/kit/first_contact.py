@@ -17,7 +17,7 @@ from at.commands.identity import ReadRevision
 from at.commands.registration import ReadRegistration
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError
-from at.protocol.firmware import Verdict, gate
+from at.protocol.firmware import FirmwareVerdict, gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ class Finding:
 class Contact:
     """What a kit said of itself. `device_id` is "" where it does not tell one."""
 
-    verdict: Verdict
+    verdict: FirmwareVerdict
     checks: tuple[Check, ...]
     device_id: str
     application: str = ""
@@ -91,7 +91,7 @@ class Told:
         return any(each not in self._told for each in self._since)
 
 
-async def gate_modem(modem: Modem) -> Verdict:
+async def gate_modem(modem: Modem) -> FirmwareVerdict:
     """Ask for the firmware and judge it; one that does not tell is refused."""
     text = ""
     with suppress(CommandRejected, ParseError):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from agent.config.profile import KitSettings
     from agent.daemon.kit.first_contact import Contact
-    from at.ports.usb import Model
+    from at.ports.usb import KitModel
 
 
 _LARGEST_HISTORY = 1024 * 1024  # bytes; then the older half goes
@@ -106,7 +106,7 @@ class KitNames:
             learned=self._learned,
         )
 
-    def plugged_in(self, model: Model | None) -> None:
+    def plugged_in(self, model: KitModel | None) -> None:
         """Take what its USB identity says; None where that is no known kit's."""
         self._board = model.board if model else ""
 

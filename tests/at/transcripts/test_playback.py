@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from at.protocol.errors import TranscriptError
 from at.transcripts.playback import Playback
-from at.transcripts.transcript import Step, parse_transcript
+from at.transcripts.transcript import TranscriptStep, parse_transcript
 
 SESSION = parse_transcript(
     "# origin: by hand\n"
@@ -25,7 +25,7 @@ SESSION = parse_transcript(
 )
 
 
-def data(steps: list[Step]) -> bytes:
+def data(steps: list[TranscriptStep]) -> bytes:
     return b"".join(step.data for step in steps)
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from at.protocol.errors import TranscriptError
 from at.transcripts.transcript import (
     Direction,
-    Step,
     Transcript,
+    TranscriptStep,
     escape,
     format_transcript,
     parse_transcript,
@@ -22,12 +22,12 @@ from at.transcripts.transcript import (
 TIMES = st.none() | st.floats(0, 1e6).map(lambda seconds: round(seconds, 6))
 STEPS = st.one_of(
     st.builds(
-        Step,
+        TranscriptStep,
         st.sampled_from([Direction.SENT, Direction.RECEIVED]),
         st.binary(min_size=1, max_size=40),
         TIMES,
     ),
-    st.builds(Step, st.just(Direction.CLOSED), st.just(b""), TIMES),
+    st.builds(TranscriptStep, st.just(Direction.CLOSED), st.just(b""), TIMES),
 )
 HEADERS = st.dictionaries(
     st.sampled_from(["device", "firmware", "origin", "note"]),
@@ -36,7 +36,7 @@ HEADERS = st.dictionaries(
 
 
 @given(steps=st.lists(STEPS, max_size=12), header=HEADERS)
-def test_what_is_written_is_read_back(steps: list[Step], header: dict[str, str]) -> None:
+def test_what_is_written_is_read_back(steps: list[TranscriptStep], header: dict[str, str]) -> None:
     if any(not value.split() or value != " ".join(value.split()) for value in header.values()):
         header = {}
     transcript = Transcript(tuple(steps), header)
