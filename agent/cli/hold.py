@@ -13,9 +13,9 @@ class _WithCommand(AgentCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put what is behind the first `--` aside."""
         if "--" in args:
-            place = args.index("--")
-            ctx.meta["cmd"] = tuple(args[place + 1 :])
-            args = args[:place]
+            separator = args.index("--")
+            ctx.meta["cmd"] = tuple(args[separator + 1 :])
+            args = args[:separator]
         return super().parse_args(ctx, args)
 
 
@@ -39,13 +39,13 @@ async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
 
     from agent.cli.shell.session import configured
     from agent.cli.shell.signals import until_told_to_stop
-    from agent.daemon.control.client import TURN_S, asking, who
-    from agent.daemon.control.socket_path import place_of
+    from agent.daemon.control.client import TURN_S, open_request, process_name
+    from agent.daemon.control.socket import control_socket_of
 
     configuration = configured()
-    place = place_of(configuration.state_dir, configuration.name)
-    held_by = f"{cmd[0]} of {who()}" if cmd else who()
-    async with asking(place, do="hold", kit=kit, who=held_by) as connection:
+    control_socket = control_socket_of(configuration.state_dir, configuration.name)
+    held_by = f"{cmd[0]} of {process_name()}" if cmd else process_name()
+    async with open_request(control_socket, do="hold", kit=kit, who=held_by) as connection:
         held = await connection.answer(TURN_S)
         if options().json and not cmd:
             emit({"held": held["kit"], "port": held["port"]})
@@ -66,10 +66,10 @@ def reload() -> None:
 
 async def _reload() -> int:
     from agent.cli.shell.session import configured
-    from agent.daemon.control.client import ask
+    from agent.daemon.control.client import send_request
 
     configuration = configured()
-    await ask(configuration.state_dir, configuration.name, do="reload")
+    await send_request(configuration.state_dir, configuration.name, do="reload")
     if options().json:
         emit({"reloaded": configuration.name})
     else:

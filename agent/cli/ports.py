@@ -8,12 +8,12 @@ import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
 from agent.config.paths import state_dir
-from agent.daemon.control.borrowed import held_kits
+from agent.daemon.control.lease import held_kits
 from at.discovery import PortReport
 from at.ports.usb import UsbPort, device_of, system_ports
 
 if TYPE_CHECKING:
-    from agent.daemon.control.borrowed import HeldKit
+    from agent.daemon.control.lease import HeldKit
 
 
 async def ports_of_agents() -> list[PortReport]:
@@ -25,7 +25,7 @@ async def ports_of_agents() -> list[PortReport]:
 
     reports: list[PortReport] = []
     for kit in await held_kits(state_dir()):
-        if kit.is_let_go:
+        if kit.is_released:
             continue
         model = kit.link.get("model")
         reports.append(_at_port(kit, usb(kit.port, model)))

@@ -26,10 +26,12 @@ def command(*, watch: bool) -> None:
 
 async def _status() -> int:
     from agent.cli.shell.session import configured
-    from agent.daemon.control.client import ask
+    from agent.daemon.control.client import send_request
 
     configuration = configured()
-    status = (await ask(configuration.state_dir, configuration.name, do="status"))["status"]
+    status = (await send_request(configuration.state_dir, configuration.name, do="status"))[
+        "status"
+    ]
     if options().json:
         emit(status)
     else:
@@ -40,12 +42,12 @@ async def _status() -> int:
 
 async def _watch() -> int:
     from agent.cli.shell.session import configured
-    from agent.daemon.control.client import asking
-    from agent.daemon.control.socket_path import place_of
+    from agent.daemon.control.client import open_request
+    from agent.daemon.control.socket import control_socket_of
 
     configuration = configured()
-    place = place_of(configuration.state_dir, configuration.name)
-    async with asking(place, do="watch") as connection:
+    control_socket = control_socket_of(configuration.state_dir, configuration.name)
+    async with open_request(control_socket, do="watch") as connection:
         if options().json or not sys.stdout.isatty():
             while True:
                 status = (await connection.answer(None))["status"]

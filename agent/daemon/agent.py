@@ -15,7 +15,7 @@ import agent
 from agent.config.profile import kits_of
 from agent.daemon import stall_watch
 from agent.daemon.control.server import ControlServer
-from agent.daemon.control.socket_path import place_of
+from agent.daemon.control.socket import control_socket_of
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.metrics import Metrics
 from agent.daemon.outgoing import Outgoing
@@ -84,7 +84,9 @@ class Agent:
             stack.callback(self.outgoing.close)
             self._client = connect(configuration, unattended=True)
             stack.push_async_callback(self._end)
-            control = ControlServer(self, place_of(configuration.state_dir, configuration.name))
+            control = ControlServer(
+                self, control_socket_of(configuration.state_dir, configuration.name)
+            )
             await control.start()
             # Before the kits: who borrows a modem gives it back, and it is left as it was found.
             stack.push_async_callback(control.stop)

@@ -24,7 +24,7 @@ _concern: ContextVar[str] = ContextVar("concern", default="")
 
 
 @contextlib.contextmanager
-def about(kit: str, concern: str) -> Iterator[None]:
+def log_context(kit: str, concern: str) -> Iterator[None]:
     """Mark what is logged within, by whomever, as being about this kit and concern."""
     kit_before, concern_before = _kit.set(kit), _concern.set(concern)
     try:
@@ -34,7 +34,7 @@ def about(kit: str, concern: str) -> Iterator[None]:
         _kit.reset(kit_before)
 
 
-def mark(record: logging.LogRecord) -> bool:
+def add_log_context(record: logging.LogRecord) -> bool:
     """Put kit and concern into a record that does not name them itself; a logging filter."""
     record.kit = getattr(record, "kit", None) or _kit.get()
     record.concern = getattr(record, "concern", None) or _concern.get()
@@ -63,7 +63,7 @@ async def supervise(
     jitter: Callable[[], float] = random.random,
 ) -> None:
     """Run `work` again and again until it returns by itself. `work` says when it is well."""
-    with about(concern.kit, concern.name):
+    with log_context(concern.kit, concern.name):
         while True:
             concern.wake.clear()
             away = False

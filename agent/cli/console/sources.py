@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from agent.cli.console.window import ConsoleWindow
     from agent.config.profile import KitSettings
     from agent.console.reader import ConsoleItem
-    from agent.daemon.control.borrowed import HeldKit
-    from agent.daemon.control.client import Connection
+    from agent.daemon.control.client import AgentConnection
+    from agent.daemon.control.lease import HeldKit
 
 
 class Typing:
@@ -161,11 +161,13 @@ class Watching:
 
         Raises AgentSaid where the agent refuses.
         """
-        from agent.daemon.control.client import NotRunning, asking
+        from agent.daemon.control.client import NotRunning, open_request
 
         while True:
             kit = self._kit
-            asked = asking(kit.place, longest_answer=_LONGEST_LINE, do="console", kit=kit.name)
+            asked = open_request(
+                kit.socket, longest_answer=_LONGEST_LINE, do="console", kit=kit.name
+            )
             try:
                 async with asked as connection:
                     await self._connected(connection)
@@ -178,7 +180,7 @@ class Watching:
     async def finish(self) -> None:
         """Do nothing more: the agent goes on."""
 
-    async def _connected(self, connection: Connection) -> None:
+    async def _connected(self, connection: AgentConnection) -> None:
         first = await connection.answer()
         self._port = first["port"]
         self._troubled = False

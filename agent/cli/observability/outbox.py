@@ -131,10 +131,12 @@ async def _asked(
     configuration: Configuration, held: OutboxHeld, **request: object
 ) -> dict[str, Any]:
     """Ask the agent. Where it does not run, another command holds the outbox: raise `held`."""
-    from agent.daemon.control.client import NotRunning, ask
+    from agent.daemon.control.client import NotRunning, send_request
 
     try:
-        answer = await ask(configuration.state_dir, configuration.name, do="outbox", **request)
+        answer = await send_request(
+            configuration.state_dir, configuration.name, do="outbox", **request
+        )
     except NotRunning:
         raise held from None
     told: dict[str, Any] = answer["outbox"]

@@ -19,9 +19,9 @@ def describe(error: Exception) -> tuple[int, str, str, str] | None:
 def _hold_hint() -> str:
     """Return the way to a port that the running agent may have, "" where none runs."""
     from agent.config.paths import state_dir
-    from agent.daemon.control.socket_path import places
+    from agent.daemon.control.socket import control_sockets
 
-    if not any(places(state_dir())):
+    if not any(control_sockets(state_dir())):
         return ""
     return (
         "if `cellagent run` has it: try again, or `cellagent hold -- COMMAND` lets COMMAND have it"

@@ -41,11 +41,11 @@ def log_of_the_agent(verbosity: int) -> None:
 
     Each line says which kit and which concern it is about.
     """
-    from agent.daemon.supervisor import mark
+    from agent.daemon.supervisor import add_log_context
 
     handler = logging.StreamHandler()
     handler.setFormatter(_ForPeople() if sys.stderr.isatty() else _Json())
-    handler.addFilter(mark)
+    handler.addFilter(add_log_context)
     root = logging.getLogger()
     root.handlers = [handler]
     level = (logging.INFO, logging.DEBUG)[min(verbosity, 1)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agent.cloud import DeviceCloud
     from agent.config import Configuration
     from agent.config.profile import KitSettings, Profile
-    from agent.daemon.control.borrowed import HeldKit
+    from agent.daemon.control.lease import HeldKit
     from agent.http import HttpClient
     from at.driver.modem import Modem
     from at.transport.base import Transport
@@ -125,22 +125,22 @@ async def transport_on(port: str, baud: int) -> tuple[Transport, dict[str, Any]]
         from at.driver.opening import transport_of
 
         return transport_of(port, baud=baud), {}
-    from agent.daemon.control.borrowed import BorrowedTransport
+    from agent.daemon.control.lease import LeasedTransport
 
-    return BorrowedTransport(held), held.link
+    return LeasedTransport(held), held.link
 
 
 async def held_kit(port: str, *, to_watch: bool = False) -> HeldKit | None:
     """Return the kit on `port` if a running agent holds it, else None."""
     from agent.config.paths import state_dir
-    from agent.daemon.control.socket_path import places
+    from agent.daemon.control.socket import control_sockets
 
     folder = state_dir()
-    if not any(places(folder)):
+    if not any(control_sockets(folder)):
         return None  # before more is imported
-    from agent.daemon.control.borrowed import find_kit
+    from agent.daemon.control.lease import find_held_kit
 
-    return await find_kit(folder, port, to_watch=to_watch)
+    return await find_held_kit(folder, port, to_watch=to_watch)
 
 
 P = ParamSpec("P")

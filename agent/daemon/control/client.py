@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from agent.daemon.control.socket_path import Place, place_of, places
+from agent.daemon.control.socket import ControlSocket, control_socket_of, control_sockets
 from agent.errors import AgentError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class NotRunning(AgentError):
     kind = "not-running"
 
 
-class AgentSaid(AgentError):
+class AgentRefused(AgentError):
     """The running agent refused; exit code and kind are its own."""
 
     def __init__(self, error: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ class AgentSaid(AgentError):
         self.kind = str(error.get("kind", "failed"))  # type: ignore[misc]
 
 
-class Connection:
+class AgentConnection:
     """One request and its answers."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -48,7 +48,7 @@ class Connection:
         self.writer = writer
 
     async def answer(self, timeout_s: float | None = _ANSWER_S) -> dict[str, Any]:
-        """Return the next answer. Raises AgentSaid, NotRunning when the agent ended."""
+        """Return the next answer. Raises AgentRefused, NotRunning when the agent ended."""
         try:
             async with asyncio.timeout(timeout_s):
                 line = await self.reader.readline()
@@ -60,50 +60,50 @@ class Connection:
         if not isinstance(answer, dict):
             raise NotRunning("the agent ended")
         if "error" in answer:
-            raise AgentSaid(answer["error"])
+            raise AgentRefused(answer["error"])
         return answer
 
 
 @contextlib.asynccontextmanager
-async def asking(
-    place: Place, *, longest_answer: int = LONGEST_ANSWER, **request: Any
-) -> AsyncIterator[Connection]:
+async def open_request(
+    socket: ControlSocket, *, longest_answer: int = LONGEST_ANSWER, **request: Any
+) -> AsyncIterator[AgentConnection]:
     """Connect and ask; an answer has at most `longest_answer` bytes. Raises NotRunning."""
     try:
         async with asyncio.timeout(_CONNECT_S):
-            if place.is_socket:
-                opened = asyncio.open_unix_connection(place.path, limit=longest_answer)
+            if socket.is_socket:
+                opened = asyncio.open_unix_connection(socket.path, limit=longest_answer)
             else:
-                port, request["token"] = place.read_port()
+                port, request["token"] = socket.read_port()
                 opened = asyncio.open_connection("127.0.0.1", port, limit=longest_answer)
             reader, writer = await opened
     except (OSError, ValueError, KeyError, TimeoutError) as error:
-        raise NotRunning("the agent does not run", hint=_how_to_reach_one(place)) from error
+        raise NotRunning("the agent does not run", hint=_how_to_reach_one(socket)) from error
     try:
         writer.write(json.dumps(request).encode() + b"\n")
-        yield Connection(reader, writer)
+        yield AgentConnection(reader, writer)
     finally:
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
 
 
-def _how_to_reach_one(place: Place) -> str:
+def _how_to_reach_one(socket: ControlSocket) -> str:
     """Return what to try where nobody listens: perhaps it is another profile's agent that runs."""
-    others = [other for other in places(place.path.parent.parent) if other != place]
+    others = [other for other in control_sockets(socket.path.parent.parent) if other != socket]
     if others:
         names = ", ".join(f"--profile {unquote(other.path.stem)}" for other in others)
         return f"is another meant? {names}; else start it: `cellagent run`"
     return "start it: `cellagent run`"
 
 
-async def ask(state_dir: Path, profile: str, **request: Any) -> dict[str, Any]:
-    """Ask the agent of a profile; return its answer. Raises NotRunning, AgentSaid."""
-    async with asking(place_of(state_dir, profile), **request) as connection:
+async def send_request(state_dir: Path, profile: str, **request: Any) -> dict[str, Any]:
+    """Ask the agent of a profile; return its answer. Raises NotRunning, AgentRefused."""
+    async with open_request(control_socket_of(state_dir, profile), **request) as connection:
         return await connection.answer()
 
 
-def who() -> str:
+def process_name() -> str:
     """Return how this process is named to others."""
     name = Path(sys.argv[0]).name
     return f"{'cellagent' if name in {'', '__main__.py'} else name} (PID {os.getpid()})"

@@ -23,7 +23,7 @@ from at.protocol.errors import AtError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from agent.daemon.control.socket_path import Place
+    from agent.daemon.control.socket import ControlSocket
     from agent.daemon.kit.kit import KitAgent
     from agent.daemon.outgoing import Outgoing
     from agent.daemon.status import Board
@@ -59,11 +59,11 @@ class Controlled(Protocol):
 
 
 class ControlServer:
-    """Listens at a place, for this user's own processes."""
+    """Listens on the control socket, for this user's own processes."""
 
-    def __init__(self, agent: Controlled, place: Place) -> None:
+    def __init__(self, agent: Controlled, control_socket: ControlSocket) -> None:
         self._agent = agent
-        self._place = place
+        self._socket = control_socket
         self._token = ""
         self._server: asyncio.Server
         self._served: set[asyncio.Task[None]] = set()
@@ -78,10 +78,10 @@ class ControlServer:
         }
 
     async def start(self) -> None:
-        """Listen. What an agent that was killed left at the place is replaced."""
-        path = self._place.path
+        """Listen. The socket of an agent that was killed is replaced."""
+        path = self._socket.path
         path.unlink(missing_ok=True)
-        if self._place.is_socket:
+        if self._socket.is_socket:
             before = os.umask(0o177)
             try:
                 self._server = await asyncio.start_unix_server(
@@ -94,13 +94,13 @@ class ControlServer:
         self._server = await asyncio.start_server(
             self._connected, "127.0.0.1", 0, limit=LONGEST_REQUEST
         )
-        self._place.write_port(self._server.sockets[0].getsockname()[1], self._token)
+        self._socket.write_port(self._server.sockets[0].getsockname()[1], self._token)
 
     async def stop(self) -> None:
         """Stop listening; whoever is connected is cut off."""
         self._server.close()
         await cancel_and_wait(*self._served)
-        self._place.path.unlink(missing_ok=True)
+        self._socket.path.unlink(missing_ok=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

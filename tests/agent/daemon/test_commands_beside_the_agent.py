@@ -141,16 +141,18 @@ async def test_a_recorder_that_is_killed_gives_the_modem_back(desk: RunningAgent
 async def test_a_kit_that_is_busy_for_too_long_is_a_busy_board(
     desk: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ):
-    from agent.daemon.control import borrowed
-    from agent.daemon.control.borrowed import held_kits
-    from agent.daemon.control.client import AgentSaid, Connection
+    from agent.daemon.control import lease
+    from agent.daemon.control.client import AgentConnection, AgentRefused
+    from agent.daemon.control.lease import held_kits
     from at.protocol.errors import PortBusy
 
     (kit,) = await held_kits(Path(os.environ["CELLAGENT_STATE_DIR"]))
 
-    async def refused(_self: Connection, _timeout_s: float) -> dict[str, object]:
-        raise AgentSaid({"exit": 3, "kind": "kit-busy", "message": "busy: an update", "try": "w"})
+    async def refused(_self: AgentConnection, _timeout_s: float) -> dict[str, object]:
+        raise AgentRefused(
+            {"exit": 3, "kind": "kit-busy", "message": "busy: an update", "try": "w"}
+        )
 
-    monkeypatch.setattr(Connection, "answer", refused)
+    monkeypatch.setattr(AgentConnection, "answer", refused)
     with pytest.raises(PortBusy, match="an update"):
-        await borrowed.BorrowedTransport(kit).open(None)  # type: ignore[arg-type]
+        await lease.LeasedTransport(kit).open(None)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from running_agent import RunningAgent, agent_on, kit_keys, kit_to_crash, serve, write_profile
 
-from agent.daemon.control.client import AgentSaid, ask
+from agent.daemon.control.client import AgentRefused, send_request
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -100,6 +100,6 @@ async def test_another_profile_is_another_agent(tmp_path: Path, cloud):
     async with kit_to_crash(tmp_path), agent_on(where):
         config = tmp_path / "config.toml"
         config.write_text(config.read_text().replace("bench", "lab"))
-        with pytest.raises(AgentSaid, match="runs bench") as refused:
-            await ask(Path(os.environ["CELLAGENT_STATE_DIR"]), "bench", do="reload")
+        with pytest.raises(AgentRefused, match="runs bench") as refused:
+            await send_request(Path(os.environ["CELLAGENT_STATE_DIR"]), "bench", do="reload")
         assert "--profile lab" in refused.value.hint

@@ -7,8 +7,14 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent.daemon.control.client import TURN_S, AgentSaid, Connection, asking, who
-from agent.daemon.control.socket_path import Place, places
+from agent.daemon.control.client import (
+    TURN_S,
+    AgentConnection,
+    AgentRefused,
+    open_request,
+    process_name,
+)
+from agent.daemon.control.socket import ControlSocket, control_sockets
 from agent.errors import AgentError
 from agent.tasks import cancel_and_wait
 from at.ports.usb import same_port
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
 class HeldKit:
     """A kit that an agent looks after, as its status shows it."""
 
-    place: Place
+    socket: ControlSocket
     agent: dict[str, Any]
     name: str
     port: str
@@ -32,7 +38,7 @@ class HeldKit:
     console: dict[str, Any]
 
     @property
-    def is_let_go(self) -> bool:
+    def is_released(self) -> bool:
         """Tell whether the agent has let go of the ports for somebody."""
         return bool(self.link.get("held_by"))
 
@@ -40,41 +46,41 @@ class HeldKit:
 async def held_kits(state_dir: Path) -> list[HeldKit]:
     """Return the kits of all agents that run with this state folder."""
     found: list[HeldKit] = []
-    for place in places(state_dir):
+    for socket in control_sockets(state_dir):
         try:
-            async with asking(place, do="status") as connection:
+            async with open_request(socket, do="status") as connection:
                 status = (await connection.answer())["status"]
         except AgentError:
             continue  # left by one that was killed
         for kit in status["kits"]:
             concerns = {each["concern"]: each for each in kit["concerns"]}
             link, console = concerns["link"], concerns["console"]
-            found.append(HeldKit(place, status["agent"], kit["name"], kit["port"], link, console))
+            found.append(HeldKit(socket, status["agent"], kit["name"], kit["port"], link, console))
     return found
 
 
-async def find_kit(state_dir: Path, port: str, *, to_watch: bool = False) -> HeldKit | None:
+async def find_held_kit(state_dir: Path, port: str, *, to_watch: bool = False) -> HeldKit | None:
     """Return the kit on `port` if an agent holds it: None if it let go of it for somebody.
 
     To watch its console it is found by the console's port, too, and while it is let go: a window
     that opened the port then would keep the agent out of it.
     """
-    if port == "virtual:" or port.startswith("replay:") or not any(places(state_dir)):
+    if port == "virtual:" or port.startswith("replay:") or not any(control_sockets(state_dir)):
         return None  # of those ports everybody has one of their own
     for kit in await held_kits(state_dir):
         names = [kit.port, str(kit.console.get("port", ""))] if to_watch else [kit.port]
         if any(same_port(name, port) for name in names):
-            return kit if to_watch or not kit.is_let_go else None
+            return kit if to_watch or not kit.is_released else None
     return None
 
 
-class BorrowedTransport:
+class LeasedTransport:
     """The modem of a kit that the running agent holds, for as long as this is open."""
 
     def __init__(self, kit: HeldKit) -> None:
         self._kit = kit
         self._stack = contextlib.AsyncExitStack()
-        self._connection: Connection | None = None
+        self._connection: AgentConnection | None = None
         self._reading: asyncio.Task[None] | None = None
 
     @property
@@ -83,14 +89,14 @@ class BorrowedTransport:
         return self._kit.port
 
     async def open(self, receiver: Receiver) -> None:
-        """Wait for our turn. Raises PortBusy where it does not come, AgentSaid, NotRunning."""
-        asked = asking(self._kit.place, do="lease", kit=self._kit.name, who=who())
+        """Wait for our turn. Raises PortBusy where it does not come, AgentRefused, NotRunning."""
+        asked = open_request(self._kit.socket, do="lease", kit=self._kit.name, who=process_name())
         connection = await self._stack.enter_async_context(asked)
         try:
             await connection.answer(TURN_S)
         except BaseException as error:
             await self._stack.aclose()
-            if isinstance(error, AgentSaid) and error.kind == "kit-busy":
+            if isinstance(error, AgentRefused) and error.kind == "kit-busy":
                 raise PortBusy(str(error), hint=error.hint, holder="the running agent") from error
             raise
         self._connection = connection
@@ -115,7 +121,7 @@ class BorrowedTransport:
             await cancel_and_wait(reading)
         await self._stack.aclose()
 
-    async def _read(self, connection: Connection, receiver: Receiver) -> None:
+    async def _read(self, connection: AgentConnection, receiver: Receiver) -> None:
         reason = "the running agent ended, or lost the kit"
         try:
             while data := await connection.reader.read(4096):
@@ -124,7 +130,7 @@ class BorrowedTransport:
             reason = str(error)
         receiver.connection_lost(OSError(reason))
 
-    def _open(self) -> Connection:
+    def _open(self) -> AgentConnection:
         if self._connection is None or self._connection.writer.is_closing():
             raise LinkLost(f"{self._kit.port} is closed")
         return self._connection

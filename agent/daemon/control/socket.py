@@ -19,7 +19,7 @@ _LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ControlSocket:
     """A place to listen at. `path` is the socket, or the file that names port and token."""
 
     path: Path
@@ -39,26 +39,26 @@ class Place:
         write_private(self.path, json.dumps({"port": port, "token": token}).encode())
 
 
-def folder_of(state_dir: Path) -> Path:
+def socket_folder(state_dir: Path) -> Path:
     """Return the folder that the agents of this state folder listen in."""
     return state_dir / "run"
 
 
-def place_of(state_dir: Path, profile: str) -> Place:
+def control_socket_of(state_dir: Path, profile: str) -> ControlSocket:
     """Return where the agent of a profile listens; makes the folder, 0700."""
-    folder = folder_of(state_dir)
+    folder = socket_folder(state_dir)
     make_private_folder(folder)
     name = quote(profile, safe="").replace(".", "%2E")[:100]
     path = folder / f"{name}.sock"
     if not hasattr(socket, "AF_UNIX") or len(os.fsencode(path)) > _LONGEST_PATH:
         path = path.with_suffix(".port")
-    return Place(path)
+    return ControlSocket(path)
 
 
-def places(state_dir: Path) -> Iterator[Place]:
+def control_sockets(state_dir: Path) -> Iterator[ControlSocket]:
     """Return every place where an agent may listen."""
-    folder = folder_of(state_dir)
+    folder = socket_folder(state_dir)
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
             if path.suffix in {".sock", ".port"} and not path.name.startswith("."):
-                yield Place(path)
+                yield ControlSocket(path)
