@@ -38,17 +38,17 @@ class LineReader:
         self._quoted = False
         self._too_long = False
 
-    def stuff(self, data: bytes) -> None:
+    def type_ahead(self, data: bytes) -> None:
         """Put bytes into the line as if they had been typed."""
         for byte in data:
             self._add(byte)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop the line in progress."""
         self._line.clear()
         self._quoted = self._too_long = False
 
-    def take(self, buffer: bytearray) -> CommandLine | None:
+    def read_line(self, buffer: bytearray) -> CommandLine | None:
         """Eat bytes of `buffer` up to the end of a command; None once the buffer is empty."""
         for place, byte in enumerate(buffer):
             if self._dialect == "shell" and byte == 0x0A:
@@ -98,7 +98,7 @@ class LineReader:
         if len(self._terminator) == 2:
             line = line[:-1]
         too_long = self._too_long
-        self.forget()
+        self.reset()
         if self._dialect == "serial-modem":
             if len(line) < 2:
                 return None

@@ -33,7 +33,7 @@ def event(kit: VirtualKit, kind: int, information: dict[int, object]) -> bytes:
         9: kit.saved.app_version,
         6: f"{kit.saved.model}dk",
     }
-    now = kit.time()
+    now = kit.modem_time()
     if now is not None:
         fields[1] = int(now)
     fields[4] = information
@@ -42,7 +42,7 @@ def event(kit: VirtualKit, kind: int, information: dict[int, object]) -> bytes:
 
 def heartbeat(kit: VirtualKit) -> bytes:
     """Return a heartbeat: its metrics in the order of the firmware's definitions."""
-    level = kit.heard()[0].rsrp_dbm if kit.heard() else None
+    level = kit.cells_in_range()[0].rsrp_dbm if kit.cells_in_range() else None
     return event(kit, HEARTBEAT, {2: 1, 1: [kit.uptime_ms, kit.restarts, level, kit.firmware]})
 
 
@@ -169,16 +169,16 @@ class Console:
             self.log("inf", "app", f"version {self._kit.saved.app_version} started")
             self._later_sense()
         if "crash" in self._kit.faults and self._boots == 1:
-            self._kit.later(self._kit.faults.number("crash"), self.crash)
+            self._kit.schedule(self._kit.faults.number("crash"), self.crash)
 
     def _later_sense(self) -> None:
         def sense() -> None:
-            heard = self._kit.heard()
+            heard = self._kit.cells_in_range()
             level = f"{heard[0].rsrp_dbm} dBm" if heard else "none"
             self.log("inf", "sensor", f"temperature 24.1 C, signal {level}")
-            self._kit.later(SENSOR_S, sense)
+            self._kit.schedule(SENSOR_S, sense)
 
-        self._kit.later(SENSOR_S, sense)
+        self._kit.schedule(SENSOR_S, sense)
 
     def log(self, level: str, module: str, text: str) -> None:
         """Print a line of the log."""
@@ -203,7 +203,7 @@ class Console:
         self.log("err", "fatal_error", "Resetting system")
         self._pending += [trace(self._kit, _FAULT_PC, _FAULT_LR)]
         self._pending += [heartbeat(self._kit)]
-        self._kit.restart_wanted = True
+        self._kit.restart_requested = True
 
     def run(self, text: str) -> None:
         """Do what was typed at the console's shell."""
@@ -227,7 +227,7 @@ class Console:
         self._pending.append(heartbeat(self._kit))
 
     def _crash_soon(self) -> None:
-        self._kit.later(0.0, self.crash)
+        self._kit.schedule(0.0, self.crash)
 
     def _device(self) -> None:
         saved = self._kit.saved
@@ -251,7 +251,7 @@ class Console:
         self._kit.print([f"Uptime: {self._kit.uptime_ms} ms"])
 
     def _reboot(self) -> None:
-        self._kit.restart_wanted = True
+        self._kit.restart_requested = True
 
     def _help(self) -> None:
         self._kit.print(["Available commands:", *(f"  {name}" for name in self._commands)])

@@ -68,7 +68,7 @@ class Session:
     serving_eci: int = 0
     follow_timer: int = 0
     connected: bool = False
-    told_sleep: int = 0
+    announced_sleep: int = 0
     """The type of the sleep that goes on and was told of, 0 where there is none."""
     sleep_timers: list[int] = field(default_factory=list)
     sim_up: bool = False
@@ -160,7 +160,7 @@ class VirtualKit:
         self.now = now
         self.switched_on_at = now
         self.unix_offset_s = unix_time - now
-        self.dice = random.Random(options.seed)  # noqa: S311 - the faults' dice
+        self.random = random.Random(options.seed)  # noqa: S311 - for faults, not for keys
         self.world = load_world()
         self.session = Session(booted_at=now)
         self.restarts = 0
@@ -170,7 +170,7 @@ class VirtualKit:
         """Lines that the application printed, likewise."""
         self.fetches: list[Fetch] = []
         """Downloads that were asked for, taken away by whoever serves the kit."""
-        self.restart_wanted = False
+        self.restart_requested = False
         self.bootloader_mode = False
         self.bootloader_written = False
         self.position_hook: Coordinates | None = None
@@ -218,11 +218,11 @@ class VirtualKit:
         """Where the kit truly is."""
         return self.position_hook or self.world.position(self.now - self.switched_on_at)
 
-    def heard(self) -> list[MeasuredCell]:
+    def cells_in_range(self) -> list[MeasuredCell]:
         """Return the cells that the modem hears, the strongest first."""
         return [] if "no-cells" in self.faults else self.world.cells(self.position)
 
-    def time(self) -> float | None:
+    def modem_time(self) -> float | None:
         """Return the modem's time in seconds of the Unix epoch; None while it has none."""
         offset = self.session.clock_offset_s
         return None if offset is None else self.now + offset
@@ -231,7 +231,7 @@ class VirtualKit:
         """Return a duration of the real modem, or 0 if the kit is to be instant."""
         return 0.0 if self.options.instant else seconds
 
-    def later(self, seconds: float, action: Callable[[], None]) -> int:
+    def schedule(self, seconds: float, action: Callable[[], None]) -> int:
         """Do `action` that many seconds from now; return a number to `cancel` it by."""
         number = next(self._numbers)
         heapq.heappush(self._timers, (self.now + seconds, number, action))
@@ -267,13 +267,13 @@ class VirtualKit:
         action()
         return True
 
-    def restart_soon(self, seconds: float) -> None:
+    def schedule_restart(self, seconds: float) -> None:
         """Restart the kit in a while, once the answer is out."""
 
-        def want() -> None:
-            self.restart_wanted = True
+        def request_restart() -> None:
+            self.restart_requested = True
 
-        self.later(self.delay(seconds), want)
+        self.schedule(self.delay(seconds), request_restart)
 
     def restart(self) -> None:
         """Forget everything that a restart forgets; what was put off does not happen."""
@@ -281,7 +281,7 @@ class VirtualKit:
         self._cancelled.clear()
         self.notices.clear()
         self.fetches.clear()
-        self.restart_wanted = False
+        self.restart_requested = False
         self.restarts += 1
         saved = self.saved
         if saved.pending_image:
@@ -313,4 +313,4 @@ class VirtualKit:
         """Say how an update from a URL ended, once after it was started."""
         if self.saved.fota_report and not (self.saved.pending_image or self.saved.pending_modem):
             report, self.saved.fota_report = self.saved.fota_report, ""
-            self.later(0.0, lambda: self.notify(f"#XFOTA: {report}"))
+            self.schedule(0.0, lambda: self.notify(f"#XFOTA: {report}"))

@@ -103,7 +103,7 @@ class VirtualModem:
         )
         self.console_apart = console_apart
         self.commands = 0
-        self._line_faults = LineFaults(self.kit.faults, self.kit.dice)
+        self._line_faults = LineFaults(self.kit.faults, self.kit.random)
         self._out = {Port.AT: bytearray(), Port.CONSOLE: bytearray()}
         self._inbox = bytearray()
         self._busy = False
@@ -115,11 +115,11 @@ class VirtualModem:
         self.console = Console(self.kit, logs=console_apart)
         """The application; `console.crash()` crashes it at the next `advance`."""
         self._shell = LineReader("shell", b"\r")
-        self._reader.stuff(self._line_faults.typed_before)
+        self._reader.type_ahead(self._line_faults.typed_before)
         if self._line_faults.starts_in_data_mode:
             # The Serial Modem says how it ended; another firmware has no data mode to end.
             self._data = DataMode(None, lambda _: self.kit.notify("#XDATAMODE: 0"))
-        self._line_faults.start_flood(self.kit.notify, self.kit.later)
+        self._line_faults.start_flood(self.kit.notify, self.kit.schedule)
         self.console.begin()
 
     @property
@@ -153,7 +153,7 @@ class VirtualModem:
         buffer = bytearray(data)
         while not self._booting and buffer:
             before = bytes(buffer)
-            typed = self._shell.take(buffer)
+            typed = self._shell.read_line(buffer)
             eaten = before[: len(before) - len(buffer)]
             self._out[Port.CONSOLE] += eaten.replace(b"\r", b"\r\n")
             if typed is not None:
@@ -165,12 +165,12 @@ class VirtualModem:
     def _pump(self) -> None:
         while self._inbox and not self._busy:
             if self._data is not None:
-                if not self._take_data(self._data):
+                if not self._receive_data(self._data):
                     return
                 continue
             echoes = self.kit.session.echo or "echo" in self.kit.faults
             before = bytes(self._inbox) if echoes or self._dialect == "shell" else b""
-            typed = self._reader.take(self._inbox)
+            typed = self._reader.read_line(self._inbox)
             if before:
                 self.print_raw(self._echoed(before[: len(before) - len(self._inbox)]))
             if typed is not None:
@@ -194,7 +194,7 @@ class VirtualModem:
             self._inbox.clear()
             self._flush_notices()
         self._busy = True
-        self.kit.later(takes_s, lambda: self._finish_late(answer))
+        self.kit.schedule(takes_s, lambda: self._finish_late(answer))
 
     def _answer(self, typed: CommandLine) -> Reply | None:
         if self._line_faults.leaves_unanswered(self.commands):
@@ -240,7 +240,7 @@ class VirtualModem:
     def _finish(self, answer: Reply) -> None:
         if self._dialect != "serial-modem":
             self._flush_notices()
-        text = self._line_faults.before_answer(self.commands) + self._shaped(answer)
+        text = self._line_faults.before_answer(self.commands) + self._formatted(answer)
         if self._line_faults.resets_during(self.commands):
             self.print_raw(text[: text.rfind(b"\n", 0, len(text) * 3 // 4) + 1])
             self.restart()
@@ -249,7 +249,7 @@ class VirtualModem:
         self._data = answer.data
         self._settle()
 
-    def _shaped(self, answer: Reply) -> bytes:
+    def _formatted(self, answer: Reply) -> bytes:
         """Return an answer as this firmware prints it."""
         if not answer.failed:
             final = "OK"
@@ -270,7 +270,7 @@ class VirtualModem:
         if not (self._busy and self._dialect == "serial-modem"):
             self._flush_notices()
         self._flush_console()
-        if self.kit.restart_wanted:
+        if self.kit.restart_requested:
             self.restart()
 
     def _flush_notices(self) -> None:
@@ -297,7 +297,7 @@ class VirtualModem:
         """Put bytes on the line, with what the faults make of them."""
         self._out[Port.AT] += self._line_faults.damaged(data)
 
-    def _take_data(self, mode: DataMode) -> bool:
+    def _receive_data(self, mode: DataMode) -> bool:
         """Move bytes of the inbox to the data mode; return False while only +++ may begin."""
         if mode.left is not None:
             piece = bytes(self._inbox[: mode.left])
@@ -322,12 +322,12 @@ class VirtualModem:
     def restart(self) -> None:
         """Restart the kit: everything but what is in flash is forgotten."""
         self.kit.restart()
-        self._reader.forget()
+        self._reader.reset()
         self._inbox.clear()
         self._data = None
         boot_s = self.kit.delay(BOOT_S)
         self._busy = self._booting = boot_s > 0
-        self.kit.later(boot_s, self._booted)
+        self.kit.schedule(boot_s, self._booted)
 
     def _booted(self) -> None:
         self._busy = self._booting = False

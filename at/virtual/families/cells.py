@@ -20,7 +20,7 @@ def signal(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is not RequestForm.RUN:
         raise BadRequest
     rsrq = rsrp = 255
-    heard = kit.heard()
+    heard = kit.cells_in_range()
     if kit.active and heard:
         rsrq, rsrp = heard[0].rsrq_index, heard[0].rsrp_index
     return ok(f"+CESQ: 99,99,255,255,{rsrq},{rsrp}")
@@ -31,7 +31,7 @@ def signal_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is not RequestForm.SET:
         raise BadRequest
     kit.session.subscriptions.cesq = request.number(0, 0, 1)
-    if kit.session.subscriptions.cesq and kit.active and kit.heard():
+    if kit.session.subscriptions.cesq and kit.active and kit.cells_in_range():
         power.notify_signal(kit)
     return ok()
 
@@ -41,7 +41,7 @@ def monitor(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is not RequestForm.RUN:
         raise BadRequest
     stat = kit.session.registration
-    heard = kit.heard()
+    heard = kit.cells_in_range()
     if not kit.registered or not heard:
         return ok(f"%XMONITOR: {stat}")
     found, cell = heard[0], heard[0].cell
@@ -62,7 +62,7 @@ def evaluate(kit: VirtualKit, request: CommandRequest) -> Reply:
         return ok("%CONEVAL: 7")
     if "no-sim" in kit.faults:
         return ok("%CONEVAL: 2")
-    heard = kit.heard()
+    heard = kit.cells_in_range()
     if not heard:
         return ok("%CONEVAL: 1")
     if not kit.registered:
@@ -93,7 +93,7 @@ def measure(kit: VirtualKit, request: CommandRequest) -> Reply:
         return fail()
     kit.session.measurement = (search, count)
     seconds = kit.delay(_TAKES_S[search])
-    kit.session.measurement_timer = kit.later(seconds, lambda: _measured(kit, status=0))
+    kit.session.measurement_timer = kit.schedule(seconds, lambda: _measured(kit, status=0))
     return ok()
 
 
@@ -103,7 +103,7 @@ def stop_measuring(kit: VirtualKit, request: CommandRequest) -> Reply:
         raise BadRequest
     if kit.session.measurement is not None:
         kit.cancel(kit.session.measurement_timer)
-        kit.later(0.0, lambda: _measured(kit, status=2))
+        kit.schedule(0.0, lambda: _measured(kit, status=2))
     return ok()
 
 
@@ -117,7 +117,7 @@ def _measured(kit: VirtualKit, *, status: int) -> None:
 
 def notify_cells(kit: VirtualKit, search: int, count: int, status: int = 0) -> None:
     """Print %NCELLMEAS, with less in it where it was broken off (status 2)."""
-    heard = kit.heard()
+    heard = kit.cells_in_range()
     if status == 2:
         heard = heard[: 1 + len(heard) // 3]
     if not heard:

@@ -25,7 +25,7 @@ def network_time(kit: VirtualKit) -> None:
 def clock(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CCLK: local time with the zone in quarters of an hour (3GPP TS 27.007 clause 8.15)."""
     if request.form is RequestForm.READ:
-        seconds = kit.time()
+        seconds = kit.modem_time()
         if seconds is None:
             return fail()
         local = datetime.fromtimestamp(seconds, UTC) + timedelta(minutes=15 * QUARTERS)

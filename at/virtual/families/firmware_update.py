@@ -34,7 +34,7 @@ def initialize(kit: VirtualKit, request: CommandRequest) -> Reply:
     if kind == FULL:
         kit.session.update = None
         kit.bootloader_mode = True
-        kit.restart_soon(0.1)
+        kit.schedule_restart(0.1)
         return ok()
     kit.session.update = Update(kind, request.number(1, 1, _LARGEST))
     return ok(takes_s=kit.delay(0.2))
@@ -77,10 +77,10 @@ def apply(kit: VirtualKit, request: CommandRequest) -> Reply:
         good = True
     else:
         good = accept(kit, kind, bytes(update.data))
-    kit.later(0.0, lambda: kit.notify(f"#XDFU: {kind},{_APPLIED},{0 if good else -1}"))
+    kit.schedule(0.0, lambda: kit.notify(f"#XDFU: {kind},{_APPLIED},{0 if good else -1}"))
     if kind == FULL and good and kit.saved.pending_modem:
         kit.bootloader_mode = kit.bootloader_written = False
-        kit.restart_soon(0.5)
+        kit.schedule_restart(0.5)
     return ok(takes_s=kit.delay(0.5))
 
 
@@ -143,7 +143,7 @@ def from_url(kit: VirtualKit, request: CommandRequest) -> Reply:
     if operation == 7:
         return ok("#XFOTA: 0,0")
     if operation == 9:
-        kit.later(kit.delay(0.5), lambda: kit.notify("#XFOTA: 3,0"))
+        kit.schedule(kit.delay(0.5), lambda: kit.notify("#XFOTA: 3,0"))
         return ok()
     if operation not in {1, 2}:
         raise BadRequest
@@ -151,7 +151,7 @@ def from_url(kit: VirtualKit, request: CommandRequest) -> Reply:
     if not url.startswith(("http://", "https://")) or kit.session.fetching:
         return fail()
     if not kit.registered:
-        kit.later(0.0, lambda: kit.notify("#XFOTA: 1,1,1"))
+        kit.schedule(0.0, lambda: kit.notify("#XFOTA: 1,1,1"))
         return ok()
     kind = APPLICATION if operation == 1 else DELTA
     session = kit.session

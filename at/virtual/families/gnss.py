@@ -77,7 +77,7 @@ def _put_off(kit: VirtualKit, seconds: float, status: int, interval_s: int) -> N
         if kit.session is session:
             _go_on(kit, status, interval_s)
 
-    session.gnss_timer = kit.later(seconds, due)
+    session.gnss_timer = kit.schedule(seconds, due)
 
 
 def _go_on(kit: VirtualKit, status: int, interval_s: int) -> None:

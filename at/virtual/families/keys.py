@@ -113,7 +113,7 @@ def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
         "iss": f"{chip}.{kit.saved.uuid}",
         "jti": f"{chip}.{firmware_uuid(kit.firmware)}.{secrets.token_hex(16)}",
     }
-    now = kit.time()
+    now = kit.modem_time()
     if life_s and now is not None:
         claims |= {"iat": int(now), "exp": int(now) + life_s}
     if subject:

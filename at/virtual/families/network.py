@@ -21,7 +21,7 @@ def operators(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is RequestForm.READ:
         if not kit.registered:
             return ok("+COPS: 0")
-        plmn = kit.heard()[0].cell.plmn
+        plmn = kit.cells_in_range()[0].cell.plmn
         return ok(f'+COPS: 0,2,"{plmn}",{kit.access_technology}')
     if request.form is RequestForm.TEST:
         if kit.session.connected:
@@ -45,7 +45,7 @@ def forced_scan(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _scan(kit: VirtualKit, request: CommandRequest) -> Reply:
-    found = {heard.cell.plmn: None for heard in kit.heard()} if kit.active else {}
+    found = {heard.cell.plmn: None for heard in kit.cells_in_range()} if kit.active else {}
     stat = 2 if kit.registered else 1
     entries = ",".join(f'({stat},"","","{plmn}",{kit.access_technology})' for plmn in found)
     return ok(f"{request.name}: {entries}", takes_s=kit.delay(8.0))
@@ -214,7 +214,7 @@ def current_band(kit: VirtualKit, request: CommandRequest) -> Reply:
         return ok("%XCBAND: (1,2,3,4,5,8,12,13,18,19,20,25,26,28,66)")
     if request.form is not RequestForm.RUN:
         raise BadRequest
-    heard = kit.heard()
+    heard = kit.cells_in_range()
     return ok(f"%XCBAND: {heard[0].cell.band if kit.registered and heard else 0}")
 
 

@@ -55,14 +55,14 @@ def _switch_on(kit: VirtualKit, mode: int) -> None:
             if kit.session is session and kit.active:
                 action(kit)  # type: ignore[operator]
 
-        kit.later(kit.delay(seconds), unless_switched_off)
+        kit.schedule(kit.delay(seconds), unless_switched_off)
 
     if "no-sim" in kit.faults:
         step(0.4, _no_sim)
         return
     step(0.3, _sim_ready)
     step(1.2, _searching)
-    if "not-registered" not in kit.faults and kit.heard():
+    if "not-registered" not in kit.faults and kit.cells_in_range():
         step(3.4, _connected)
         step(3.7, _network_time)
         step(3.9, _registered)
@@ -137,7 +137,7 @@ def _update(kit: VirtualKit) -> None:
         if kit.session is session:
             _idle(kit)
 
-    kit.later(kit.delay(_UPDATE_S), done)
+    kit.schedule(kit.delay(_UPDATE_S), done)
 
 
 def _network_time(kit: VirtualKit) -> None:
@@ -157,7 +157,7 @@ def _registered(kit: VirtualKit) -> None:
     if subscriptions.cesq:
         notify_signal(kit)
     sleep.notify_cycle(kit)
-    kit.session.serving_eci = kit.heard()[0].cell.eci
+    kit.session.serving_eci = kit.cells_in_range()[0].cell.eci
     _follow(kit)
 
 
@@ -166,7 +166,7 @@ def _follow(kit: VirtualKit) -> None:
     session = kit.session
 
     def look_again() -> None:
-        heard = kit.heard()
+        heard = kit.cells_in_range()
         if kit.session is not session or not kit.registered or not heard:
             return
         if heard[0].cell.eci != session.serving_eci:
@@ -175,15 +175,15 @@ def _follow(kit: VirtualKit) -> None:
                 _notify_registration(kit)
             if session.subscriptions.cesq:
                 notify_signal(kit)
-        session.follow_timer = kit.later(_RESELECTION_S, look_again)
+        session.follow_timer = kit.schedule(_RESELECTION_S, look_again)
 
     kit.cancel(session.follow_timer)  # of an earlier registration
-    session.follow_timer = kit.later(_RESELECTION_S, look_again)
+    session.follow_timer = kit.schedule(_RESELECTION_S, look_again)
 
 
 def notify_signal(kit: VirtualKit) -> None:
     """Print %CESQ with the level of the serving cell."""
-    serving = kit.heard()[0]
+    serving = kit.cells_in_range()[0]
     rsrp, rsrq = serving.rsrp_index, serving.rsrq_index
     bands = sum(rsrp > edge for edge in (20, 40, 60, 80)), sum(rsrq > e for e in (7, 14, 21, 28))
     kit.notify(f"%CESQ: {rsrp},{bands[0]},{rsrq},{bands[1]}")
@@ -199,7 +199,7 @@ def _registration(kit: VirtualKit, level: int) -> str:
     """Return the fields of +CEREG after <n>, as much of them as the level has."""
     session = kit.session
     fields = [str(session.registration)]
-    heard = kit.heard() if session.registration in {HOME, SEARCHING, 5} else []
+    heard = kit.cells_in_range() if session.registration in {HOME, SEARCHING, 5} else []
     if level >= 2 and heard:
         cell = heard[0].cell
         fields += [f'"{cell.tac:04X}"', f'"{cell.eci:08X}"', str(kit.access_technology)]

@@ -41,7 +41,7 @@ def reset(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XRESET: the kit restarts after its OK."""
     if request.form is not RequestForm.RUN:
         raise BadRequest
-    kit.restart_soon(_RESET_S)
+    kit.schedule_restart(_RESET_S)
     return ok()
 
 
@@ -73,14 +73,14 @@ def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
         sends = request.number(1, 0, 1, default=0)
         if session.cloud_ready or not (kit.registered and provisioned):
             return fail()
-        kit.later(kit.delay(_CONNECTS_S), lambda: _connected(kit, sends))
+        kit.schedule(kit.delay(_CONNECTS_S), lambda: _connected(kit, sends))
         return ok()
     if not session.cloud_ready:
         return fail()
     if operation == SEND:
         return Reply(data=DataMode(None, lambda _: kit.notify("#XDATAMODE: 0")))
     session.cloud_ready = False
-    kit.later(0.0, lambda: _notify(kit))
+    kit.schedule(0.0, lambda: _notify(kit))
     return ok()
 
 
@@ -112,8 +112,8 @@ def position(kit: VirtualKit, request: CommandRequest) -> Reply:
     takes_s = _LOCATES_S
     if count > 1:
         takes_s += _MEASURES_S
-        kit.later(kit.delay(_MEASURES_S), lambda: _measured(kit, count))
-    kit.later(kit.delay(takes_s), lambda: _located(kit, count, points))
+        kit.schedule(kit.delay(_MEASURES_S), lambda: _measured(kit, count))
+    kit.schedule(kit.delay(takes_s), lambda: _located(kit, count, points))
     return ok()
 
 
@@ -144,7 +144,7 @@ def _located(kit: VirtualKit, count: int, points: list[str]) -> None:
     known = {heard.access_point.bssid for heard in kit.world.access_points(kit.position)}
     if len(known.intersection(points)) >= 2:
         kind = _WIFI
-    elif count and kit.heard():
+    elif count and kit.cells_in_range():
         kind = _MULTI_CELL if count > 1 else _SINGLE_CELL
     else:
         kit.notify("#XNRFCLOUDPOS: -1")

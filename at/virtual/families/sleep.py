@@ -157,12 +157,12 @@ def _page(kit: VirtualKit, cycle_s: float, window_s: float) -> None:
 def _fall_asleep(kit: VirtualKit, kind: int, seconds: float) -> None:
     session = kit.session
     if _span(kit, f"%XMODEMSLEEP: {kind},", seconds, lambda: session.subscriptions.xmodemsleep):
-        session.told_sleep = kind
+        session.announced_sleep = kind
         _put_off(kit, seconds, lambda: _forget_sleep(kit))
 
 
 def _forget_sleep(kit: VirtualKit) -> None:
-    kit.session.told_sleep = 0
+    kit.session.announced_sleep = 0
 
 
 def wake(kit: VirtualKit) -> None:
@@ -171,16 +171,16 @@ def wake(kit: VirtualKit) -> None:
     for timer in session.sleep_timers:
         kit.cancel(timer)
     session.sleep_timers.clear()
-    if session.told_sleep and session.subscriptions.xmodemsleep is not None:
-        kit.notify(f"%XMODEMSLEEP: {session.told_sleep},0")
-    session.told_sleep = 0
+    if session.announced_sleep and session.subscriptions.xmodemsleep is not None:
+        kit.notify(f"%XMODEMSLEEP: {session.announced_sleep},0")
+    session.announced_sleep = 0
 
 
 def flight_mode(kit: VirtualKit, *, on: bool) -> None:
     """Enter or leave the sleep of flight mode, which has no end of its own."""
     wake(kit)
     if on and kit.session.subscriptions.xmodemsleep is not None:
-        kit.session.told_sleep = _FLIGHT_MODE
+        kit.session.announced_sleep = _FLIGHT_MODE
         kit.notify(f"%XMODEMSLEEP: {_FLIGHT_MODE}")
 
 
@@ -214,7 +214,7 @@ def _put_off(kit: VirtualKit, seconds: float, action: Callable[[], None]) -> Non
         if kit.session is session:
             action()
 
-    number = kit.later(seconds, due)
+    number = kit.schedule(seconds, due)
     session.sleep_timers.append(number)
 
 

@@ -133,7 +133,7 @@ class ModemRunner:
     def crash(self) -> None:
         """Crash the application now."""
         self.modem.advance(time.monotonic())
-        self.modem.kit.later(0.0, self.modem.console.crash)
+        self.modem.kit.schedule(0.0, self.modem.console.crash)
         self._tick()
 
     def flush(self) -> None:
@@ -161,7 +161,7 @@ class ModemRunner:
         image = await download(fetch.url)
         self.modem.advance(time.monotonic())
         # As a timer of its own, like the crash: what it makes the kit say is then printed.
-        self.modem.kit.later(0.0, lambda: fetch.done(image))
+        self.modem.kit.schedule(0.0, lambda: fetch.done(image))
         self._tick()
 
     def _arm(self) -> None:

@@ -39,10 +39,12 @@ def test_what_is_heard_first_is_what_is_near() -> None:
     for seconds in (0.0, 60.0, 300.0):
         kit.advance(seconds)
         here = kit.kit.position
-        nearest = min(kit.kit.heard(), key=lambda found: here.distance_m(found.cell.position))
+        nearest = min(
+            kit.kit.cells_in_range(), key=lambda found: here.distance_m(found.cell.position)
+        )
         answer = ask(kit, "AT%XMONITOR")[0]
         assert f'"{nearest.cell.eci:08X}"' in answer
-        assert nearest.rsrp_dbm == max(found.rsrp_dbm for found in kit.kit.heard())
+        assert nearest.rsrp_dbm == max(found.rsrp_dbm for found in kit.kit.cells_in_range())
 
 
 def test_a_registered_kit_that_moves_tells_its_new_cell() -> None:
