@@ -15,7 +15,7 @@ SERIAL_MODEM_LIMIT = 8192
 
 _BACKSPACE = (0x08, 0x7F)
 _QUOTE = 0x22
-# What the Serial Modem lets through; all else it answers ERROR itself.
+# The lines that the Serial Modem passes on; it answers ERROR to all others itself.
 _SERIAL_MODEM_SHAPE = re.compile(
     rb"AT(E0|E1|[+%#][A-Z0-9_]+(\?|=\?|=.*)?)?", re.IGNORECASE | re.DOTALL
 )
@@ -39,17 +39,17 @@ class LineReader:
         self._too_long = False
 
     def type_ahead(self, data: bytes) -> None:
-        """Put bytes into the line as if they had been typed."""
+        """Add bytes to the line as if they had been received before."""
         for byte in data:
             self._add(byte)
 
     def reset(self) -> None:
-        """Drop the line in progress."""
+        """Discard the line in progress."""
         self._line.clear()
         self._quoted = self._too_long = False
 
     def read_line(self, buffer: bytearray) -> CommandLine | None:
-        """Eat bytes of `buffer` up to the end of a command; None once the buffer is empty."""
+        """Remove bytes from `buffer` up to the end of a command; return None once it is empty."""
         for place, byte in enumerate(buffer):
             if self._dialect == "shell" and byte == 0x0A:
                 byte = 0x0D  # noqa: PLW2901 - the shell takes either as the end of a line
@@ -115,7 +115,7 @@ _LINE = re.compile(r"AT(?:([+%#][A-Z0-9_]+)(=\?|\?|=)?(.*))?", re.DOTALL | re.IG
 
 
 class RequestForm(Enum):
-    """How the command is asked."""
+    """The syntax form of a command (3GPP TS 27.007 calls RUN the execution command)."""
 
     RUN = ""
     READ = "?"
@@ -124,7 +124,7 @@ class RequestForm(Enum):
 
 
 class Bare(str):
-    """A parameter without quotes that is no number."""
+    """A parameter without quotes that is not a number."""
 
     __slots__ = ()
 
@@ -133,7 +133,7 @@ Parameter = int | str | None
 
 
 class BadRequest(Exception):
-    """The modem answers ERROR, or +CME ERROR with `code`."""
+    """The command is wrong: the modem replies ERROR, or +CME ERROR with `code`."""
 
     def __init__(self, code: int | None = None) -> None:
         super().__init__(code)
@@ -142,9 +142,9 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """A command. `name` is "+CFUN", "" for AT alone; text is latin-1, so bytes stay what they are.
+    """A parsed command. `name` is "+CFUN", "" for AT alone; text is latin-1, which keeps all bytes.
 
-    A parameter is an int, a quoted text, a `Bare` word, or None where it was left empty.
+    A parameter is an int, a quoted text, a `Bare` word, or None where it is empty.
     """
 
     name: str
@@ -178,12 +178,12 @@ class CommandRequest:
         return value
 
     def given(self, index: int) -> bool:
-        """Tell whether a parameter is there and not empty."""
+        """Return whether a parameter is present and not empty."""
         return index < len(self.parameters) and self.parameters[index] is not None
 
 
 def parse_request(line: str) -> CommandRequest:
-    """Read a command line without its terminator. Raises BadRequest."""
+    """Parse a command line without its terminator. Raises BadRequest."""
     matched = _LINE.fullmatch(line.strip(" \r\n"))
     if matched is None:
         raise BadRequest

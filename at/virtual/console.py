@@ -1,4 +1,4 @@
-"""The application's console: boot banner, logs, a crash with its core dump, a small shell."""
+"""The application's console: boot banner, logs, crash and core dump, chunk export, shell."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def event(kit: VirtualKit, kind: int, information: dict[int, object]) -> bytes:
 
 def heartbeat(kit: VirtualKit) -> bytes:
     """Return a heartbeat: its metrics in the order of the firmware's definitions."""
-    level = kit.cells_in_range()[0].rsrp_dbm if kit.cells_in_range() else None
+    cells = kit.cells_in_range()
+    level = cells[0].rsrp_dbm if cells else None
     return event(kit, HEARTBEAT, {2: 1, 1: [kit.uptime_ms, kit.restarts, level, kit.firmware]})
 
 
@@ -90,7 +91,7 @@ def _varint(value: int) -> bytes:
 
 
 def export_lines(message: bytes) -> list[str]:
-    """Return the lines by which a message leaves through a UART."""
+    """Return the lines that export a message over a UART."""
     return [f"MC:{base64.b64encode(chunk).decode('ascii')}:" for chunk in split(message)]
 
 
@@ -112,13 +113,13 @@ def core_dump(pc: int, lr: int, sp: int) -> bytes:
 
 
 def core_dump_lines(dump: bytes, prefix: str) -> list[str]:
-    """Return the lines by which a core dump leaves through the log."""
+    """Return the lines that print a core dump in the log."""
     body = [dump[place : place + _HEX_BYTES].hex() for place in range(0, len(dump), _HEX_BYTES)]
     return [f"{prefix}#CD:{text}" for text in ("BEGIN#", *body, "END#")]
 
 
 def stack_pointer() -> int:
-    """Return where the stack of the thread that crashed lies."""
+    """Return the stack pointer of the crashed thread."""
     return _RAM + 0x1F40
 
 
@@ -134,7 +135,7 @@ _FAULT_PC, _FAULT_LR = 0x0001_2A3C, 0x0001_2A15
 
 
 class Console:
-    """What the application does beside passing AT commands on."""
+    """The application beside its AT host: logs, crash, chunks, shell commands."""
 
     def __init__(self, kit: VirtualKit, *, logs: bool) -> None:
         self._kit = kit
@@ -159,7 +160,7 @@ class Console:
         }
 
     def begin(self) -> None:
-        """Start the application's own work, after each boot."""
+        """Print the boot banner and start the application's work; called after each boot."""
         if self._boots:
             self._kit.print(BOOT_BANNER)
             for message in self._pending if not self._logs else ():
@@ -167,21 +168,21 @@ class Console:
         self._boots += 1
         if self._logs:
             self.log("inf", "app", f"version {self._kit.saved.app_version} started")
-            self._later_sense()
+            self._schedule_sensor_log()
         if "crash" in self._kit.faults and self._boots == 1:
             self._kit.schedule(self._kit.faults.number("crash"), self.crash)
 
-    def _later_sense(self) -> None:
+    def _schedule_sensor_log(self) -> None:
         def sense() -> None:
-            heard = self._kit.cells_in_range()
-            level = f"{heard[0].rsrp_dbm} dBm" if heard else "none"
+            cells = self._kit.cells_in_range()
+            level = f"{cells[0].rsrp_dbm} dBm" if cells else "none"
             self.log("inf", "sensor", f"temperature 24.1 C, signal {level}")
             self._kit.schedule(SENSOR_S, sense)
 
         self._kit.schedule(SENSOR_S, sense)
 
     def log(self, level: str, module: str, text: str) -> None:
-        """Print a line of the log."""
+        """Print a log line."""
         self._kit.print([f"{self._stamp()} <{level}> {module}: {text}"])
 
     def _stamp(self) -> str:
@@ -192,7 +193,7 @@ class Console:
         return f"[{hours:02}:{minutes:02}:{seconds:02}.{micros // 1000:03},{micros % 1000:03}]"
 
     def crash(self) -> None:
-        """Crash: the fault and the core dump are printed, and the kit restarts."""
+        """Crash: print the fault and the core dump, then request a restart."""
         pointer = stack_pointer()
         self.log("err", "os", "***** HARD FAULT *****")
         self.log("err", "os", f"Faulting instruction address (r15/pc): {_FAULT_PC:#010x}")
@@ -206,7 +207,7 @@ class Console:
         self._kit.restart_requested = True
 
     def run(self, text: str) -> None:
-        """Do what was typed at the console's shell."""
+        """Run a command line of the console's shell."""
         words = " ".join(text.split())
         if not words:
             return

@@ -1,7 +1,7 @@
-"""The state of the virtual kit: what it knows, what it was told, and what it will do when.
+"""The state of the virtual kit: settings, session, subscriptions and scheduled actions.
 
 Time is an argument: `now` is in seconds on any clock that only goes forward, and `unix_time` is
-what the network would tell. Nothing here waits.
+the time that the network gives. Nothing here waits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from at.commands.power import LTE_MODES, FunctionalMode
 from at.virtual.faults import Faults
 from at.virtual.options import MODELS, VirtualOptions, firmware_version
 from at.virtual.radio_world import Coordinates, MeasuredCell, load_world
@@ -20,7 +21,7 @@ from at.virtual.state import SavedState
 
 @dataclass(slots=True)
 class Update:
-    """Firmware that is being written: what kind, how large, and what of it is there."""
+    """Firmware that is being written: its kind, its size in bytes, and the bytes so far."""
 
     kind: int
     size: int
@@ -29,7 +30,11 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class AdvanceWarning:
-    """Spans of `threshold_ms` and more are told, and once more `warning_ms` before their end."""
+    """Parameters of a subscription to sleeps and updates, in milliseconds.
+
+    A span of `threshold_ms` or more is announced when it begins, `warning_ms` before its end (where
+    that is not 0), and at its end.
+    """
 
     warning_ms: int
     threshold_ms: int
@@ -37,7 +42,7 @@ class AdvanceWarning:
 
 @dataclass(slots=True)
 class Subscriptions:
-    """Which notices were asked for. Gone after functional mode 0 and after a restart."""
+    """The notices that the host subscribed to. Functional mode 0 and a restart end them."""
 
     cereg: int = 0
     cscon: int = 0
@@ -55,27 +60,27 @@ class Subscriptions:
 
 @dataclass(slots=True)
 class Session:
-    """What a restart forgets."""
+    """The state that a restart clears."""
 
     booted_at: float
     cmee: int = 0
-    fun: int = 0
+    fun: FunctionalMode = FunctionalMode.OFF
     echo: bool = False
     log: bool = False
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
     registration: int = 0
     reject: tuple[int, int] | None = None
     serving_eci: int = 0
-    follow_timer: int = 0
+    reselection_timer: int = 0
     connected: bool = False
     announced_sleep: int = 0
-    """The type of the sleep that goes on and was told of, 0 where there is none."""
+    """The type of the sleep that is in progress and was announced, 0 for none."""
     sleep_timers: list[int] = field(default_factory=list)
     sim_up: bool = False
     clock_offset_s: float | None = None
-    """What to add to `now` for the modem's time; None while it has none."""
+    """Difference between the modem's time and `now`; None while the modem has no time."""
     measurement: tuple[int, int] | None = None
-    """The search type and cell count of the measurement that runs."""
+    """Search type and cell count of the measurement in progress."""
     measurement_timer: int = 0
     contexts: dict[int, tuple[str, str]] = field(default_factory=dict)
     update: Update | None = None
@@ -91,27 +96,26 @@ class Session:
     wifi_fields: int = 0x7FF
 
 
-ACTIVE_MODES = frozenset({1, 2, 21})
 LTE_M, NB_IOT = 7, 9
 
 
 @dataclass(slots=True)
 class DataMode:
-    """The line takes raw bytes: `left` of them, or, where that is None, until +++.
+    """The line receives raw bytes: `left` of them, or until +++ where that is None.
 
-    `done` is given all of them at the end.
+    `done` is called with all of them at the end.
     """
 
     left: int | None
     done: Callable[[bytes], None]
-    taken: bytearray = field(default_factory=bytearray)
+    received: bytearray = field(default_factory=bytearray)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a command is answered: body lines, then OK, ERROR or +CME ERROR.
+    """The reply to a command: body lines, then OK, ERROR or +CME ERROR.
 
-    `code` is the number of the error, None for one that has none; `takes_s` the time until the
+    `code` is the number of the error, or None for a plain ERROR; `takes_s` is the time until the
     final result.
     """
 
@@ -120,19 +124,19 @@ class Reply:
     code: int | None = None
     takes_s: float = 0.0
     data: DataMode | None = None
-    """Raw bytes follow the answer."""
+    """The data mode that follows the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A download that the kit asks of the world; `done` is given the bytes, None on a failure."""
+    """A download that the kit wants; `done` is called with the bytes, or None after a failure."""
 
     url: str
     done: Callable[[bytes | None], None]
 
 
 def ok(*lines: str, takes_s: float = 0.0) -> Reply:
-    """Return an answer that ends in OK."""
+    """Return a reply that ends in OK."""
     return Reply(lines, takes_s=takes_s)
 
 
@@ -142,7 +146,7 @@ def fail(code: int | None = None) -> Reply:
 
 
 class VirtualKit:
-    """The kit. Families read and change it; `notify` and `later` are how they act in time."""
+    """The kit. Families of commands read and change it; `notify` and `schedule` act in time."""
 
     def __init__(
         self,
@@ -165,11 +169,11 @@ class VirtualKit:
         self.session = Session(booted_at=now)
         self.restarts = 0
         self.notices: list[str] = []
-        """Notices in the order in which they arose, taken away by the line's owner."""
+        """Notices in the order in which they arose; the owner of the line removes them."""
         self.console: list[str] = []
-        """Lines that the application printed, likewise."""
+        """Lines that the application printed; the owner of the line removes them."""
         self.fetches: list[Fetch] = []
-        """Downloads that were asked for, taken away by whoever serves the kit."""
+        """Requested downloads; the runner of the kit removes them."""
         self.restart_requested = False
         self.bootloader_mode = False
         self.bootloader_written = False
@@ -180,13 +184,13 @@ class VirtualKit:
 
     @property
     def firmware(self) -> str:
-        """The revision of the modem firmware, as +CGMR says it."""
+        """The revision of the modem firmware, as in +CGMR."""
         if "old-firmware" in self.faults:
             return self.faults.text("old-firmware")
         return self.saved.firmware
 
     def at_least(self, *version: int) -> bool:
-        """Tell whether the modem firmware has what came with `version` (of the nRF9160)."""
+        """Return whether the modem firmware has the features of `version` of the nRF9160's."""
         own = firmware_version(self.firmware)
         if "ntn" in self.firmware:  # a family that began again at 1.0.0
             return True
@@ -199,8 +203,8 @@ class VirtualKit:
 
     @property
     def active(self) -> bool:
-        """Whether LTE is on: what writes to flash is refused then (518)."""
-        return self.session.fun in ACTIVE_MODES
+        """Whether LTE is on: commands that write to flash are then refused (518)."""
+        return self.session.fun in LTE_MODES
 
     @property
     def registered(self) -> bool:
@@ -215,11 +219,11 @@ class VirtualKit:
 
     @property
     def position(self) -> Coordinates:
-        """Where the kit truly is."""
+        """The true position of the kit."""
         return self.position_hook or self.world.position(self.now - self.switched_on_at)
 
     def cells_in_range(self) -> list[MeasuredCell]:
-        """Return the cells that the modem hears, the strongest first."""
+        """Return the cells that the modem can measure, the strongest first."""
         return [] if "no-cells" in self.faults else self.world.cells(self.position)
 
     def modem_time(self) -> float | None:
@@ -228,37 +232,37 @@ class VirtualKit:
         return None if offset is None else self.now + offset
 
     def delay(self, seconds: float) -> float:
-        """Return a duration of the real modem, or 0 if the kit is to be instant."""
+        """Return a duration in seconds of the real modem; 0 with `VirtualOptions.instant`."""
         return 0.0 if self.options.instant else seconds
 
     def schedule(self, seconds: float, action: Callable[[], None]) -> int:
-        """Do `action` that many seconds from now; return a number to `cancel` it by."""
+        """Schedule `action` for that many seconds from now; return the number for `cancel`."""
         number = next(self._numbers)
         heapq.heappush(self._timers, (self.now + seconds, number, action))
         return number
 
     def cancel(self, number: int) -> None:
-        """Forget an action that was put off; one that was done already is none."""
+        """Cancel a scheduled action. A number of an action that already ran is ignored."""
         if any(pending == number for _, pending, _ in self._timers):
             self._cancelled.add(number)
 
     def notify(self, line: str) -> None:
-        """Print a notice."""
+        """Queue a notice for the AT port."""
         self.notices.append(line)
 
     def print(self, lines: Iterable[str]) -> None:
-        """Let the application print lines on its console."""
+        """Queue lines that the application prints on its console."""
         self.console.extend(lines)
 
     @property
     def next_at(self) -> float | None:
-        """When the next action is due."""
+        """When the next action is due, on the clock of `now`; None without one."""
         while self._timers and self._timers[0][1] in self._cancelled:
             self._cancelled.discard(heapq.heappop(self._timers)[1])
         return self._timers[0][0] if self._timers else None
 
     def run_next(self, until: float) -> bool:
-        """Do the next action that is due by `until`; return whether there was one."""
+        """Run the next action that is due by `until`; return whether there was one."""
         due = self.next_at
         if due is None or due > until:
             return False
@@ -268,7 +272,7 @@ class VirtualKit:
         return True
 
     def schedule_restart(self, seconds: float) -> None:
-        """Restart the kit in a while, once the answer is out."""
+        """Restart the kit after that many seconds, so that the reply is sent first."""
 
         def request_restart() -> None:
             self.restart_requested = True
@@ -276,7 +280,7 @@ class VirtualKit:
         self.schedule(self.delay(seconds), request_restart)
 
     def restart(self) -> None:
-        """Forget everything that a restart forgets; what was put off does not happen."""
+        """Restart: clear the session and scheduled actions, and start pending firmware."""
         self._timers.clear()
         self._cancelled.clear()
         self.notices.clear()
@@ -310,7 +314,7 @@ class VirtualKit:
             saved.pending_modem = ""
 
     def report_update(self) -> None:
-        """Say how an update from a URL ended, once after it was started."""
+        """Report once how an update from a URL ended, after its firmware has started."""
         if self.saved.fota_report and not (self.saved.pending_image or self.saved.pending_modem):
             report, self.saved.fota_report = self.saved.fota_report, ""
             self.schedule(0.0, lambda: self.notify(f"#XFOTA: {report}"))

@@ -1,9 +1,9 @@
-r"""The virtual modem's end of the line: bytes in, bytes out, at their times. It waits for nothing.
+r"""The virtual modem behind its ports: bytes in, bytes out, with times as arguments; no waiting.
 
 modem = VirtualModem(VirtualOptions(), now=0.0, unix_time=1_700_000_000.0)
 modem.receive(b"AT+CGMR\r", now=0.1)
 modem.data_to_send()            # b"mfw_nrf91x1_2.0.4\r\nOK\r\n"
-modem.next_at                   # call advance(now) then; None: nothing is under way
+modem.next_at                   # call advance(now) then; None: nothing is scheduled
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Handler = Callable[[VirtualKit, CommandRequest], Reply]
 
 
 def _list_of(signs: str) -> Handler:
-    """Return +CLAC or #XCLAC: the commands whose names begin with one of `signs`."""
+    """Return the handler of +CLAC or #XCLAC: lists the commands that begin with one of `signs`."""
 
     def command_list(_kit: VirtualKit, request: CommandRequest) -> Reply:
         if request.form is not RequestForm.RUN:
@@ -87,7 +87,7 @@ class Port(Enum):
 
 
 class VirtualModem:
-    """One kit behind its serial ports. `kit` is its state; `kit.position` where it truly is."""
+    """One kit behind its serial ports. `kit` is its state, with its true position."""
 
     def __init__(
         self,
@@ -124,31 +124,31 @@ class VirtualModem:
 
     @property
     def next_at(self) -> float | None:
-        """When `advance` is to be called next, on the clock of `now`; None if nothing waits."""
+        """When to call `advance` next, on the clock of `now`; None if nothing is scheduled."""
         return self.kit.next_at
 
     def data_to_send(self, port: Port = Port.AT) -> bytes:
-        """Take the bytes that the kit printed on a port and that are due."""
+        """Remove and return the bytes that the kit has printed on a port."""
         data = bytes(self._out[port])
         self._out[port].clear()
         return data
 
     def advance(self, now: float) -> None:
-        """Let the time pass."""
+        """Run what is scheduled up to `now`."""
         while self.kit.run_next(now):
             self._settle()
         self.kit.now = max(self.kit.now, now)
 
     def receive(self, data: bytes, now: float) -> None:
-        """Take bytes that were typed at the AT port."""
+        """Receive bytes at the AT port."""
         self.advance(now)
         if self._booting or (self._busy and self._dialect == "at-host"):
-            return  # its receiver is off while a command runs: what is sent then is lost
+            return  # the receiver is off while a command runs: bytes sent then are lost
         self._inbox += data
         self._pump()
 
     def receive_console(self, data: bytes, now: float) -> None:
-        """Take bytes that were typed at the console, if it has a port of its own."""
+        """Receive bytes at the console, where it has a port of its own."""
         self.advance(now)
         buffer = bytearray(data)
         while not self._booting and buffer:
@@ -175,7 +175,7 @@ class VirtualModem:
                 self.print_raw(self._echoed(before[: len(before) - len(self._inbox)]))
             if typed is not None:
                 self._run(typed)
-                # What is due at once comes before the next command, however bytes were cut.
+                # Actions that are due now run before the next command, however bytes were cut.
                 self.advance(self.kit.now)
 
     def _echoed(self, typed: bytes) -> bytes:
@@ -250,7 +250,7 @@ class VirtualModem:
         self._settle()
 
     def _formatted(self, answer: Reply) -> bytes:
-        """Return an answer as this firmware prints it."""
+        """Return a reply as this firmware prints it."""
         if not answer.failed:
             final = "OK"
         elif answer.code is None or not self.kit.session.cmee:
@@ -266,7 +266,7 @@ class VirtualModem:
         return body + end + noise() + (PROMPT if self._dialect == "shell" else b"")
 
     def _settle(self) -> None:
-        """Print what arose, and restart if somebody wants it."""
+        """Print queued notices and console lines, then restart if that was requested."""
         if not (self._busy and self._dialect == "serial-modem"):
             self._flush_notices()
         self._flush_console()
@@ -294,11 +294,11 @@ class VirtualModem:
             self.print_raw(text)
 
     def print_raw(self, data: bytes) -> None:
-        """Put bytes on the line, with what the faults make of them."""
+        """Print bytes on the AT port, after the faults of the line have damaged them."""
         self._out[Port.AT] += self._line_faults.damaged(data)
 
     def _receive_data(self, mode: DataMode) -> bool:
-        """Move bytes of the inbox to the data mode; return False while only +++ may begin."""
+        """Move received bytes to the data mode; return False while no progress is possible."""
         if mode.left is not None:
             piece = bytes(self._inbox[: mode.left])
             mode.left -= len(piece)
@@ -307,20 +307,20 @@ class VirtualModem:
         else:
             end = self._inbox.find(b"+++")
             ended = end >= 0
-            # The last bytes may be the beginning of the mark.
+            # The last bytes may be the beginning of +++.
             size = end if ended else len(self._inbox.rstrip(b"+"))
             piece = bytes(self._inbox[:size])
             del self._inbox[: size + (3 if ended else 0)]
-        mode.taken += piece
+        mode.received += piece
         if ended:
             self._data = None
-            mode.done(bytes(mode.taken))
+            mode.done(bytes(mode.received))
             self._settle()
             self.advance(self.kit.now)
         return ended or bool(piece)
 
     def restart(self) -> None:
-        """Restart the kit: everything but what is in flash is forgotten."""
+        """Restart the kit: only the contents of its flash are kept."""
         self.kit.restart()
         self._reader.reset()
         self._inbox.clear()

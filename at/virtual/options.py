@@ -1,4 +1,4 @@
-"""What kind of kit the virtual modem is: model, firmware, identity, dialect, faults, pace."""
+"""Options of the virtual modem: model, firmware, identity, dialect, faults, delays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERSION = re.compile(r"(?:^|[-_])(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?=$|[-_])")
 
 
 class OptionError(AtError):
-    """The virtual modem cannot be what was asked for."""
+    """An option of the virtual modem is wrong."""
 
     kind = "usage"
 
@@ -50,7 +50,7 @@ MODELS = {
 
 @dataclass(frozen=True, slots=True)
 class VirtualOptions:
-    """What the virtual modem is. "" stands for the model's own, or for a value made from it."""
+    """Options of the virtual modem. "" means the model's default, or a value derived from it."""
 
     model: str = ""
     firmware: str = ""
@@ -61,13 +61,13 @@ class VirtualOptions:
     faults: tuple[str, ...] = ()
     """Each as NAME or NAME=ARG (`at.virtual.faults`)."""
     instant: bool = False
-    """No delays: what a real modem does in seconds happens at once, in the same order."""
+    """No delays: a real modem's seconds pass at once, in the same order of events."""
     seed: int = 0
-    """Of the faults' dice. Keys and nonces are random whatever it is."""
+    """Seed of the faults' random numbers. Keys and nonces do not depend on it."""
 
     def completed(self) -> VirtualOptions:
-        """Return the options with every value in place. Raises OptionError."""
-        # A firmware's name tells the chip, where the chip was not named.
+        """Return the options with all defaults filled in. Raises OptionError."""
+        # A firmware's name implies the chip, where no chip is named.
         name = self.model or ("nrf9160" if "nrf9160" in self.firmware else "nrf9161")
         if name not in MODELS:
             raise OptionError(f"no such model: {name!r}", hint=f"choose one of {', '.join(MODELS)}")
@@ -99,7 +99,7 @@ class VirtualOptions:
 
 
 def check_digit(digits: str) -> str:
-    """Return the Luhn digit that makes an IMEI of 14 digits whole (3GPP TS 23.003 annex B)."""
+    """Return the Luhn check digit of an IMEI's 14 digits (3GPP TS 23.003 annex B)."""
     total = 0
     for place, digit in enumerate(digits):
         doubled = int(digit) * (1 + place % 2)
@@ -108,13 +108,13 @@ def check_digit(digits: str) -> str:
 
 
 def device_uuid(imei: str) -> str:
-    """Return the device's UUID, made from its IMEI. Like the real ones it begins with letters."""
+    """Return a device UUID derived from the IMEI. It begins with letters, as real ones do."""
     digest = hashlib.sha256(f"virtual modem {imei}".encode()).digest()
     return str(uuid.UUID(bytes=b"VIRT" + digest[:12]))
 
 
 def firmware_uuid(firmware: str) -> str:
-    """Return the build id of a modem firmware, made from its name."""
+    """Return a build id derived from the name of a modem firmware."""
     return str(uuid.UUID(bytes=hashlib.sha256(firmware.encode()).digest()[:16]))
 
 

@@ -1,4 +1,4 @@
-"""The made-up radio world around the virtual modem: cells, access points, a path to move along."""
+"""The simulated radio environment of the virtual modem: cells, access points, a path to follow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Coordinates:
     lon: float
 
     def distance_m(self, other: Coordinates) -> float:
-        """Return the distance in metres; flat, which is true enough within a town."""
+        """Return the distance in metres, on a plane: accurate enough within a town."""
         north = (other.lat - self.lat) * _METRES_PER_DEGREE
         middle = math.radians((self.lat + other.lat) / 2)
         east = (other.lon - self.lon) * _METRES_PER_DEGREE * math.cos(middle)
@@ -31,7 +31,7 @@ class Coordinates:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCell:
-    """An LTE cell of the world."""
+    """An LTE cell of the radio environment."""
 
     plmn: str
     tac: int
@@ -45,7 +45,7 @@ class SimulatedCell:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedAccessPoint:
-    """A Wi-Fi access point of the world."""
+    """A Wi-Fi access point of the radio environment."""
 
     bssid: str
     ssid: str
@@ -56,7 +56,7 @@ class SimulatedAccessPoint:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCell:
-    """A cell as the modem hears it: levels, and what it derives from the distance."""
+    """A cell as the modem measures it: levels, and what follows from the distance."""
 
     cell: SimulatedCell
     rsrp_dbm: int
@@ -70,7 +70,7 @@ class MeasuredCell:
 
     @property
     def rsrq_db(self) -> float:
-        """A quality that falls with the level, from -5 dB on; half decibels."""
+        """A quality that falls with the level, from -5 dB down; half decibels."""
         return max(-19.5, min(-5.0, -5.0 - max(0, -70 - self.rsrp_dbm) * 0.25 // 0.5 * 0.5))
 
     @property
@@ -85,21 +85,21 @@ class MeasuredCell:
 
     @property
     def timing_advance(self) -> int:
-        """The way there and back in Ts, in the network's steps of 16."""
+        """The round trip in Ts, in the network's steps of 16."""
         samples = 2 * self.distance_m / _SPEED_OF_LIGHT * _SAMPLES_PER_SECOND
         return min(20512, round(samples / 16) * 16)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredAccessPoint:
-    """An access point as a scan hears it."""
+    """An access point as a scan measures it."""
 
     access_point: SimulatedAccessPoint
     rssi_dbm: int
 
 
 class World:
-    """Cells, access points and the path. Levels fall with the distance by the file's formula."""
+    """Cells, access points and the path. The file gives the path loss by distance."""
 
     def __init__(self, description: dict[str, Any]) -> None:
         self._exponent = description["exponent"]
@@ -112,7 +112,7 @@ class World:
         ]
 
     def position(self, seconds: float) -> Coordinates:
-        """Return where the kit is that many seconds after it was switched on.
+        """Return the kit's position that many seconds after it was switched on.
 
         It stands at each point of the path for one period, and turns back at the end.
         """
@@ -121,7 +121,7 @@ class World:
         return self._path[step if step <= last else 2 * last - step]
 
     def cells(self, where: Coordinates) -> list[MeasuredCell]:
-        """Return the cells heard there, the strongest first."""
+        """Return the cells in range of a position, the strongest first."""
         heard = []
         for cell in self._cells:
             distance = where.distance_m(cell.position)
@@ -131,7 +131,7 @@ class World:
         return sorted(heard, key=lambda found: -found.rsrp_dbm)
 
     def access_points(self, where: Coordinates) -> list[MeasuredAccessPoint]:
-        """Return the access points heard there, the strongest first."""
+        """Return the access points in range of a position, the strongest first."""
         heard = []
         for access_point in self._access_points:
             distance = where.distance_m(access_point.position)
@@ -153,6 +153,6 @@ def _placed(kind: type[Any], entry: dict[str, Any]) -> Any:
 
 @cache
 def load_world() -> World:
-    """Return the world of the file beside this module."""
+    """Return the radio environment of the file beside this module."""
     path = Path(__file__).with_name("radio_world.json")
     return World(json.loads(path.read_text("utf-8")))

@@ -1,4 +1,4 @@
-"""P-256 keys of the virtual modem: made, kept as PEM, and what is signed with them.
+"""P-256 keys of the virtual modem and its signatures: PKCS#10, COSE_Sign1, JWT.
 
 `cryptography` is imported when a key is first needed: a modem without keys starts without it.
 """
@@ -53,7 +53,7 @@ def new_key() -> str:
 
 
 def load_key(pem: str) -> EllipticCurvePrivateKey | None:
-    """Return the P-256 key of a PEM text, None if it holds none."""
+    """Return the P-256 key of a PEM text; None if there is none."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -68,7 +68,7 @@ def load_key(pem: str) -> EllipticCurvePrivateKey | None:
 
 
 def identity_key(kit: VirtualKit) -> EllipticCurvePrivateKey:
-    """Return the device identity key, which a real kit has from its maker."""
+    """Return the device identity key; it is made at first use, where a real kit has its maker's."""
     if not kit.saved.identity_key:
         kit.saved.identity_key = new_key()
     key = load_key(kit.saved.identity_key)
@@ -179,7 +179,7 @@ _PROTECTED = bytes.fromhex("a10126")  # {1: -7}: ES256
 
 
 def self_described(items: list[Any]) -> bytes:
-    """Return a message of the modem: an array under the tag that says "this is CBOR"."""
+    """Return a message of the modem: an array under the CBOR tag 55799 (RFC 8949, 3.4.6)."""
     import cbor2
 
     return cbor2.dumps(cbor2.CBORTag(SELF_DESCRIBED, items))
@@ -202,7 +202,7 @@ def sign1(
 
 
 def dotted(body: bytes, cose: bytes) -> str:
-    """Return body and COSE message as the modem prints them."""
+    """Return body and COSE message in base64url with a dot between, as the modem prints them."""
     return f"{_base64url(body)}.{_base64url(cose)}"
 
 

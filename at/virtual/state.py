@@ -1,4 +1,7 @@
-"""What survives a power cut: identity, credentials, settings, firmware slots. JSON, 0600."""
+"""The kit's flash, which survives a power cut: identity, credentials, settings, firmware slots.
+
+Its file is JSON, readable by its owner alone (0600).
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ FORMAT = 1
 
 @dataclass(slots=True)
 class CredentialSlot:
-    """What a slot of the credential store holds.
+    """One slot of the credential store.
 
-    `content` is text that was written, `private_key` the PEM of a key that the modem made.
+    `content` is the text that was written, `private_key` the PEM of a key that the modem made.
     """
 
     sha256: str
@@ -43,29 +46,29 @@ class SavedState:
     """By "tag,type"."""
     system_mode: tuple[int, int, int, int] = (1, 0, 1, 0)
     psm: tuple[int, str, str] = (0, "00000110", "00100001")
-    """Power saving: mode, periodic update and active time that are asked for."""
+    """Power saving as requested: mode, periodic update, active time."""
     edrx: dict[str, str] = field(default_factory=dict)
-    """The paging cycle that is asked for, by technology: "4" LTE-M, "5" NB-IoT."""
+    """Requested paging cycle by technology: "4" LTE-M, "5" NB-IoT."""
     operation_mode: int = 0
     data_profile: int = 2
     app_version: str = "1.0.0"
     pending_image: str = ""
-    """Version of an application image that is started at the next restart."""
+    """Version of the application image that the next restart starts."""
     pending_modem: str = ""
-    """Revision of a modem firmware that is started at the next restart."""
+    """Revision of the modem firmware that the next restart starts."""
     pending_sha256: str = ""
     fota_report: str = ""
-    """What #XFOTA says once the new firmware runs, "" when there is nothing to say."""
+    """What #XFOTA reports once the new firmware runs, "" for nothing."""
     image_sha256: str = ""
-    """SHA-256 of the application image that runs, "" for the one it came with."""
+    """SHA-256 of the running application image, "" for the original one."""
     position: tuple[float, float] = (0.0, 0.0)
-    """Where the kit truly was when the state was last stored: degrees of latitude, longitude."""
+    """True position when the state was last stored: degrees of latitude and longitude."""
     writes: int = 0
-    """Writes to the credential store since the kit was made: flash wears."""
+    """Writes to the credential store since the kit was made, because flash wears."""
 
     @classmethod
     def fresh(cls, options: VirtualOptions) -> SavedState:
-        """Return the state of a kit that was never used."""
+        """Return the state of a new kit."""
         return cls(
             model=options.model,
             firmware=options.firmware,
@@ -75,12 +78,12 @@ class SavedState:
         )
 
     def encode(self) -> bytes:
-        """Return the state as it stands in its file."""
+        """Return the state as JSON."""
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> SavedState:
-        """Return the state of a file. Raises ValueError, KeyError, TypeError."""
+        """Return the state from JSON. Raises ValueError, KeyError, TypeError."""
         fields: dict[str, Any] = json.loads(data)
         if fields.pop("format") != FORMAT or fields["model"] not in MODELS:
             raise ValueError("of another format")
@@ -94,9 +97,9 @@ class SavedState:
 
 
 class StateFile:
-    """The file of one kit's flash, and of one process at a time: two would undo each other's work.
+    """The file of one kit's flash, locked by one process: two would overwrite each other's changes.
 
-    Raises PortBusy, which names who has it; PortError where the folder cannot be written.
+    Raises PortBusy, which names the holder, and PortError where the folder is not writable.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -115,7 +118,7 @@ class StateFile:
         self._stored = b""
 
     def load(self) -> SavedState | None:
-        """Return what it holds; None if there is none yet. Raises PortError if it is another's."""
+        """Return the state; None without a file. Raises PortError if the file is another kind."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -131,7 +134,7 @@ class StateFile:
             ) from error
 
     def store(self, saved: SavedState) -> None:
-        """Write what changed, so that a kill or a power cut leaves the old state or the new one."""
+        """Write changes atomically: a kill or a power cut leaves the old state or the new one."""
         data = saved.encode()
         if data == self._stored:
             return
@@ -152,7 +155,7 @@ class StateFile:
         self._stored = data
 
     def release(self) -> None:
-        """Let another process have it."""
+        """Unlock the file for other processes."""
         self._lock.release()
 
     def _failed(self, error: OSError) -> PortError:

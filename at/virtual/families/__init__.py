@@ -1,1 +1,1 @@
-"""What the virtual modem answers, one file a family of the AT manual."""
+"""The commands that the virtual modem answers, one file for each family of the AT manual."""

@@ -1,4 +1,4 @@
-"""The modem's clock: +CCLK and %XTIME. It has no time until the network or somebody gives one."""
+"""The modem's clock: +CCLK and %XTIME. It has no time until the network or +CCLK sets one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 QUARTERS = 4
-"""The made-up world lies one hour east of Greenwich."""
+"""Time zone of the simulated world, in quarters of an hour: UTC+1."""
 
 
 def network_time(kit: VirtualKit) -> None:
-    """Take the time that the network gives, and print %XTIME where it was asked for."""
+    """Set the clock to the network's time, and print %XTIME where subscribed."""
     kit.session.clock_offset_s = kit.unix_offset_s
     if kit.session.subscriptions.xtime:
         utc = datetime.fromtimestamp(kit.now + kit.unix_offset_s, UTC)

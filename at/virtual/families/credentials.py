@@ -1,34 +1,39 @@
-"""The credential store: %CMNG, with the rules of the manual."""
+"""The credential store: %CMNG, with the manual's rules of access."""
 
 from __future__ import annotations
 
 import hashlib
 
+from at.commands.credentials import HIGHEST_TAG, CredentialType
 from at.virtual import signing
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.state import CredentialSlot
 
 WRITE, LIST, READ, DELETE = range(4)
-ROOT_CA, CLIENT_CERTIFICATE, PRIVATE_KEY, PSK, PSK_IDENTITY, PUBLIC_KEY, IDENTITY = range(7)
-ENDORSEMENT_KEY, NORDIC_ROOT, NORDIC_PUBLIC = 8, 10, 11
-UNREADABLE = {PRIVATE_KEY, PSK, ENDORSEMENT_KEY}
+UNREADABLE = {
+    CredentialType.CLIENT_PRIVATE_KEY,
+    CredentialType.PSK,
+    CredentialType.ENDORSEMENT_KEY,
+}
 
-LAST_TAG = 2_147_483_647
 IDENTITY_TAG = 4_294_967_294
-_MODEM_TAGS = ((4_294_967_292, NORDIC_PUBLIC), (4_294_967_293, NORDIC_ROOT))
+_MODEM_TAGS = (
+    (4_294_967_292, CredentialType.NORDIC_PUBLIC_KEY),
+    (4_294_967_293, CredentialType.NORDIC_IDENTITY_ROOT_CA),
+)
 
 NOT_FOUND, NO_ACCESS, FULL, ACTIVE, EXISTS, POWER_WARNING = 513, 514, 515, 518, 519, 528
 _CAPACITY = 64  # credentials; the real limit is the flash's and is not published
 
 
 def slot(tag: int, kind: int) -> str:
-    """Return the key of a place in the store."""
+    """Return the key of a slot in the store."""
     return f"{tag},{kind}"
 
 
-def refuses_writing(kit: VirtualKit) -> int | None:
-    """Return the error that keeps the store from being changed now, if there is one."""
+def write_refusal(kit: VirtualKit) -> int | None:
+    """Return the error code that forbids changes to the store now; None if they are allowed."""
     if kit.active:
         return ACTIVE
     if "power-warning" in kit.faults:
@@ -37,7 +42,7 @@ def refuses_writing(kit: VirtualKit) -> int | None:
 
 
 def digest(content: str) -> str:
-    """Return the digest by which the modem names content: of the bytes exactly as written."""
+    """Return SHA-256 of the bytes exactly as written, in upper-case hex, as %CMNG lists it."""
     return hashlib.sha256(content.encode("latin-1")).hexdigest().upper()
 
 
@@ -49,11 +54,11 @@ def manage(kit: VirtualKit, request: CommandRequest) -> Reply:
     if operation == LIST:
         return _list(kit, request)
     tag = request.number(1, 0, IDENTITY_TAG)
-    kind = request.number(2, 0, NORDIC_PUBLIC)
+    kind = request.number(2, 0, CredentialType.NORDIC_PUBLIC_KEY)
     if operation == READ:
         return _read(kit, tag, kind)
-    tag = request.number(1, 0, LAST_TAG)
-    code = refuses_writing(kit)
+    tag = request.number(1, 0, HIGHEST_TAG)
+    code = write_refusal(kit)
     if code is None and "cmng-refused" in kit.faults:
         code = int(kit.faults.number("cmng-refused"))
     if code is not None:
@@ -64,7 +69,7 @@ def manage(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _write(kit: VirtualKit, tag: int, kind: int, content: str) -> Reply:
-    if kind > PUBLIC_KEY or not content:
+    if kind > CredentialType.PUBLIC_KEY or not content:
         raise BadRequest
     store = kit.saved.credentials
     present = store.get(slot(tag, kind))
@@ -87,7 +92,7 @@ def _delete(kit: VirtualKit, tag: int, kind: int) -> Reply:
 
 
 def _read(kit: VirtualKit, tag: int, kind: int) -> Reply:
-    if (tag, kind) == (IDENTITY_TAG, IDENTITY):
+    if (tag, kind) == (IDENTITY_TAG, CredentialType.DEVICE_IDENTITY_PUBLIC_KEY):
         content: str | None = signing.public_pem(signing.identity_key(kit))
     else:
         present = kit.saved.credentials.get(slot(tag, kind))
@@ -101,7 +106,9 @@ def _read(kit: VirtualKit, tag: int, kind: int) -> Reply:
 
 def _list(kit: VirtualKit, request: CommandRequest) -> Reply:
     wanted_tag = request.number(1, 0, IDENTITY_TAG) if request.given(1) else None
-    wanted_kind = request.number(2, 0, NORDIC_PUBLIC) if request.given(2) else None
+    wanted_kind = (
+        request.number(2, 0, CredentialType.NORDIC_PUBLIC_KEY) if request.given(2) else None
+    )
     lines = []
     for tag, kind, sha in [*_written(kit), *_modem_own(kit)]:
         if wanted_tag in {None, tag} and wanted_kind in {None, kind}:
@@ -118,10 +125,10 @@ def _written(kit: VirtualKit) -> list[tuple[int, int, str]]:
 
 
 def _modem_own(kit: VirtualKit) -> list[tuple[int, int, str]]:
-    """Return what the maker put there: listed, never written or deleted from outside."""
+    """Return the maker's credentials: listed, but neither written nor deleted by the host."""
     own = [(tag, kind, digest(f"maker's credential {kind}")) for tag, kind in _MODEM_TAGS]
     identity = digest(signing.public_pem(signing.identity_key(kit)))
-    return [*own, (IDENTITY_TAG, IDENTITY, identity)]
+    return [*own, (IDENTITY_TAG, CredentialType.DEVICE_IDENTITY_PUBLIC_KEY, identity)]
 
 
 COMMANDS = {"%CMNG": manage}

@@ -1,9 +1,9 @@
 """Firmware for the kit: #XDFUINIT #XDFUWRITE #XDFUAPPLY over the UART, #XFOTA from a URL.
 
-An application image is checked as MCUboot does (header, SHA-256 of its TLVs) and started by the
-next #XRESET. A modem image is one that names a revision for this chip, such as
-"mfw_nrf91x1_2.0.3", anywhere in its bytes: the real ones are opaque. It is started by
-#XMODEMRESET or #XRESET; a full one passes through the bootloader mode.
+An application image is checked as MCUboot does (header, SHA-256 of its TLVs); the next #XRESET
+starts it. A modem image is any file that names a revision for this chip, such as
+"mfw_nrf91x1_2.0.3", because the real ones are opaque; #XMODEMRESET or #XRESET starts it. A full
+modem image is written in bootloader mode.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def initialize(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def write(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XDFUWRITE: so many raw bytes follow the OK."""
+    """#XDFUWRITE: <len> raw bytes follow the OK."""
     if request.form is RequestForm.TEST:
         return ok("#XDFUWRITE: (0,1,2,3),<addr>,<len>")
     kind = request.number(0, APPLICATION, BOOTLOADER)
@@ -54,17 +54,17 @@ def write(kit: VirtualKit, request: CommandRequest) -> Reply:
         return fail()
 
     def written(data: bytes) -> None:
-        good = address == len(update.data) and address + len(data) <= update.size
-        if good:
+        valid = address == len(update.data) and address + len(data) <= update.size
+        if valid:
             update.data += data
         kit.notify("#XDATAMODE: 0")
-        kit.notify(f"#XDFU: {kind},{_WRITTEN},{0 if good else -1}")
+        kit.notify(f"#XDFU: {kind},{_WRITTEN},{0 if valid else -1}")
 
     return Reply(data=DataMode(size, written))
 
 
 def apply(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XDFUAPPLY: checked here, started at the next restart."""
+    """#XDFUAPPLY: checks the image; the next restart starts it."""
     if request.form is RequestForm.TEST:
         return ok("#XDFUAPPLY: (0,1,2,3)")
     kind = request.number(0, APPLICATION, BOOTLOADER)
@@ -74,18 +74,18 @@ def apply(kit: VirtualKit, request: CommandRequest) -> Reply:
     kit.session.update = None
     if kind == FULL and not kit.bootloader_written:
         kit.bootloader_written = True  # the first of two segments; the firmware follows
-        good = True
+        valid = True
     else:
-        good = accept(kit, kind, bytes(update.data))
-    kit.schedule(0.0, lambda: kit.notify(f"#XDFU: {kind},{_APPLIED},{0 if good else -1}"))
-    if kind == FULL and good and kit.saved.pending_modem:
+        valid = accept(kit, kind, bytes(update.data))
+    kit.schedule(0.0, lambda: kit.notify(f"#XDFU: {kind},{_APPLIED},{0 if valid else -1}"))
+    if kind == FULL and valid and kit.saved.pending_modem:
         kit.bootloader_mode = kit.bootloader_written = False
         kit.schedule_restart(0.5)
     return ok(takes_s=kit.delay(0.5))
 
 
 def accept(kit: VirtualKit, kind: int, image: bytes) -> bool:
-    """Check an image and keep it for the next restart; return whether it is good."""
+    """Check an image and store it for the next restart; return whether it is valid."""
     if "flash-failed" in kit.faults:
         return False
     if kind == APPLICATION:
@@ -105,7 +105,7 @@ def accept(kit: VirtualKit, kind: int, image: bytes) -> bool:
 
 
 def image_version(image: bytes) -> str | None:
-    """Return the version of a whole MCUboot image, None if it is not one or is damaged."""
+    """Return the version of an MCUboot image; None if it is damaged or something else."""
     if len(image) < _HEADER.size:
         return None
     fields = _HEADER.unpack_from(image)
@@ -134,7 +134,7 @@ def image_version(image: bytes) -> str | None:
 
 
 def from_url(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XFOTA: 0 stop, 1 application, 2 modem delta, 7 the area of the delta, 9 erase it."""
+    """#XFOTA: 0 stop, 1 application, 2 modem delta, 7 size of the delta area, 9 erase it."""
     operation = request.number(0, 0, 9)
     if operation == 0:
         kit.fetches.clear()

@@ -1,4 +1,4 @@
-"""Satellite navigation on the Serial Modem: #XGNSS, and the fixes of where the kit truly is."""
+"""Satellite navigation (GNSS) on the Serial Modem: #XGNSS #XGNSSDEL. Fixes are true positions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 STOP, START = range(2)
 STOPPED, STARTED, WOKEN, TIMED_OUT, FIXED = range(5)
-_ONCE, _ALWAYS, _SHORTEST_PERIOD = 0, 1, 10
+_ONCE, _CONTINUOUS, _SHORTEST_PERIOD = 0, 1, 10
 # Until a fix: from nothing, with assistance from the cloud, and once the satellites are known.
 _COLD_S, _ASSISTED_S, _HOT_S = 32.0, 6.0, 1.5
 _ALTITUDE_M, _ACCURACY_M = 21.5, 4.25
 
 
 def control(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XGNSS: needs GNSS in the system mode, and switched on."""
+    """#XGNSS: needs GNSS in the system mode, and the receiver switched on."""
     session = kit.session
     if request.form is RequestForm.READ:
         return ok(f"#XGNSS: {int(session.gnss_on)},{session.gnss_status}")
@@ -28,27 +28,29 @@ def control(kit: VirtualKit, request: CommandRequest) -> Reply:
         if session.gnss_status == STOPPED:
             return fail()
         kit.cancel(session.gnss_timer)
-        _tell(kit, STOPPED)
+        _set_status(kit, STOPPED)
         return ok()
     assisted = request.number(1, 0, 1) == 1
     interval_s = request.number(2, _ONCE, 65535)
     timeout_s = request.number(3, 0, 65535, default=60)
-    if _ALWAYS < interval_s < _SHORTEST_PERIOD or (interval_s == _ALWAYS and request.given(3)):
+    if _CONTINUOUS < interval_s < _SHORTEST_PERIOD or (
+        interval_s == _CONTINUOUS and request.given(3)
+    ):
         raise BadRequest
     running = session.gnss_status in {STARTED, WOKEN}
     if not session.gnss_on or running or (assisted and not session.cloud_ready):
         return fail()
-    _tell(kit, STARTED)
+    _set_status(kit, STARTED)
     takes_s = kit.delay(_ASSISTED_S if assisted else _COLD_S)
     if interval_s == _ONCE and 0 < timeout_s < takes_s:
-        _put_off(kit, timeout_s, TIMED_OUT, 0)
+        _schedule_status(kit, timeout_s, TIMED_OUT, 0)
     else:
-        _put_off(kit, takes_s, FIXED, interval_s)
+        _schedule_status(kit, takes_s, FIXED, interval_s)
     return ok()
 
 
-def forget(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XGNSSDEL: while it is switched on and not started."""
+def delete_data(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """#XGNSSDEL: allowed while the receiver is on and not started."""
     if request.form is RequestForm.TEST:
         return ok("#XGNSSDEL: <mask>")
     request.number(0, 1, 0x57F)
@@ -57,7 +59,7 @@ def forget(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def switch(kit: VirtualKit, *, on: bool) -> None:
-    """Switch the receiver on, where the system mode has it, or off."""
+    """Switch the receiver off, or on where the system mode includes GNSS."""
     session = kit.session
     session.gnss_on = on and bool(kit.saved.system_mode[2])
     if not session.gnss_on:
@@ -65,33 +67,33 @@ def switch(kit: VirtualKit, *, on: bool) -> None:
         session.gnss_status = STOPPED
 
 
-def _tell(kit: VirtualKit, status: int) -> None:
+def _set_status(kit: VirtualKit, status: int) -> None:
     kit.session.gnss_status = status
     kit.notify(f"#XGNSS: 1,{status}")
 
 
-def _put_off(kit: VirtualKit, seconds: float, status: int, interval_s: int) -> None:
+def _schedule_status(kit: VirtualKit, seconds: float, status: int, interval_s: int) -> None:
     session = kit.session
 
     def due() -> None:
         if kit.session is session:
-            _go_on(kit, status, interval_s)
+            _reach_status(kit, status, interval_s)
 
     session.gnss_timer = kit.schedule(seconds, due)
 
 
-def _go_on(kit: VirtualKit, status: int, interval_s: int) -> None:
-    """Reach a status; with an interval, the next one follows."""
+def _reach_status(kit: VirtualKit, status: int, interval_s: int) -> None:
+    """Enter a status, and schedule the next one where there is an interval."""
     if status == FIXED:
         kit.notify(_fix(kit))
-        if interval_s == _ALWAYS:
-            _put_off(kit, 1.0, FIXED, interval_s)
+        if interval_s == _CONTINUOUS:
+            _schedule_status(kit, 1.0, FIXED, interval_s)
             return
-    _tell(kit, status)
+    _set_status(kit, status)
     if status == WOKEN:
-        _put_off(kit, kit.delay(_HOT_S), FIXED, interval_s)
+        _schedule_status(kit, kit.delay(_HOT_S), FIXED, interval_s)
     elif interval_s:
-        _put_off(kit, float(interval_s), WOKEN, interval_s)
+        _schedule_status(kit, float(interval_s), WOKEN, interval_s)
 
 
 def _fix(kit: VirtualKit) -> str:
@@ -101,4 +103,4 @@ def _fix(kit: VirtualKit) -> str:
     return f'#XGNSSPOS: {place},0.000000,0.000000,"{utc:%Y-%m-%d %H:%M:%S}"'
 
 
-COMMANDS = {"#XGNSS": control, "#XGNSSDEL": forget}
+COMMANDS = {"#XGNSS": control, "#XGNSSDEL": delete_data}

@@ -1,4 +1,4 @@
-"""Who the modem is: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %DEVICEUUID %XMODEMUUID."""
+"""Identity: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %DEVICEUUID %XMODEMUUID."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def attention(_kit: VirtualKit, _request: CommandRequest) -> Reply:
 
 
 def error_format(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CMEE: whether errors come with their number. 2 (texts) is not known here."""
+    """+CMEE: whether errors have their number. 2 (texts) is not supported."""
     if request.form is RequestForm.READ:
         return ok(f"+CMEE: {kit.session.cmee}")
     if request.form is RequestForm.TEST:
@@ -66,7 +66,7 @@ def modem_uuid(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def device_uuid(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%DEVICEUUID: known from the nRF91x1 on."""
+    """%DEVICEUUID: the nRF9160 does not have it."""
     if kit.model.family == "nrf9160":
         return fail(0)
     return _only_run(request, f"%DEVICEUUID: {kit.saved.uuid}")

@@ -1,4 +1,4 @@
-"""Keys made on the modem and what they sign: %KEYGEN, %JWT, %ATTESTTOKEN."""
+"""Key generation and signed tokens: %KEYGEN, %JWT, %ATTESTTOKEN."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import hashlib
 import secrets
 import uuid
 
+from at.commands.credentials import HIGHEST_TAG, CredentialType
 from at.virtual import signing
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families.credentials import (
-    ENDORSEMENT_KEY,
     EXISTS,
-    LAST_TAG,
     NO_ACCESS,
     NOT_FOUND,
-    PRIVATE_KEY,
-    refuses_writing,
     slot,
+    write_refusal,
 )
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.options import firmware_uuid
@@ -27,28 +25,29 @@ NOT_SUPPORTED = 0
 LONGEST_LIFE_S = 2**31 - 1
 PUBLIC_KEY_MESSAGE, REQUEST_MESSAGE, IDENTITY_MESSAGE = 8, 9, 1
 _FIRST_WITH_KEYS = (1, 3, 0)
+_KEY_TYPES = {CredentialType.CLIENT_PRIVATE_KEY, CredentialType.ENDORSEMENT_KEY}
 
 
 def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%KEYGEN: make a key in a tag; answer its request or public key, signed by the identity."""
+    """%KEYGEN: make a key; reply with its PKCS#10 or public key, signed by the identity key."""
     if not kit.at_least(*_FIRST_WITH_KEYS):
         return fail(NOT_SUPPORTED)
     if request.form is not RequestForm.SET or len(request.parameters) > 5:
         raise BadRequest
-    tag = request.number(0, 0, LAST_TAG)
-    kind = request.number(1, PRIVATE_KEY, ENDORSEMENT_KEY)
+    tag = request.number(0, 0, HIGHEST_TAG)
+    kind = request.number(1, min(_KEY_TYPES), max(_KEY_TYPES))
     content = request.number(2, 0, 1)
-    if kind not in {PRIVATE_KEY, ENDORSEMENT_KEY} or (kind == ENDORSEMENT_KEY and content != 1):
+    if kind not in _KEY_TYPES or (kind == CredentialType.ENDORSEMENT_KEY and content != 1):
         raise BadRequest
     attributes = request.text(3, default="")
-    code = refuses_writing(kit)
+    code = write_refusal(kit)
     if "keygen-failed" in kit.faults:
         code = int(kit.faults.number("keygen-failed"))
     if code is not None:
         return fail(code)
     store = kit.saved.credentials
     present = store.get(slot(tag, kind))
-    if present is not None and kind == PRIVATE_KEY:
+    if present is not None and kind == CredentialType.CLIENT_PRIVATE_KEY:
         return fail(EXISTS)
     pem = present.private_key if present and present.private_key else signing.new_key()
     key = signing.load_key(pem)
@@ -82,7 +81,7 @@ def _attested(kit: VirtualKit, tag: int, content: int, body: bytes) -> str:
 
 
 def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%JWT. Without a time the token comes all the same, without `iat` and `exp`."""
+    """%JWT. Without a time the token has neither `iat` nor `exp`."""
     if not kit.at_least(*_FIRST_WITH_KEYS):
         return fail(NOT_SUPPORTED)
     if request.form not in {RequestForm.SET, RequestForm.RUN}:
@@ -97,9 +96,9 @@ def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
     audience = request.text(3, default="", code=WRONG_PARAMETERS)
     key = signing.identity_key(kit)
     if request.given(4) or request.given(5):
-        tag = request.number(4, 0, LAST_TAG, code=WRONG_PARAMETERS)
-        kind = request.number(5, PRIVATE_KEY, ENDORSEMENT_KEY, code=WRONG_PARAMETERS)
-        if kind not in {PRIVATE_KEY, ENDORSEMENT_KEY}:
+        tag = request.number(4, 0, HIGHEST_TAG, code=WRONG_PARAMETERS)
+        kind = request.number(5, min(_KEY_TYPES), max(_KEY_TYPES), code=WRONG_PARAMETERS)
+        if kind not in _KEY_TYPES:
             return fail(WRONG_PARAMETERS)
         present = kit.saved.credentials.get(slot(tag, kind))
         if present is None:
@@ -124,12 +123,12 @@ def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _utf8(text: str) -> str:
-    """Return what the line's bytes say: on the line text is latin-1, byte for byte."""
+    """Return text whose bytes are UTF-8: on the line it is decoded as latin-1, byte for byte."""
     return text.encode("latin-1").decode("utf-8", "replace")
 
 
 def attestation(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%ATTESTTOKEN: who the device is, signed by its identity key over a nonce or challenge."""
+    """%ATTESTTOKEN: the device's identity, signed by its key over a nonce or a challenge."""
     if not kit.at_least(*_FIRST_WITH_KEYS):
         return fail(NOT_SUPPORTED)
     if request.form not in {RequestForm.SET, RequestForm.RUN} or len(request.parameters) > 1:

@@ -5,10 +5,11 @@ Registration itself is in `power`, which the functional mode starts.
 
 from __future__ import annotations
 
+from at.commands.power import FunctionalMode
 from at.virtual.command_line import BadRequest, Bare, CommandRequest, RequestForm
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 
-_INACTIVE = {0, 4, 44}
+_RADIOS_OFF = {FunctionalMode.OFF, FunctionalMode.FLIGHT, FunctionalMode.FLIGHT_UICC_ON}
 _RADIO_CONNECTION_ACTIVE = 516
 _ADDRESS = "10.160.33.51"
 _NAME_SERVERS = "10.160.0.1", "10.160.0.2"
@@ -38,7 +39,7 @@ def operators(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def forced_scan(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%COPS: the list of a scan that waits for nothing."""
+    """%COPS: the list of a scan, also while connected."""
     if request.form is not RequestForm.TEST:
         raise BadRequest
     return _scan(kit, request)
@@ -52,7 +53,7 @@ def _scan(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def operation_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CEMODE: 0 PS mode 2, 2 CS/PS mode 2; a modem without speech has no others."""
+    """+CEMODE: 0 PS mode 2, 2 CS/PS mode 2; a modem without voice has no others."""
     if request.form is RequestForm.READ:
         return ok(f"+CEMODE: {kit.saved.operation_mode}")
     if request.form is RequestForm.TEST:
@@ -65,7 +66,7 @@ def operation_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def error_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CNEC: 8 what mobility management says, 16 session management, 24 both."""
+    """+CNEC: 8 errors of mobility management, 16 of session management, 24 both."""
     if request.form is RequestForm.READ:
         return ok(f"+CNEC: {kit.session.subscriptions.cnec}")
     if request.form is RequestForm.TEST:
@@ -122,7 +123,7 @@ def activation(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def attachment(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CGATT: attaching and detaching by hand is for laboratories, and refused here."""
+    """+CGATT: attaching and detaching by hand is refused."""
     if request.form is RequestForm.READ:
         return ok(f"+CGATT: {int(kit.registered)}")
     if request.form is RequestForm.TEST:
@@ -131,11 +132,11 @@ def attachment(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def dynamic_parameters(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CGCONTRDP: of an active context, with nothing where the modem knows nothing."""
+    """+CGCONTRDP: of an active context; unknown fields are empty."""
     if request.form not in {RequestForm.SET, RequestForm.RUN}:
         raise BadRequest
     if request.form is RequestForm.SET and request.number(0, 0, 10):
-        return fail()  # nobody activates another context here
+        return fail()  # only context 0 can be active
     if not kit.registered:
         return fail()
     first, second = _NAME_SERVERS
@@ -154,7 +155,7 @@ def packet_events(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def data_profile(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%XDATAPRFL: 0 for the least power, 2 as usual, 4 for the most performance."""
+    """%XDATAPRFL: from 0 least power, 2 default, to 4 most performance."""
     if request.form is RequestForm.READ:
         return ok(f"%XDATAPRFL: {kit.saved.data_profile}")
     if request.form is not RequestForm.SET:
@@ -164,14 +165,14 @@ def data_profile(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def system_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%XSYSTEMMODE: which radios are used; changed in flight mode alone."""
+    """%XSYSTEMMODE: the radios in use; it changes only while they are off."""
     if request.form is RequestForm.READ:
         return ok("%XSYSTEMMODE: " + ",".join(map(str, kit.saved.system_mode)))
     if request.form is RequestForm.TEST:
         return ok("%XSYSTEMMODE: (0,1),(0,1),(0,1),(0-4)")
     lte_m, nb_iot, gnss = (request.number(place, 0, 1) for place in range(3))
     preference = request.number(3, 0, 4)
-    if kit.session.fun not in _INACTIVE or not (lte_m or nb_iot or gnss):
+    if kit.session.fun not in _RADIOS_OFF or not (lte_m or nb_iot or gnss):
         return fail()
     kit.saved.system_mode = (lte_m, nb_iot, gnss, preference)
     return ok(takes_s=kit.delay(0.002))
@@ -193,7 +194,7 @@ def temperature(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def domain_events(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%MDMEV: 2 came with a later firmware than 1."""
+    """%MDMEV: mode 2 needs a later firmware than mode 1."""
     if request.form is not RequestForm.SET or not kit.at_least(1, 3, 0):
         raise BadRequest
     kit.session.subscriptions.mdmev = request.number(0, 0, 2 if kit.at_least(2, 0, 0) else 1)
@@ -219,8 +220,8 @@ def current_band(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def factory_reset(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%XFACTORYRESET: settings and, truthfully unclear, credentials: here both go with 0."""
-    if kit.session.fun not in _INACTIVE:
+    """%XFACTORYRESET: the manual does not say whether 0 erases credentials; here it does."""
+    if kit.session.fun not in _RADIOS_OFF:
         return fail()
     everything = request.number(0, 0, 1) == 0
     kit.saved.system_mode = (1, 0, 1, 0)
@@ -229,8 +230,8 @@ def factory_reset(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok(takes_s=kit.delay(1.0))
 
 
-def emergency_word(_kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%XSUDO: there is no key here that would let anybody in."""
+def authenticated_access(_kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XSUDO: refused, because the virtual modem accepts no key."""
     request.number(0, 1, 4096)
     if not request.given(1) or isinstance(request.parameters[1], Bare | int):
         raise BadRequest
@@ -250,7 +251,7 @@ COMMANDS = {
     "%XCONNSTAT": connection_statistics,
     "%XCBAND": current_band,
     "%XFACTORYRESET": factory_reset,
-    "%XSUDO": emergency_word,
+    "%XSUDO": authenticated_access,
     "+CGDCONT": contexts,
     "+CGPADDR": addresses,
     "+CGACT": activation,

@@ -1,18 +1,34 @@
 """Power and registration: +CFUN, and the notices +CEREG, +CSCON, %XTIME, %CESQ that follow.
 
-The times are those of a recorded nRF9160: OK after 34 ms, searching after 1.2 s, registered after
-3.9 s; idle again ten seconds after the last traffic.
+The delays are those of a recorded nRF9160: OK after 34 ms, searching after 1.2 s, registered after
+3.9 s, idle ten seconds after the last traffic.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from at.commands.power import FunctionalMode
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families import clock, gnss, sleep
 from at.virtual.kit import Reply, Subscriptions, VirtualKit, ok
 
-MODES = (0, 1, 4, 20, 21, 30, 31, 40, 41, 44)
+_NOT_LISTED = FunctionalMode.RECEIVE_ONLY  # accepted, yet not in the list of the test form
+_SWITCHES_GNSS = {
+    FunctionalMode.OFF,
+    FunctionalMode.NORMAL,
+    FunctionalMode.FLIGHT,
+    FunctionalMode.GNSS_OFF,
+    FunctionalMode.GNSS_ON,
+}
+_SWITCHES_LTE_OFF = {
+    FunctionalMode.OFF,
+    FunctionalMode.FLIGHT,
+    FunctionalMode.LTE_OFF,
+    FunctionalMode.FLIGHT_UICC_ON,
+}
 HOME, SEARCHING, NO_SIM = 1, 2, 90
-_UPDATE_S = 2.0  # how long the connection of a tracking area update stays
+_UPDATE_S = 2.0  # how long the connection of a tracking area update lasts
 _UE_REJECTED = 15  # EMM cause of TS 24.301: no suitable cells in the tracking area
 _RESELECTION_S = 10.0  # how often the modem looks for a better cell
 
@@ -22,27 +38,29 @@ def functional_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is RequestForm.READ:
         return ok(f"+CFUN: {kit.session.fun}")
     if request.form is RequestForm.TEST:
-        return ok(f"+CFUN: ({','.join(map(str, MODES))})")
-    mode = request.number(0, 0, 44)
-    if len(request.parameters) != 1 or mode not in {*MODES, 2}:
+        listed = (str(mode.value) for mode in FunctionalMode if mode is not _NOT_LISTED)
+        return ok(f"+CFUN: ({','.join(listed)})")
+    number = request.number(0, 0, max(FunctionalMode))
+    if len(request.parameters) != 1 or number not in set(FunctionalMode):
         raise BadRequest
+    mode = FunctionalMode(number)
     takes_s = kit.delay(0.034)
-    if mode in {0, 1, 4, 30, 31}:
-        gnss.switch(kit, on=mode in {1, 31})
-    if mode in {1, 21}:
+    if mode in _SWITCHES_GNSS:
+        gnss.switch(kit, on=mode in {FunctionalMode.NORMAL, FunctionalMode.GNSS_ON})
+    if mode in {FunctionalMode.NORMAL, FunctionalMode.LTE_ON}:
         _switch_on(kit, mode)
-    elif mode in {0, 4, 20, 44}:
+    elif mode in _SWITCHES_LTE_OFF:
         if kit.registered:
             takes_s = kit.delay(1.3)
         _switch_off(kit, mode)
-    elif mode in {40, 41}:
-        kit.session.sim_up = mode == 41 and "no-sim" not in kit.faults
-    elif mode == 2:
+    elif mode in {FunctionalMode.UICC_OFF, FunctionalMode.UICC_ON}:
+        kit.session.sim_up = mode is FunctionalMode.UICC_ON and "no-sim" not in kit.faults
+    elif mode is FunctionalMode.RECEIVE_ONLY:
         kit.session.fun = mode
     return ok(takes_s=takes_s)
 
 
-def _switch_on(kit: VirtualKit, mode: int) -> None:
+def _switch_on(kit: VirtualKit, mode: FunctionalMode) -> None:
     session = kit.session
     already = kit.active
     session.fun = mode
@@ -50,10 +68,10 @@ def _switch_on(kit: VirtualKit, mode: int) -> None:
         return
     sleep.flight_mode(kit, on=False)
 
-    def step(seconds: float, action: object) -> None:
+    def step(seconds: float, action: Callable[[VirtualKit], None]) -> None:
         def unless_switched_off() -> None:
             if kit.session is session and kit.active:
-                action(kit)  # type: ignore[operator]
+                action(kit)
 
         kit.schedule(kit.delay(seconds), unless_switched_off)
 
@@ -69,7 +87,7 @@ def _switch_on(kit: VirtualKit, mode: int) -> None:
         step(13.9, _idle)
 
 
-def _switch_off(kit: VirtualKit, mode: int) -> None:
+def _switch_off(kit: VirtualKit, mode: FunctionalMode) -> None:
     session = kit.session
     session.fun = mode
     session.cloud_ready = session.locating = False
@@ -77,12 +95,12 @@ def _switch_off(kit: VirtualKit, mode: int) -> None:
     if session.registration:
         session.registration = 0
         _notify_registration(kit)
-    if mode in {0, 4}:
+    if mode in {FunctionalMode.OFF, FunctionalMode.FLIGHT}:
         session.sim_up = False
     if session.measurement is not None:
         kit.cancel(session.measurement_timer)
         session.measurement = None
-    if mode == 0:
+    if mode is FunctionalMode.OFF:
         session.subscriptions = Subscriptions()
     sleep.flight_mode(kit, on=True)
 
@@ -125,11 +143,11 @@ def _idle(kit: VirtualKit) -> None:
     kit.session.connected = False
     if kit.session.subscriptions.cscon:
         kit.notify("+CSCON: " + _connection(kit))
-    sleep.released(kit, _update)
+    sleep.start_timers(kit, _update)
 
 
 def _update(kit: VirtualKit) -> None:
-    """Tell the network that the kit is still there: a tracking area update."""
+    """Do a tracking area update: connect for a short time."""
     session = kit.session
     _connected(kit)
 
@@ -158,14 +176,14 @@ def _registered(kit: VirtualKit) -> None:
         notify_signal(kit)
     sleep.notify_cycle(kit)
     kit.session.serving_eci = kit.cells_in_range()[0].cell.eci
-    _follow(kit)
+    _schedule_reselection(kit)
 
 
-def _follow(kit: VirtualKit) -> None:
-    """Change to the cell that is the strongest by now, as long as the kit is registered."""
+def _schedule_reselection(kit: VirtualKit) -> None:
+    """Reselect the strongest cell from time to time, as long as the kit is registered."""
     session = kit.session
 
-    def look_again() -> None:
+    def reselect() -> None:
         heard = kit.cells_in_range()
         if kit.session is not session or not kit.registered or not heard:
             return
@@ -175,10 +193,10 @@ def _follow(kit: VirtualKit) -> None:
                 _notify_registration(kit)
             if session.subscriptions.cesq:
                 notify_signal(kit)
-        session.follow_timer = kit.schedule(_RESELECTION_S, look_again)
+        session.reselection_timer = kit.schedule(_RESELECTION_S, reselect)
 
-    kit.cancel(session.follow_timer)  # of an earlier registration
-    session.follow_timer = kit.schedule(_RESELECTION_S, look_again)
+    kit.cancel(session.reselection_timer)  # of an earlier registration
+    session.reselection_timer = kit.schedule(_RESELECTION_S, reselect)
 
 
 def notify_signal(kit: VirtualKit) -> None:
@@ -196,7 +214,7 @@ def _notify_registration(kit: VirtualKit) -> None:
 
 
 def _registration(kit: VirtualKit, level: int) -> str:
-    """Return the fields of +CEREG after <n>, as much of them as the level has."""
+    """Return the fields of +CEREG after <n>, those that the level <n> has."""
     session = kit.session
     fields = [str(session.registration)]
     heard = kit.cells_in_range() if session.registration in {HOME, SEARCHING, 5} else []

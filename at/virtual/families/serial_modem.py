@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from at.commands.credentials import CredentialType
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families import cells
-from at.virtual.families.credentials import PRIVATE_KEY, slot
+from at.virtual.families.credentials import slot
 from at.virtual.kit import DataMode, Reply, VirtualKit, fail, ok
 
 SDK = "3.1.1"
@@ -38,7 +39,7 @@ def device_uuid(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def reset(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XRESET: the kit restarts after its OK."""
+    """#XRESET: the kit restarts after the OK."""
     if request.form is not RequestForm.RUN:
         raise BadRequest
     kit.schedule_restart(_RESET_S)
@@ -60,7 +61,7 @@ def logs(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XNRFCLOUD: a kit that is registered, and was provisioned, can connect."""
+    """#XNRFCLOUD: a kit that is registered and provisioned can connect."""
     session = kit.session
     if request.form is RequestForm.READ:
         state = f"{int(session.cloud_ready)},{session.cloud_sends_location}"
@@ -69,7 +70,7 @@ def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
         return ok("#XNRFCLOUD: (0,1,2),<send_location>")
     operation = request.number(0, DISCONNECT, SEND)
     if operation == CONNECT:
-        provisioned = slot(SEC_TAG, PRIVATE_KEY) in kit.saved.credentials
+        provisioned = slot(SEC_TAG, CredentialType.CLIENT_PRIVATE_KEY) in kit.saved.credentials
         sends = request.number(1, 0, 1, default=0)
         if session.cloud_ready or not (kit.registered and provisioned):
             return fail()
@@ -97,7 +98,7 @@ def _notify(kit: VirtualKit) -> None:
 
 
 def position(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XNRFCLOUDPOS: by cells that it measures itself, by access points that the host heard."""
+    """#XNRFCLOUDPOS: by cells that the modem measures, and access points that the host scanned."""
     if request.form is not RequestForm.SET:
         raise BadRequest
     count = request.number(0, 0, 15)
@@ -118,7 +119,7 @@ def position(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _access_points(request: CommandRequest) -> list[str]:
-    """Return the addresses of access points, each of which a level may follow."""
+    """Return the addresses of access points; a level in dBm may follow each of them."""
     points: list[str] = []
     for place, parameter in enumerate(request.parameters[2:], 2):
         if isinstance(parameter, int) and isinstance(request.parameters[place - 1], str):
@@ -132,7 +133,7 @@ def _access_points(request: CommandRequest) -> list[str]:
 
 
 def _measured(kit: VirtualKit, count: int) -> None:
-    """Show the measurement that the firmware made for itself, as it does."""
+    """Print the firmware's own measurement, as the real firmware does."""
     if kit.session.locating:
         cells.notify_cells(kit, cells.LAST_SEARCH, count)
 

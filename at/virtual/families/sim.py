@@ -57,7 +57,7 @@ def _iccid(kit: VirtualKit) -> str:
 
 
 def retries(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CPINR: how often a code may still be wrong."""
+    """+CPINR: remaining attempts of a code."""
     if request.form is not RequestForm.SET:
         raise BadRequest
     code = request.text(0)
@@ -67,7 +67,7 @@ def retries(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def access(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CRSM: a few files can be read; none can be written without the operator's key."""
+    """+CRSM: reads a few files; writing needs the operator's key and is refused."""
     if request.form is not RequestForm.SET:
         raise BadRequest
     command = request.number(0, 0, 255)
@@ -94,8 +94,8 @@ def _files(kit: VirtualKit) -> dict[int, bytes]:
     """Return elementary files of TS 31.102 by their identifier, as bytes."""
     return {
         0x2FE2: _swapped(_iccid(kit)),
-        0x6F07: b"\x08" + _swapped(f"9{_imsi(kit)}"),  # its length; 9 stands for an odd count
-        0x6FAD: b"\x00\x00\x00\x02",  # of the MNC, how many digits there are
+        0x6F07: b"\x08" + _swapped(f"9{_imsi(kit)}"),  # length, then 9 for an odd number of digits
+        0x6FAD: b"\x00\x00\x00\x02",  # the last byte is the number of digits of the MNC
     }
 
 

@@ -1,8 +1,8 @@
-"""Sleep: +CPSMS +CEDRXS +CEDRXRDP %XMODEMSLEEP %XT3412, and what the modem tells of it.
+"""Sleep: +CPSMS +CEDRXS +CEDRXRDP, and its notices %XMODEMSLEEP and %XT3412.
 
-Once a connection is released, T3412 starts; if power saving was asked for, the modem sleeps after
-T3324 until T3412 ends, else, with eDRX, between two paging windows. The network here grants what
-is asked for. Sleeps are spans of the network's own time: `Options.instant` does not shorten them.
+Once a connection is released, T3412 starts. With power saving, the modem sleeps from the end of
+T3324 to the end of T3412; with eDRX alone, between two paging windows. The simulated network
+grants every request. `VirtualOptions.instant` does not shorten sleeps.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from at.virtual.kit import LTE_M, AdvanceWarning, Reply, VirtualKit, ok
 from at.virtual.state import SavedState
 
 T3412 = "01001001"
-"""The network's own period of updates, where no longer one was asked for: 54 minutes."""
+"""The network's period of updates where no extended one was requested: 54 minutes."""
 _OFF = "11100000"
 _CYCLE, _WINDOW = "0010", "0011"
 _POWER_SAVING, _INACTIVITY, _FLIGHT_MODE = 1, 2, 4
@@ -38,7 +38,7 @@ _WINDOW_STEP_S = {"4": 1.28, "5": 2.56}
 
 
 def power_saving(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CPSMS: with no parameter at all it is off, and the timers are the modem's own again."""
+    """+CPSMS: without any parameter it is off, and the timers are the defaults."""
     mode, *timers = kit.saved.psm
     if request.form is RequestForm.READ:
         return ok(f'+CPSMS: {mode},,,"{timers[0]}","{timers[1]}"')
@@ -52,7 +52,7 @@ def power_saving(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def paging_cycle(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CEDRXS: 0 off, 1 on, 2 on with notices, 3 off and forgotten."""
+    """+CEDRXS: 0 off, 1 on, 2 on with notices, 3 off and reset."""
     cycles = kit.saved.edrx
     if request.form is RequestForm.READ:
         return ok(*(f'+CEDRXS: {act},"{cycle}"' for act, cycle in sorted(cycles.items())))
@@ -72,20 +72,20 @@ def paging_cycle(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def paging_cycle_in_use(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CEDRXRDP: the network here grants what is asked for, with a window of its own."""
+    """+CEDRXRDP: the network grants the requested cycle, with a window of its own."""
     if request.form is not RequestForm.RUN:
         raise BadRequest
     return ok(f"+CEDRXRDP: {_cycle_fields(kit)}")
 
 
 def notify_cycle(kit: VirtualKit) -> None:
-    """Print +CEDRXP where it was asked for and a cycle is in use."""
+    """Print +CEDRXP where subscribed and a cycle is in use."""
     if kit.session.subscriptions.cedrxp and cycle_in_use(kit):
         kit.notify(f"+CEDRXP: {_cycle_fields(kit)}")
 
 
 def cycle_in_use(kit: VirtualKit) -> str:
-    """Return the paging cycle that the network granted, "" for none."""
+    """Return the paging cycle that the network granted, as bits; "" for none."""
     return kit.saved.edrx.get(_technology(kit), "") if kit.registered else ""
 
 
@@ -99,24 +99,24 @@ def _technology(kit: VirtualKit) -> str:
 
 
 def granted(kit: VirtualKit) -> tuple[str, str]:
-    """Return active time and extended periodic update, as bits; off where none was asked for."""
+    """Return active time and extended periodic update, as bits; off without power saving."""
     mode, periodic_update, active_time = kit.saved.psm
     return (active_time, periodic_update) if mode else (_OFF, _OFF)
 
 
 def sleep_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XMODEMSLEEP."""
-    kit.session.subscriptions.xmodemsleep = _foretold(request)
+    kit.session.subscriptions.xmodemsleep = _advance_warning(request)
     return ok()
 
 
 def update_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XT3412."""
-    kit.session.subscriptions.xt3412 = _foretold(request)
+    kit.session.subscriptions.xt3412 = _advance_warning(request)
     return ok()
 
 
-def _foretold(request: CommandRequest) -> AdvanceWarning | None:
+def _advance_warning(request: CommandRequest) -> AdvanceWarning | None:
     if request.form is not RequestForm.SET:
         raise BadRequest
     if not request.number(0, 0, 1):
@@ -127,8 +127,8 @@ def _foretold(request: CommandRequest) -> AdvanceWarning | None:
     return AdvanceWarning(warning_ms, request.number(2, 10_240, 3_456_000_000))
 
 
-def released(kit: VirtualKit, update: Callable[[VirtualKit], None]) -> None:
-    """Start what a released connection starts; `update` is what the modem does when T3412 ends."""
+def start_timers(kit: VirtualKit, update: Callable[[VirtualKit], None]) -> None:
+    """Start the timers of a released connection; `update` is called when T3412 ends."""
     if not (kit.active and kit.registered):
         return
     active_s, period_s = (
@@ -137,36 +137,38 @@ def released(kit: VirtualKit, update: Callable[[VirtualKit], None]) -> None:
     )
     if not period_s:
         active_s, period_s = None, _seconds(T3412, _UNITS) or 0
-    _span(kit, "%XT3412: ", period_s, lambda: kit.session.subscriptions.xt3412)
+    _announce_span(kit, "%XT3412: ", period_s, lambda: kit.session.subscriptions.xt3412)
     if active_s is not None and active_s < period_s:
         sleep_s = period_s - active_s
-        _put_off(kit, active_s, lambda: _fall_asleep(kit, _POWER_SAVING, sleep_s))
+        _schedule(kit, active_s, lambda: _fall_asleep(kit, _POWER_SAVING, sleep_s))
     elif cycle := cycle_in_use(kit):
         window_s = _WINDOW_STEP_S[_technology(kit)] * (int(_WINDOW, 2) + 1)
         _page(kit, _CYCLES_S[int(cycle, 2)], window_s)
-    _put_off(kit, period_s, lambda: update(kit))
+    _schedule(kit, period_s, lambda: update(kit))
 
 
 def _page(kit: VirtualKit, cycle_s: float, window_s: float) -> None:
     """Sleep until the next paging window, and again after it."""
     if window_s < cycle_s:
         _fall_asleep(kit, _INACTIVITY, cycle_s - window_s)
-        _put_off(kit, cycle_s, lambda: _page(kit, cycle_s, window_s))
+        _schedule(kit, cycle_s, lambda: _page(kit, cycle_s, window_s))
 
 
 def _fall_asleep(kit: VirtualKit, kind: int, seconds: float) -> None:
     session = kit.session
-    if _span(kit, f"%XMODEMSLEEP: {kind},", seconds, lambda: session.subscriptions.xmodemsleep):
+    if _announce_span(
+        kit, f"%XMODEMSLEEP: {kind},", seconds, lambda: session.subscriptions.xmodemsleep
+    ):
         session.announced_sleep = kind
-        _put_off(kit, seconds, lambda: _forget_sleep(kit))
+        _schedule(kit, seconds, lambda: _end_sleep(kit))
 
 
-def _forget_sleep(kit: VirtualKit) -> None:
+def _end_sleep(kit: VirtualKit) -> None:
     kit.session.announced_sleep = 0
 
 
 def wake(kit: VirtualKit) -> None:
-    """End the sleep, and what was to come after it."""
+    """End the sleep and cancel its timers."""
     session = kit.session
     for timer in session.sleep_timers:
         kit.cancel(timer)
@@ -177,36 +179,39 @@ def wake(kit: VirtualKit) -> None:
 
 
 def flight_mode(kit: VirtualKit, *, on: bool) -> None:
-    """Enter or leave the sleep of flight mode, which has no end of its own."""
+    """Enter or leave the sleep of flight mode, which lasts until the mode changes."""
     wake(kit)
     if on and kit.session.subscriptions.xmodemsleep is not None:
         kit.session.announced_sleep = _FLIGHT_MODE
         kit.notify(f"%XMODEMSLEEP: {_FLIGHT_MODE}")
 
 
-def _span(
-    kit: VirtualKit, told: str, seconds: float, wanted: Callable[[], AdvanceWarning | None]
+def _announce_span(
+    kit: VirtualKit,
+    prefix: str,
+    seconds: float,
+    subscription: Callable[[], AdvanceWarning | None],
 ) -> bool:
-    """Tell how long a span is, that it soon ends, and that it has; return whether it is told."""
+    """Announce a span, its coming end and its end; return False where nobody subscribed to it."""
     whole_ms = round(seconds * 1000)
-    foretold = wanted()
-    if foretold is None or whole_ms < foretold.threshold_ms:
+    warning = subscription()
+    if warning is None or whole_ms < warning.threshold_ms:
         return False
-    kit.notify(f"{told}{whole_ms}")
-    moments = [0]
-    if 0 < foretold.warning_ms < whole_ms:
-        moments.append(foretold.warning_ms)
-    for left_ms in moments:
+    kit.notify(f"{prefix}{whole_ms}")
+    remaining = [0]
+    if 0 < warning.warning_ms < whole_ms:
+        remaining.append(warning.warning_ms)
+    for left_ms in remaining:
 
-        def tell(left_ms: int = left_ms) -> None:
-            if wanted() is not None:
-                kit.notify(f"{told}{left_ms}")
+        def announce(left_ms: int = left_ms) -> None:
+            if subscription() is not None:
+                kit.notify(f"{prefix}{left_ms}")
 
-        _put_off(kit, (whole_ms - left_ms) / 1000, tell)
+        _schedule(kit, (whole_ms - left_ms) / 1000, announce)
     return True
 
 
-def _put_off(kit: VirtualKit, seconds: float, action: Callable[[], None]) -> None:
+def _schedule(kit: VirtualKit, seconds: float, action: Callable[[], None]) -> None:
     session = kit.session
 
     def due() -> None:

@@ -1,6 +1,7 @@
-"""The companion that scans Wi-Fi, in ESP-AT: +CWMODE, +CWLAP, +CWLAPOPT.
+"""The companion chip that scans Wi-Fi, in ESP-AT: +CWMODE +CWLAP +CWLAPOPT.
 
-It stands where the modem stands, and may have a port of its own (`at.virtual.server.runner`).
+It shares the kit's position. It answers on the AT port, and on a port of its own where the server
+has one (`VirtualCompanion`).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ def mode(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def scan_options(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CWLAPOPT: whether sorted by level, and which fields."""
+    """+CWLAPOPT: order by level, and a mask of fields."""
     request.number(0, 0, 1)
     kit.session.wifi_fields = request.number(1, 1, _ALL_FIELDS, default=_ALL_FIELDS)
     return ok()
 
 
 def scan(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CWLAP: a line per access point, as a station alone."""
+    """+CWLAP: a line per access point; needs a station mode."""
     if kit.session.wifi_mode not in STATION_MODES:
         return fail()
     if request.form not in {RequestForm.RUN, RequestForm.SET}:
@@ -66,7 +67,7 @@ COMMANDS = {"+CWMODE": mode, "+CWLAP": scan, "+CWLAPOPT": scan_options}
 
 
 class VirtualCompanion:
-    """Answers ESP-AT on a port of its own, out of the kit's state. It echoes until ATE0."""
+    """Answers ESP-AT on a port of its own, from the kit's state. It echoes until ATE0."""
 
     def __init__(self, kit: VirtualKit) -> None:
         self._kit = kit
@@ -75,7 +76,7 @@ class VirtualCompanion:
         self._out = bytearray()
 
     def receive(self, data: bytes) -> None:
-        """Take bytes that were typed at the port."""
+        """Receive bytes at the port."""
         for byte in data:
             if self._echo:
                 self._out.append(byte)
@@ -86,7 +87,7 @@ class VirtualCompanion:
                 self._line.append(byte)
 
     def data_to_send(self) -> bytes:
-        """Take the bytes that the companion printed."""
+        """Remove and return the bytes that the companion has printed."""
         data = bytes(self._out)
         self._out.clear()
         return data

@@ -1,1 +1,1 @@
-"""Where a virtual modem is served: pseudo-terminals, TCP, and what runs beside it."""
+"""Serves a virtual modem on pseudo-terminals and TCP ports."""

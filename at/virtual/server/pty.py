@@ -1,4 +1,4 @@
-"""A port of the virtual modem as a pseudo-terminal: clients come, go and come back."""
+"""A port of the virtual modem as a pseudo-terminal: clients open and close it at any time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class OpenCounter:
-    """Counts how many times a file is open, from now on. Raises OSError where inotify is not.
+    """Counts how many times a file is open, from now on. Raises OSError without inotify.
 
-    The kernel gives two equal events that were not read in time as one. So where the last opener
-    seems to have gone, /proc is asked whether another is still there.
+    The kernel merges two equal events that were not read in time. So when the last opener seems to
+    have gone, /proc tells whether another one remains.
     """
 
     def __init__(self, path: str) -> None:
@@ -45,7 +45,7 @@ class OpenCounter:
         self._ours = _descriptors(path)
 
     def read(self) -> bool:
-        """Take in what happened; return whether the last opener has gone since the last call."""
+        """Read pending events; return whether the last opener has gone since the last call."""
         gone = False
         while True:
             try:
@@ -72,7 +72,7 @@ class OpenCounter:
 
 
 def _descriptors(path: str) -> int:
-    """Return how many descriptors of processes that we may look into lead to a file."""
+    """Return how many descriptors refer to a file, over the processes that we may inspect."""
     found = 0
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError), os.scandir(process / "fd") as entries:
@@ -82,18 +82,18 @@ def _descriptors(path: str) -> int:
     return found
 
 
-_LAST_WORDS_S = 2.0
-# What a link of ours leads to: /proc/PID/fd/N, or the device itself where there is no /proc.
+_DRAIN_TIMEOUT_S = 2.0
+# The target of a link of ours: /proc/PID/fd/N, or the device itself where there is no /proc.
 _TERMINAL = re.compile(r"/proc/(?P<pid>\d+)/fd/\d+|/dev/pts/\d+|/dev/ttys\d+")
 _BACKLOG = 256 * 1024  # bytes that wait for a client that does not read; older ones are lost
 
 
 class PtyServer:
-    """A terminal whose far end is ours; `path` becomes a link to it.
+    """A pseudo-terminal that clients open through the link `path`; its other end is ours.
 
-    Like a UART it prints into the void while nobody has it open. When the last client has gone,
-    its exclusive mark (TIOCEXCL), its settings and what it left unread go with it: the kernel
-    keeps them as long as our end is open.
+    Like a UART it discards output while nobody has it open. When the last client has gone, its
+    exclusive mark (TIOCEXCL), its settings and its unread bytes are cleared here: the kernel would
+    keep them as long as our end is open.
     """
 
     def __init__(self, path: str | Path, received: Callable[[bytes], None]) -> None:
@@ -101,13 +101,13 @@ class PtyServer:
         self._loop = asyncio.get_running_loop()
         self.link = Path(path)
         self.opened: Callable[[], None] = lambda: None
-        """Called when somebody has opened the terminal."""
+        """Called when a client has opened the terminal."""
         self._plugged = False
         self._plug_in()
 
     @property
     def port(self) -> str:
-        """Where clients find it."""
+        """The path that clients open."""
         return str(self.link)
 
     def _plug_in(self) -> None:
@@ -115,45 +115,45 @@ class PtyServer:
         self._ours, self._theirs = os.openpty()
         self.device = os.ttyname(self._theirs)
         os.set_blocking(self._ours, False)
-        self._settle()
+        self._reset_terminal()
         try:
             self._clients: OpenCounter | None = OpenCounter(self.device)
         except OSError:
-            self._clients = None  # then somebody is thought to be there always
+            self._clients = None  # without inotify a client is assumed to be always there
         try:
-            _make_link(self.link, self._lifelong_name())
+            _make_link(self.link, self._name_until_exit())
         except PortError:
             self._close_ends()
             raise
         self._plugged = True
         self._loop.add_reader(self._ours, self._readable)
         if self._clients is not None:
-            self._loop.add_reader(self._clients.fd, self._count)
+            self._loop.add_reader(self._clients.fd, self._update_clients)
 
-    def _lifelong_name(self) -> str:
-        """Return a name of the terminal that ends with this process.
+    def _name_until_exit(self) -> str:
+        """Return a name of the terminal that is valid only while this process lives.
 
-        /dev/pts/7 belongs to somebody else soon after a kill: a client would type into his shell.
+        After a kill /dev/pts/7 soon belongs to another program, whose shell a client would reach.
         """
         name = f"/proc/{os.getpid()}/fd/{self._theirs}"
         return name if os.path.realpath(name) == self.device else self.device
 
-    def _settle(self) -> None:
-        """Make the terminal what it is for a new client: raw, free, empty."""
+    def _reset_terminal(self) -> None:
+        """Reset the terminal for a new client: raw mode, not exclusive, empty."""
         tty.setraw(self._theirs, termios.TCSANOW)
         fcntl.ioctl(self._theirs, termios.TIOCNXCL)
         termios.tcflush(self._theirs, termios.TCIFLUSH)
 
-    def _count(self) -> None:
+    def _update_clients(self) -> None:
         if self._clients is not None and self._clients.read():
             self._backlog.clear()
             self._loop.remove_writer(self._ours)
-            self._settle()
+            self._reset_terminal()
         if self._clients is None or self._clients.open:
             self.opened()
 
     def _readable(self) -> None:
-        self._count()  # who typed this opened the terminal before
+        self._update_clients()  # its sender has opened the terminal before
         try:
             data = os.read(self._ours, 65536)
         except (BlockingIOError, InterruptedError):
@@ -161,8 +161,8 @@ class PtyServer:
         self._received(data)
 
     def send(self, data: bytes) -> None:
-        """Print bytes, if somebody has the terminal open."""
-        self._count()
+        """Send bytes, if a client has the terminal open."""
+        self._update_clients()
         if self._clients is not None and not self._clients.open:
             return
         if self._backlog:
@@ -186,12 +186,12 @@ class PtyServer:
             self._loop.remove_writer(self._ours)
 
     async def hang_up(self, *, for_good: bool) -> None:
-        """Go as a kit goes that is unplugged; unless `for_good`, come back as it does.
+        """Remove the terminal, as when a kit is unplugged; unless `for_good`, make it again.
 
-        What was printed is read first, for a while: a terminal forgets it when its far end goes.
+        It first waits a while until the client has read what was sent: closing our end discards it.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WORDS_S):
+            async with asyncio.timeout(_DRAIN_TIMEOUT_S):
                 while self._backlog or self._unread():  # noqa: ASYNC110 - reading has no event
                     await asyncio.sleep(0.005)
         self.close()
@@ -199,15 +199,15 @@ class PtyServer:
             self._plug_in()
 
     def _unread(self) -> bool:
-        """Tell whether a client has yet to read what was printed."""
-        self._count()
+        """Return whether a client has yet to read what was sent."""
+        self._update_clients()
         if self._clients is None or not self._clients.open:
             return False
-        # Not FIONREAD: the kernel hands bytes over a moment after they were written.
+        # Not FIONREAD: the kernel hands bytes over a moment after they are written.
         return bool(select.select([self._theirs], [], [], 0)[0])
 
     def close(self) -> None:
-        """Hang up and take the link away, if it is still ours. Closing twice is harmless."""
+        """Close the terminal and remove the link if it is still ours. Closing twice is harmless."""
         if not self._plugged:
             return
         self._plugged = False
@@ -228,14 +228,18 @@ class PtyServer:
 
 
 def _make_link(link: Path, target: str) -> None:
-    """Make `link`, in the place of one that a killed run left. Raises PortError."""
+    """Make `link`, replacing one that a killed run left behind. Raises PortError."""
     try:
-        if link.is_symlink() and _TERMINAL.fullmatch(str(link.readlink())) and not _leads(link):
+        if (
+            link.is_symlink()
+            and _TERMINAL.fullmatch(str(link.readlink()))
+            and not _leads_to_terminal(link)
+        ):
             link.unlink()
         link.symlink_to(target)
     except FileExistsError as error:
         raise PortError(
-            f"cannot make {link}: {_what_is_there(link)}",
+            f"cannot make {link}: {_occupant(link)}",
             hint="give another path, or take away what is there if nobody needs it",
         ) from error
     except OSError as error:
@@ -245,15 +249,15 @@ def _make_link(link: Path, target: str) -> None:
         ) from error
 
 
-def _leads(link: Path) -> bool:
-    """Tell whether a link leads to a terminal."""
+def _leads_to_terminal(link: Path) -> bool:
+    """Return whether a link leads to an existing terminal."""
     try:
         return stat.S_ISCHR(link.stat().st_mode)
     except FileNotFoundError:
         return False
 
 
-def _what_is_there(link: Path) -> str:
+def _occupant(link: Path) -> str:
     if not link.is_symlink():
         return "it exists already"
     served = _TERMINAL.fullmatch(str(link.readlink()))

@@ -1,4 +1,4 @@
-"""Runs a virtual modem on the event loop: its state is on disk before an answer goes out."""
+"""Runs a virtual modem on the event loop; its state is stored before a reply is sent."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from at.virtual.options import OptionError, VirtualOptions
 from at.virtual.server.tcp import is_loopback
 from at.virtual.state import SavedState, StateFile
 
-_LARGEST = 16 * 1024 * 1024
-_PATIENCE_S = 30.0
+_LARGEST_DOWNLOAD = 16 * 1024 * 1024
+_DOWNLOAD_TIMEOUT_S = 30.0
 
 
 async def download(url: str) -> bytes | None:
-    """Return the body behind a URL; None if there is none. HTTP/1.0, one answer, no redirects."""
+    """Return the body of a loopback URL; None after any failure. HTTP/1.0, no redirects."""
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname or not is_loopback(parts.hostname):
         return None
@@ -29,12 +29,12 @@ async def download(url: str) -> bytes | None:
         target += f"?{parts.query}"
     request = f"GET {target} HTTP/1.0\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n"
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_DOWNLOAD_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
             try:
                 writer.write(request.encode("ascii", "strict"))
                 answer = await reader.read(1)
-                while len(answer) < _LARGEST and (piece := await reader.read(65536)):
+                while len(answer) < _LARGEST_DOWNLOAD and (piece := await reader.read(65536)):
                     answer += piece
             finally:
                 writer.close()
@@ -60,14 +60,14 @@ async def download(url: str) -> bytes | None:
 def make_modem(
     options: VirtualOptions, flash: StateFile | None = None, *, console_apart: bool = False
 ) -> VirtualModem:
-    """Return a modem switched on now, with the state of its file. Raises PortError, OptionError."""
+    """Return a modem with the state of its file. Raises PortError, OptionError."""
     saved = flash.load() if flash is not None else None
     if flash is not None and saved is not None:
         for name in ("model", "imei", "uuid"):
-            asked, kept = getattr(options.completed(), name), getattr(saved, name)
-            if getattr(options, name) and asked != kept:
+            asked, known = getattr(options.completed(), name), getattr(saved, name)
+            if getattr(options, name) and asked != known:
                 raise OptionError(
-                    f"{flash.path} is the state of another kit: its {name} is {kept}, not {asked}",
+                    f"{flash.path} is the state of another kit: its {name} is {known}, not {asked}",
                     hint="give each kit a state file of its own",
                 )
         asked_firmware = replace(options, model=saved.model).completed().firmware
@@ -92,7 +92,7 @@ def make_modem(
 
 
 class ModemRunner:
-    """Moves bytes between a modem and whoever is on its ports, when they are due."""
+    """Moves bytes between a modem and its ports when they are due."""
 
     def __init__(self, modem: VirtualModem, flash: StateFile | None = None) -> None:
         self.modem = modem
@@ -105,25 +105,25 @@ class ModemRunner:
         self._downloads: set[asyncio.Task[None]] = set()
 
     def attach(self, port: Port, send: Callable[[bytes], None]) -> None:
-        """Give the bytes that the kit prints on `port` to `send`."""
+        """Call `send` with the bytes that the kit prints on `port`."""
         self._senders[port] = send
 
     def start(self) -> None:
-        """Begin; the state file exists from now on."""
+        """Start; the state file exists from now on."""
         self.flush()
 
     def receive(self, data: bytes) -> None:
-        """Give the modem bytes that were typed at its AT port."""
+        """Pass bytes of the AT port to the modem."""
         self.modem.receive(data, time.monotonic())
         self.flush()
 
     def receive_console(self, data: bytes) -> None:
-        """Give the application bytes that were typed at its console."""
+        """Pass bytes of the console port to the application."""
         self.modem.receive_console(data, time.monotonic())
         self.flush()
 
     def receive_companion(self, data: bytes) -> None:
-        """Give the companion bytes that were typed at its port."""
+        """Pass bytes of the companion's port to the companion."""
         self.modem.advance(time.monotonic())
         self.companion.receive(data)
         answer = self.companion.data_to_send()
@@ -137,7 +137,7 @@ class ModemRunner:
         self._tick()
 
     def flush(self) -> None:
-        """Store what changed, print what is due, come back when more is due."""
+        """Store changes, send what is due, and set the timer for the next action."""
         if self._flash is not None:
             where = self.modem.kit.position
             self.modem.kit.saved.position = (where.lat, where.lon)
@@ -149,10 +149,10 @@ class ModemRunner:
                 send(data)
         fetches = self.modem.kit.fetches
         while fetches:
-            self._begin(fetches.pop(0))
-        self._arm()
+            self._start_download(fetches.pop(0))
+        self._set_timer()
 
-    def _begin(self, fetch: Fetch) -> None:
+    def _start_download(self, fetch: Fetch) -> None:
         work = self._loop.create_task(self._download(fetch))
         self._downloads.add(work)
         work.add_done_callback(self._downloads.discard)
@@ -160,11 +160,11 @@ class ModemRunner:
     async def _download(self, fetch: Fetch) -> None:
         image = await download(fetch.url)
         self.modem.advance(time.monotonic())
-        # As a timer of its own, like the crash: what it makes the kit say is then printed.
+        # Scheduled, like the crash: the next advance then prints the notices it causes.
         self.modem.kit.schedule(0.0, lambda: fetch.done(image))
         self._tick()
 
-    def _arm(self) -> None:
+    def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -177,7 +177,7 @@ class ModemRunner:
         self.flush()
 
     def stop(self) -> None:
-        """Stop; nothing more is printed."""
+        """Stop: cancel downloads and send nothing more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""A port of the virtual modem on TCP: one client at a time, as a serial port has it."""
+"""A port of the virtual modem on TCP: one client at a time, as on a serial port."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from at.protocol.errors import PortError
 
-_LAST_WORDS_S = 2.0
-_BACKLOG = 256 * 1024  # bytes that wait for a client that does not read, before it is hung up on
+_DRAIN_TIMEOUT_S = 2.0
+_BACKLOG = 256 * 1024  # bytes that wait for a client that does not read, before it is disconnected
 
 
 class TcpServer:
-    """Listens; the bytes of the client of the moment are given to `received`."""
+    """Listens; calls `received` with the bytes of the current client."""
 
     def __init__(self, received: Callable[[bytes], None]) -> None:
         self._received = received
@@ -22,10 +22,10 @@ class TcpServer:
         self._writer: asyncio.StreamWriter | None = None
         self.port = ""
         self.opened: Callable[[], None] = lambda: None
-        """Called when somebody has connected."""
+        """Called when a client has connected."""
 
     async def listen(self, host: str, port: int) -> None:
-        """Listen on an address; `port` then says where, as "tcp://host:port". Raises PortError."""
+        """Listen on an address; `port` is then "tcp://host:port". Raises PortError."""
         try:
             self._server = await asyncio.start_server(self._client, host, port)
         except OSError as error:
@@ -53,7 +53,7 @@ class TcpServer:
             writer.close()
 
     def send(self, data: bytes) -> None:
-        """Print bytes, if somebody is there."""
+        """Send bytes, if a client is connected."""
         writer = self._writer
         if writer is None or writer.is_closing():
             return
@@ -63,18 +63,18 @@ class TcpServer:
         writer.write(data)
 
     async def hang_up(self, *, for_good: bool) -> None:
-        """Hang up once what was printed is sent; `for_good`, and listen no more."""
+        """Disconnect the client once its bytes are sent; `for_good` also stops listening."""
         if for_good and self._server is not None:
             self._server.close()
         writer = self._writer
         if writer is not None:
             writer.close()
             with contextlib.suppress(OSError, TimeoutError):
-                async with asyncio.timeout(_LAST_WORDS_S):
+                async with asyncio.timeout(_DRAIN_TIMEOUT_S):
                     await writer.wait_closed()
 
     async def close(self) -> None:
-        """Stop listening and hang up."""
+        """Stop listening and disconnect."""
         if self._writer is not None:
             self._writer.transport.abort()
         if self._server is not None:
@@ -83,7 +83,7 @@ class TcpServer:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address is this machine's own alone."""
+    """Return whether an address is a loopback address."""
     if host == "localhost":
         return True
     try:
