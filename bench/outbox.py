@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from measure import Row
 
 from agent.config.profile import OutboxSettings as Limits
-from agent.outbox import Kind, NewItem, Outbox
+from agent.outbox import ItemKind, NewItem, Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ _numbers = itertools.count()
 
 def item() -> NewItem:
     """Return a chunk of 400 bytes that no other resembles."""
-    return NewItem(Kind.CHUNK, "kit", b"\x08" + next(_numbers).to_bytes(8, "little") + BODY)
+    return NewItem(ItemKind.CHUNK, "kit", b"\x08" + next(_numbers).to_bytes(8, "little") + BODY)
 
 
 def appended(descriptor: int, count: int) -> float:

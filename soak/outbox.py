@@ -18,7 +18,7 @@ from outboxes import LIMITS, Clock, chunk, event
 from power_cut import lost_in_power_cuts
 
 from agent.errors import RateLimited, ServerTrouble, Unreachable
-from agent.outbox import Kind, Outbox
+from agent.outbox import ItemKind, Outbox
 from agent.outbox.delivery import Delivery
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def kills(folder: Path, count: int, dice: random.Random) -> tuple[int, int, bool
         # What came after the last acknowledgement is printed by the kit again.
         start = max(acknowledged) + 1
     with Outbox(folder, LIMITS) as box:
-        items = box.do(lambda store: store.hand_out("kit", Kind.CHUNK, 1 << 40, 1 << 60))
+        items = box.do(lambda store: store.hand_out("kit", ItemKind.CHUNK, 1 << 40, 1 << 60))
     numbers = [int.from_bytes(item.body[2:10], "little") for item in items]
     duplicates = len(numbers) - len(set(numbers))
     return len(acknowledged - set(numbers)), duplicates, numbers == sorted(numbers)

@@ -162,9 +162,9 @@ PUBLIC_NAMES = {
     ],
     "agent.config": ["Configuration", "Origin", "Profile", "Secret", "Secrets", "load"],
     "agent.http": ["Deadlines", "HttpClient", "HttpTransport", "StreamedResponse", "tls_context"],
-    "agent.observability": ["KINDS", "Kind", "Observability", "Resource", "Scope"],
+    "agent.observability": ["KINDS", "Observability", "Resource", "ResourceKind", "Scope"],
     "agent.outbox": [
-        "Kind", "NewItem", "Outbox", "OutboxFull", "OutboxHeld", "Receipt",
+        "ItemKind", "NewItem", "Outbox", "OutboxFull", "OutboxHeld", "Receipt",
     ],
     "agent.provisioning.ledger": [
         "BoardBusy", "BoardRecord", "Ledger", "LedgerError", "LedgerHeld", "StepRecord",

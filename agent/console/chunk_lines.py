@@ -39,7 +39,7 @@ class DamagedChunk:
     reason: str
 
 
-def lift_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
+def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
     """Return every chunk and every damaged one of a line, in order, and what stood around them."""
     found: list[ChunkLine | DamagedChunk] = []
     around = bytearray()
@@ -63,7 +63,7 @@ def lift_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
     return found, bytes(around)
 
 
-def lost_mark(line: bytes) -> DamagedChunk | None:
+def damaged_mark(line: bytes) -> DamagedChunk | None:
     """Return the chunk of a line without MARK whose mark is damaged; None for any other line.
 
     What stands there is not taken for a chunk: that would be a guess.

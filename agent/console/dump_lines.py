@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from agent.console.log_line import strip_ansi
-from agent.console.zephyr_coredump import HEADER_SIZE, Dump, Status, parse_dump
+from agent.console.zephyr_coredump import HEADER_SIZE, Dump, DumpStatus, parse_dump
 
 MARK = b"#CD:"
 MAX_DUMP = 16 * 1024 * 1024
@@ -161,16 +161,16 @@ class DumpCollector:
         self._data = None
         dump = parse_dump(data)
         if self._failed:
-            dump = replace(dump, status=Status.ERROR, detail="the device could not dump")
+            dump = replace(dump, status=DumpStatus.ERROR, detail="the device could not dump")
         elif self._damage:
-            dump = replace(dump, status=Status.DAMAGED, detail=self._damage)
+            dump = replace(dump, status=DumpStatus.DAMAGED, detail=self._damage)
         elif cut_short:
-            dump = replace(dump, status=Status.INCOMPLETE, detail=cut_short)
+            dump = replace(dump, status=DumpStatus.INCOMPLETE, detail=cut_short)
         elif dump.usable and dump.unknown_tail and (at := self._lines.astray(dump)) is not None:
             # What looks like a block of an unknown kind is the middle of another one.
             detail = f"a line is missing before byte {at}"
-            dump = replace(dump, status=Status.DAMAGED, detail=detail)
+            dump = replace(dump, status=DumpStatus.DAMAGED, detail=detail)
         elif self._dropped and dump.usable:
             detail = f"the kit dropped {self._dropped} log messages within the dump"
-            dump = replace(dump, status=Status.INCOMPLETE, detail=detail)
+            dump = replace(dump, status=DumpStatus.INCOMPLETE, detail=detail)
         return [CapturedDump(data, dump)]

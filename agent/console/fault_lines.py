@@ -108,7 +108,7 @@ BOOT_S = 10.0
 _MODEM_FAULT, _MODEM_INIT, _MODEM_READY = "#XMODEM: FAULT", "#XMODEM: INIT", "ready"
 
 
-class Restarts:
+class RestartCounter:
     """Counts restarts. It is told every line that says so, with a time in seconds."""
 
     def __init__(self) -> None:

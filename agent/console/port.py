@@ -18,7 +18,7 @@ LISTEN_S = 3.0
 """How long the ports of a kit are listened to for a first line."""
 
 
-class Bytes:
+class ByteQueue:
     """A receiver that hands the bytes of a transport to one reader; None is their end."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ async def find_console(kit: KitSettings, note: Callable[[str], None]) -> str:
     if len(candidates) == 1:
         return candidates[0]
     note(f"listening to {', '.join(candidates)} for {LISTEN_S:g} s")
-    heard = await asyncio.gather(*(speaks(port, kit.baud, note) for port in candidates))
+    heard = await asyncio.gather(*(prints_text(port, kit.baud, note) for port in candidates))
     for port, spoke in zip(candidates, heard, strict=True):
         if spoke:
             return port
@@ -92,7 +92,7 @@ async def own_port(kit: KitSettings) -> str:
     if others and kit.port.startswith("serial:"):
         device, _ = await asyncio.to_thread(resolve, kit.port)
         others = [port for port in others if port != device]
-    heard = await asyncio.gather(*(speaks(port, kit.baud, _ignore) for port in others))
+    heard = await asyncio.gather(*(prints_text(port, kit.baud, _ignore) for port in others))
     return next((port for port, spoke in zip(others, heard, strict=True) if spoke), "")
 
 
@@ -110,13 +110,13 @@ def ports_of(kit: KitSettings) -> list[str]:
     return [port.device for port in kit_ports(ports, named.serial)]
 
 
-async def speaks(port: str, baud: int, note: Callable[[str], None]) -> bool:
+async def prints_text(port: str, baud: int, note: Callable[[str], None]) -> bool:
     """Tell whether a port prints a line of text while it is listened to."""
     from agent.console.log_line import LogLine
     from agent.console.reader import ConsoleReader
     from at.driver.opening import is_garbage
 
-    receiver, reader = Bytes(), ConsoleReader()
+    receiver, reader = ByteQueue(), ConsoleReader()
     try:
         transport = console_transport(port, baud)
         await transport.open(receiver)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from agent.console.chunk_lines import MARK as CHUNK_MARK
-from agent.console.chunk_lines import ChunkLine, DamagedChunk, lift_chunks, lost_mark
+from agent.console.chunk_lines import ChunkLine, DamagedChunk, damaged_mark, extract_chunks
 from agent.console.dump_lines import MARK as DUMP_MARK
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine, DumpCollector
 from agent.console.fault_lines import CrashCounter, FaultText, Reboot, read_fault
@@ -33,7 +33,7 @@ MAX_LINE = 65536
 
 
 @dataclass(frozen=True, slots=True)
-class Overlong:
+class OverlongLine:
     """A line over the limit: `size` bytes are not read, `text` is how it begins."""
 
     text: bytes
@@ -48,7 +48,7 @@ ConsoleItem = (
     | DamagedChunk
     | CapturedDump
     | DamagedDumpLine
-    | Overlong
+    | OverlongLine
 )
 
 
@@ -126,7 +126,7 @@ class LineClassifier:
         ]
 
     def _chunks(self, line: bytes) -> list[ConsoleItem]:
-        found, around = lift_chunks(line)
+        found, around = extract_chunks(line)
         good = sum(isinstance(item, ChunkLine) for item in found)
         self.counts.chunks += good
         self.counts.damaged_chunks += len(found) - good
@@ -152,7 +152,7 @@ class LineClassifier:
         return [*ended, log, fault]
 
     def _damaged_marks(self, line: bytes) -> list[ConsoleItem]:
-        if chunk := lost_mark(line):
+        if chunk := damaged_mark(line):
             self.counts.damaged_chunks += 1
             return [chunk]
         return self._count_dumps(self._dumps.take_text(line))
@@ -211,18 +211,29 @@ class ConsoleReader:
         self.counts.overlong += 1
         if CHUNK_MARK in line:
             self.counts.damaged_chunks += 1
-        return [Overlong(line[:_HEAD], size)]
+        return [OverlongLine(line[:_HEAD], size)]
 
 
 _HEAD = 256  # bytes of an overlong line that are shown
 
 
-_CLASSES = {kind.__name__: kind for kind in get_args(ConsoleItem)}
+_NAMES: dict[type, str] = {
+    LogLine: "LogLine",
+    FaultText: "FaultText",
+    Reboot: "Reboot",
+    ChunkLine: "ChunkLine",
+    DamagedChunk: "DamagedChunk",
+    CapturedDump: "CapturedDump",
+    DamagedDumpLine: "DamagedDumpLine",
+    OverlongLine: "Overlong",
+}
+"""What an item is called in the stream to a console window."""
+_CLASSES = {name: kind for kind, name in _NAMES.items()}
 
 
 def encode(item: ConsoleItem) -> bytes:
-    """Return `item` as a line, with its end."""
-    return msgspec.json.encode({"is": type(item).__name__, "item": item}) + b"\n"
+    """Return `item` as one line of JSON, with its line end."""
+    return msgspec.json.encode({"is": _NAMES[type(item)], "item": item}) + b"\n"
 
 
 def decode(value: dict[str, Any]) -> ConsoleItem:
@@ -230,5 +241,5 @@ def decode(value: dict[str, Any]) -> ConsoleItem:
     kind = _CLASSES.get(str(value.get("is")))
     if kind is None:
         raise ValueError(f"no console item is called {value.get('is')!r}")
-    found: ConsoleItem = msgspec.convert(value.get("item"), kind)
-    return found
+    item: ConsoleItem = msgspec.convert(value.get("item"), kind)
+    return item

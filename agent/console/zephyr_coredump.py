@@ -71,7 +71,7 @@ _ARM_REASONS = {
 }
 
 
-class Status(Enum):
+class DumpStatus(Enum):
     """What a dump is. Only a whole one is COMPLETE, and only that is usable."""
 
     COMPLETE = "complete"
@@ -86,7 +86,7 @@ class Status(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class DumpBlock:
     """One block: where its body stands in the dump, in bytes."""
 
     id: str
@@ -98,7 +98,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class DumpHeader:
     """The file header."""
 
     version: int
@@ -112,46 +112,46 @@ class Header:
 class Dump:
     """A dump as far as it can be read. `detail` says why it is not complete."""
 
-    status: Status
+    status: DumpStatus
     size: int
-    header: Header | None = None
-    blocks: tuple[Block, ...] = ()
+    header: DumpHeader | None = None
+    blocks: tuple[DumpBlock, ...] = ()
     unknown_tail: bool = False
     detail: str = ""
 
     @property
     def usable(self) -> bool:
         """Tell whether the dump is whole."""
-        return self.status is Status.COMPLETE
+        return self.status is DumpStatus.COMPLETE
 
 
 def parse_dump(data: bytes | bytearray) -> Dump:
     """Read the bytes of one dump. Raises nothing: damage is a status."""
     size = len(data)
     if not data:
-        return Dump(Status.EMPTY, 0, detail="nothing stands between begin and end")
+        return Dump(DumpStatus.EMPTY, 0, detail="nothing stands between begin and end")
     if not data.startswith(MAGIC[:size]):
-        return Dump(Status.NOT_A_DUMP, size, detail="it does not begin with a dump's header")
+        return Dump(DumpStatus.NOT_A_DUMP, size, detail="it does not begin with a dump's header")
     if size < _HEADER.size:
-        return Dump(Status.INCOMPLETE, size, detail="it ends inside the header")
+        return Dump(DumpStatus.INCOMPLETE, size, detail="it ends inside the header")
     _, version, target, pointer_log2, flag, reason = _HEADER.unpack_from(data)
-    header = Header(version, target, 1 << min(pointer_log2, 31), flag, reason)
+    header = DumpHeader(version, target, 1 << min(pointer_log2, 31), flag, reason)
     if version > NEWEST_VERSION:
         detail = f"header version {version}; {NEWEST_VERSION} is the newest known"
-        return Dump(Status.UNSUPPORTED, size, header, detail=detail)
+        return Dump(DumpStatus.UNSUPPORTED, size, header, detail=detail)
     if pointer_log2 not in (5, 6):
         detail = f"pointers of 2^{pointer_log2} bits"
-        return Dump(Status.DAMAGED, size, header, detail=detail)
+        return Dump(DumpStatus.DAMAGED, size, header, detail=detail)
     return _Reader(data, header).read()
 
 
 class _Reader:
     """Walks the blocks of one dump."""
 
-    def __init__(self, data: bytes | bytearray, header: Header) -> None:
+    def __init__(self, data: bytes | bytearray, header: DumpHeader) -> None:
         self.data = data
         self.header = header
-        self.blocks: list[Block] = []
+        self.blocks: list[DumpBlock] = []
         self.pointer = header.pointer_bits // 8
 
     def read(self) -> Dump:
@@ -160,7 +160,7 @@ class _Reader:
             name = chr(self.data[at])
             if not "A" <= name <= "Z":
                 return self._end(
-                    Status.DAMAGED, f"0x{self.data[at]:02x} at byte {at} begins no block"
+                    DumpStatus.DAMAGED, f"0x{self.data[at]:02x} at byte {at} begins no block"
                 )
             if name not in _BLOCK_VERSIONS:
                 return self._unknown_tail(name, at)
@@ -169,8 +169,10 @@ class _Reader:
                 return ended
             at = ended
         if self.header.flag & _TRAILER_ANNOUNCED:
-            return self._end(Status.CRC_MISSING, "the CRC that the header announces is not there")
-        return self._end(Status.COMPLETE)
+            return self._end(
+                DumpStatus.CRC_MISSING, "the CRC that the header announces is not there"
+            )
+        return self._end(DumpStatus.COMPLETE)
 
     def _block(self, name: str, at: int) -> Dump | int:
         """Read the block at `at`; return where it ends, or the dump if the reading ends here."""
@@ -181,29 +183,31 @@ class _Reader:
         }.get(name, "<cHH")
         size = struct.calcsize(shape)
         if at + size > len(self.data):
-            return self._end(Status.INCOMPLETE, f"it ends inside the header of block {name}")
+            return self._end(DumpStatus.INCOMPLETE, f"it ends inside the header of block {name}")
         _, version, *rest = struct.unpack_from(shape, self.data, at)
         known = _BLOCK_VERSIONS[name]
         if known is not None and version != known:
-            return self._end(Status.UNSUPPORTED, f"block {name} of version {version} at byte {at}")
+            return self._end(
+                DumpStatus.UNSUPPORTED, f"block {name} of version {version} at byte {at}"
+            )
         if name == "C":
-            self.blocks.append(Block("C", version, at + size, 0))
+            self.blocks.append(DumpBlock("C", version, at + size, 0))
             return self._trailer(at, rest[0])
         address = None
         if name == "M":
             address, end = self._pointers(at + 3)
             if end < address:
                 detail = f"memory from 0x{address:x} to 0x{end:x} at byte {at}"
-                return self._end(Status.DAMAGED, detail)
+                return self._end(DumpStatus.DAMAGED, detail)
             length = end - address
         else:
             length = rest[0]
         start = at + size
         have = min(length, len(self.data) - start)
-        self.blocks.append(Block(name, version, start, have, address))
+        self.blocks.append(DumpBlock(name, version, start, have, address))
         if have < length:
             detail = f"block {name} holds {have} of {length} bytes"
-            return self._end(Status.INCOMPLETE, detail)
+            return self._end(DumpStatus.INCOMPLETE, detail)
         return start + length
 
     def _pointers(self, at: int) -> tuple[int, int]:
@@ -213,10 +217,10 @@ class _Reader:
     def _trailer(self, at: int, crc: int) -> Dump:
         rest = len(self.data) - at - _TRAILER.size
         if zlib.crc32(memoryview(self.data)[:at]) != crc:
-            return self._end(Status.CRC_MISMATCH, f"CRC-32 0x{crc:08x} does not agree")
+            return self._end(DumpStatus.CRC_MISMATCH, f"CRC-32 0x{crc:08x} does not agree")
         if rest:
-            return self._end(Status.DAMAGED, f"{rest} bytes follow the CRC")
-        return self._end(Status.COMPLETE)
+            return self._end(DumpStatus.DAMAGED, f"{rest} bytes follow the CRC")
+        return self._end(DumpStatus.COMPLETE)
 
     def _unknown_tail(self, name: str, at: int) -> Dump:
         """End the reading: what follows is kept unread, but an announced CRC still ends it."""
@@ -224,24 +228,24 @@ class _Reader:
         if self.header.flag & _TRAILER_ANNOUNCED:
             end = len(self.data) - _TRAILER.size
             if end <= at or self.data[end : end + 3] != b"C\x01\x00":
-                return self._end(Status.CRC_MISSING, detail, unknown_tail=True)
+                return self._end(DumpStatus.CRC_MISSING, detail, unknown_tail=True)
             crc = int.from_bytes(self.data[end + 3 :], "little")
             if zlib.crc32(memoryview(self.data)[:end]) != crc:
-                return self._end(Status.CRC_MISMATCH, detail, unknown_tail=True)
-        return self._end(Status.COMPLETE, detail, unknown_tail=True)
+                return self._end(DumpStatus.CRC_MISMATCH, detail, unknown_tail=True)
+        return self._end(DumpStatus.COMPLETE, detail, unknown_tail=True)
 
-    def _end(self, status: Status, detail: str = "", *, unknown_tail: bool = False) -> Dump:
-        if status is Status.COMPLETE and not self.blocks and not unknown_tail:
-            status, detail = Status.INCOMPLETE, "no block follows the header"
+    def _end(self, status: DumpStatus, detail: str = "", *, unknown_tail: bool = False) -> Dump:
+        if status is DumpStatus.COMPLETE and not self.blocks and not unknown_tail:
+            status, detail = DumpStatus.INCOMPLETE, "no block follows the header"
         return Dump(status, len(self.data), self.header, tuple(self.blocks), unknown_tail, detail)
 
 
-def target_name(header: Header) -> str:
+def target_name(header: DumpHeader) -> str:
     """Return the processor family as a person knows it."""
     return TARGETS.get(header.target, f"target {header.target}")
 
 
-def reason_name(header: Header) -> str:
+def reason_name(header: DumpHeader) -> str:
     """Return why the kernel stopped, as a person would say it."""
     name = REASONS.get(header.reason)
     if name is None and header.target == _ARM_CORTEX_M:

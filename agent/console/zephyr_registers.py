@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.console.zephyr_coredump import Block, Dump
+    from agent.console.zephyr_coredump import Dump, DumpBlock
 
 _X86, _X86_64, ARM_CORTEX_M, _RISC_V, _XTENSA, _ARM64 = 1, 2, 3, 4, 5, 6
 
@@ -63,7 +63,7 @@ def registers(dump: Dump, data: bytes | bytearray) -> dict[str, int]:
     return dict(zip(names, struct.unpack_from(f"<{count}{word}", body), strict=False))
 
 
-def frame(found: dict[str, int]) -> dict[str, int]:
+def frame_registers(found: dict[str, int]) -> dict[str, int]:
     """Return `pc`, `lr` and `sp` of what `registers` returned, whatever the family calls them."""
     if "exccause" in found:  # Xtensa
         # The upper two bits of a return address are the size of its register window.
@@ -73,7 +73,7 @@ def frame(found: dict[str, int]) -> dict[str, int]:
     return {role: found[name] for role, names in roles.items() for name in names if name in found}
 
 
-def _order(target: int, block: Block) -> tuple[str, list[str]]:
+def _order(target: int, block: DumpBlock) -> tuple[str, list[str]]:
     if (target, block.version) == (_RISC_V, 1) and block.size == 4 * 13:
         return "I", _RISC_V_EMBEDDED.split()
     word, names = _ORDERS.get((target, block.version), ("", ""))

@@ -24,7 +24,7 @@ from agent.daemon.stall_watch import StallWatch
 from agent.daemon.status import Board
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
-from agent.outbox.outbox import ClockSteps
+from agent.outbox.outbox import ClockStepDetector
 from agent.wiring.forwarding import outbox_folder, utc_now
 from agent.wiring.service_client import connect
 from at.ports.usb import same_port
@@ -234,7 +234,7 @@ class Agent:
         self._housekeeping.well()
         watchdog = stall_watch.watchdog_s()
         beat = _BEAT_S if watchdog is None else min(_BEAT_S, watchdog / 2)
-        clocks = ClockSteps(time.time(), time.monotonic())
+        clocks = ClockStepDetector(time.time(), time.monotonic())
         while True:
             await asyncio.sleep(beat)
             stall_watch.notify("WATCHDOG=1")

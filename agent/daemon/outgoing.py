@@ -79,13 +79,17 @@ class Outgoing:
         match request.get("what"):
             case "list":
                 limit = request.get("limit")
-                return await queries.listed(self.outbox, limit if isinstance(limit, int) else 1000)
+                return await queries.list_items(
+                    self.outbox, limit if isinstance(limit, int) else 1000
+                )
             case "drop":
                 ids = [number for number in request.get("ids", []) if isinstance(number, int)]
                 everything = request.get("everything") is True
-                return await queries.dropped(self.outbox, ids, parked=parked, everything=everything)
+                return await queries.drop_items(
+                    self.outbox, ids, parked=parked, everything=everything
+                )
             case "flush":
-                told = await queries.retried(self.outbox, parked=parked)
+                told = await queries.retry_items(self.outbox, parked=parked)
                 self.try_now()
                 return told
         raise UsageError("of its outbox the agent can be asked to list, drop or flush")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import agent
 from agent.fota.jobs import Status
 from agent.observability.ingest.events import heartbeat, trace
-from agent.outbox import Kind, NewItem
+from agent.outbox import ItemKind, NewItem
 from agent.redact import redact
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def own_event(happened: Happened, device: DeviceIdentity, kit: str) -> NewItem:
     user_info = {"agent_event": words} | ({"detail": detail} if detail else {}) | about
     body = trace(_of_the_agent(device), reason, happened.at, user_info=user_info)
     key = f"{kit} {words} {happened.key or happened.at.isoformat()}"
-    return NewItem(Kind.EVENT, device.device_serial, body, happened.at.timestamp(), key)
+    return NewItem(ItemKind.EVENT, device.device_serial, body, happened.at.timestamp(), key)
 
 
 def own_heartbeat(
@@ -88,7 +88,7 @@ def own_heartbeat(
     """Return a heartbeat of the agent about one kit, ready for the outbox. Raises UsageError."""
     body = heartbeat(_of_the_agent(device), metrics, when, user_info=_software(device))
     key = f"{kit} heartbeat {when.isoformat()}"
-    return NewItem(Kind.EVENT, device.device_serial, body, when.timestamp(), key)
+    return NewItem(ItemKind.EVENT, device.device_serial, body, when.timestamp(), key)
 
 
 def _of_the_agent(device: DeviceIdentity) -> DeviceIdentity:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.reader import ConsoleReader
-from agent.observability.ingest.device_identity import DeviceNames
+from agent.observability.ingest.device_identity import IdentityTracker
 from agent.wiring.forwarding import Forwarder
 from at.driver.opening import transport_of
 
@@ -44,7 +44,7 @@ async def caught_crash(stage: Stage, outbox: Outbox, identity: DeviceIdentity) -
     try:
         stage.kit.crash()
         async with asyncio.timeout(_WITHIN_S):
-            forwarder, reader = Forwarder(outbox, DeviceNames.of(identity)), ConsoleReader()
+            forwarder, reader = Forwarder(outbox, IdentityTracker.of(identity)), ConsoleReader()
             dumps = await _until(CapturedDump, listener, reader, forwarder)
             port.write(b"mflt export\r")
             chunks = await _until(ChunkLine, listener, reader, forwarder)

@@ -27,7 +27,7 @@ from agent.location.settings import WIFI_DEADLINE_S, locator_for
 from agent.location.wifi.choice import wifi_source
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.events import heartbeat
-from agent.outbox import Kind, NewItem, Outbox
+from agent.outbox import ItemKind, NewItem, Outbox
 from agent.outbox.delivery import Delivery
 from agent.outbox.sender import ServiceSender
 from agent.provisioning.bench import run_boards
@@ -304,7 +304,7 @@ class Show:
     def _heartbeat(self, name: str, value: int) -> NewItem:
         now = datetime.now(UTC)
         body = heartbeat(self._identity(), {name: value}, now)
-        return NewItem(Kind.EVENT, self.device_id, body, now.timestamp())
+        return NewItem(ItemKind.EVENT, self.device_id, body, now.timestamp())
 
     async def _flush(self, outbox: Outbox) -> Delivery:
         assert self.client is not None

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent.observability.ingest.chunk_codec import decode_varint
-from agent.outbox.items import Kind
+from agent.outbox.items import ItemKind
 
 if TYPE_CHECKING:
     from agent.config.profile import OutboxSettings as Limits
@@ -24,7 +24,7 @@ _MORE = 0x40
 _CRC_SIZE = 2
 
 
-class Place(NamedTuple):
+class ChunkPosition(NamedTuple):
     """Where a chunk stands. `fingerprint` is there once its message is whole and recognisable."""
 
     begins: bool
@@ -32,7 +32,7 @@ class Place(NamedTuple):
     fingerprint: bytes | None = None
 
 
-_ALONE = Place(begins=True, ends=True)
+_ALONE = ChunkPosition(begins=True, ends=True)
 
 
 class MessageTracker:
@@ -46,7 +46,7 @@ class MessageTracker:
         self._total = 0
         self._next = -1  # the offset that goes on; -1 when no message is open
 
-    def take(self, chunk: bytes) -> Place:
+    def take(self, chunk: bytes) -> ChunkPosition:
         """Return where the next chunk of the device stands."""
         if not chunk:
             return _ALONE
@@ -57,7 +57,7 @@ class MessageTracker:
             if len(chunk) < 1 + _CRC_SIZE:
                 return _ALONE
             data = memoryview(chunk)[1:]
-            return Place(True, True, blake2b(data, digest_size=_SIZE).digest())
+            return ChunkPosition(True, True, blake2b(data, digest_size=_SIZE).digest())
         try:
             number, start = decode_varint(chunk, 1)
         except ValueError:
@@ -67,15 +67,15 @@ class MessageTracker:
         if not header & _CONTINUATION:
             self._digest = blake2b(data, digest_size=_SIZE)
             self._total, self._next = number, len(data)
-            return Place(begins=True, ends=False)
+            return ChunkPosition(begins=True, ends=False)
         known = number == self._next
         self._next = number + len(data) if more and known else -1
         rest = self._total - number + (0 if more else _CRC_SIZE)  # padding may stand behind it
         if known:
             self._digest.update(data[: max(rest, 0)])
         if more or not known or len(data) < rest:
-            return Place(begins=False, ends=not more)
-        return Place(begins=False, ends=True, fingerprint=self._digest.digest())
+            return ChunkPosition(begins=False, ends=not more)
+        return ChunkPosition(begins=False, ends=True, fingerprint=self._digest.digest())
 
 
 _MOST_STARTS = 10_000  # marks whose crashes and starts are remembered
@@ -92,7 +92,7 @@ class _Incoming:
         """The first id of the message that is open; None between messages."""
 
 
-class Arrivals:
+class Deduplicator:
     """Knows what came in of late. Used as `Tables` is, and by the same thread."""
 
     def __init__(self, tables: Tables, limits: Limits) -> None:
@@ -109,7 +109,7 @@ class Arrivals:
         self._starts: dict[bytes, int] = {}
         newest = self._tables.db.execute(
             "SELECT id, device, added, body FROM items WHERE kind = ? ORDER BY id DESC LIMIT ?",
-            (Kind.CHUNK.value, _HEARD_AGAIN),
+            (ItemKind.CHUNK.value, _HEARD_AGAIN),
         ).fetchall()
         for number, device, added, body in reversed(newest):
             mark = self._follow(device, body, number)[1]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AgentError
 from agent.outbox.handoff import collect
-from agent.outbox.schedule import Lane, Schedule, Verdict, judge
+from agent.outbox.schedule import FailureKind, Lane, Schedule, classify_failure
 from agent.tasks import WaitForEvent, cancel_and_wait, wait_for_event
 from at.protocol.errors import AtError
 
@@ -35,7 +35,7 @@ class Sender(Protocol):
 
 
 @dataclass(slots=True)
-class Delivered:
+class DeliveryCounts:
     """What a run of the loop did."""
 
     items: int = 0
@@ -57,7 +57,7 @@ class Delivery:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.schedule = Schedule()
-        self.done = Delivered()
+        self.done = DeliveryCounts()
         self._outbox = outbox
         self._sender = sender
         self._clock = clock
@@ -87,7 +87,7 @@ class Delivery:
         finally:
             await self._stop()
 
-    async def flush(self, *, patience_s: float = 0.0) -> Delivered:
+    async def flush(self, *, patience_s: float = 0.0) -> DeliveryCounts:
         """Deliver what can be delivered now; wait for nothing that must wait over `patience_s`."""
         deadline = self._clock() + patience_s
         try:
@@ -126,10 +126,10 @@ class Delivery:
         if not task.cancelled() and (error := task.exception()) is not None:
             # The outbox itself failed, or a defect of ours: the lane waits, the others go on.
             _log.error("%s of %s: %s", lane[1], lane[0] or "-", error)
-            self._set_back(lane, Verdict.LATER, error, 1)
+            self._set_back(lane, FailureKind.LATER, error, 1)
         self._changed.set()
 
-    def _set_back(self, lane: Lane, verdict: Verdict, error: BaseException, count: int) -> None:
+    def _set_back(self, lane: Lane, verdict: FailureKind, error: BaseException, count: int) -> None:
         now, jitter = self._clock(), self._jitter()
         self.schedule.failed(lane, verdict, error, count=count, now=now, jitter=jitter)
 
@@ -158,10 +158,10 @@ class Delivery:
             self.schedule.delivered(lane)
 
     async def _failed(self, lane: Lane, items: list[Item], error: AgentError | AtError) -> None:
-        verdict = judge(error, len(items))
+        verdict = classify_failure(error, len(items))
         self._set_back(lane, verdict, error, len(items))
         _log.warning("%s of %s: %s (%s)", lane[1], lane[0] or "-", error, verdict.value)
-        if verdict is not Verdict.REFUSED:
+        if verdict is not FailureKind.REFUSED:
             ids = [item.id for item in items]
             await self._outbox.ado(lambda store: store.put_back(ids))
             return

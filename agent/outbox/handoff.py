@@ -19,8 +19,8 @@ import msgspec
 
 from agent.config.private_files import make_private_folder
 from agent.errors import AgentError
-from agent.outbox.items import Kind, NewItem, TooLarge
-from agent.outbox.quota import check_room
+from agent.outbox.items import ItemKind, NewItem, TooLarge
+from agent.outbox.quota import check_quota
 from agent.outbox.schema import sync_folder
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Left(msgspec.Struct):
-    kind: Kind
+    kind: ItemKind
     device: str
     body: str
     captured_s: float
@@ -46,14 +46,14 @@ class _Left(msgspec.Struct):
     meta: dict[str, Any] = {}
 
 
-def leave(folder: Path, items: Sequence[NewItem], limits: Limits, now: float) -> None:
+def hand_off(folder: Path, items: Sequence[NewItem], limits: Limits, now: float) -> None:
     """Leave `items` for the process that holds the outbox in `folder`.
 
     It keeps to the same `limits`, so what they do not allow is not left either. Raises OutboxFull,
     AgentError.
     """
     size = sum(len(item.body) for item in items)
-    check_room(limits, len(items), size, shutil.disk_usage(folder).free, str(folder))
+    check_quota(limits, len(items), size, shutil.disk_usage(folder).free, str(folder))
     name = f"{time.time_ns():020d}-{uuid.uuid4().hex}"
     left = [
         _Left(

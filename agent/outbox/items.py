@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Kind(StrEnum):
+class ItemKind(StrEnum):
     """What an item is; it decides the call that delivers it."""
 
     CHUNK = "chunk"
@@ -44,7 +44,7 @@ class NewItem:
     of the same content, and a message of chunks that ended within the last ten minutes.
     """
 
-    kind: Kind
+    kind: ItemKind
     device: str
     body: bytes
     captured_s: float | None = None
@@ -69,7 +69,7 @@ class Item:
     """An item that waits or is parked."""
 
     id: int
-    kind: Kind
+    kind: ItemKind
     device: str
     body: bytes
     captured_s: float
@@ -80,11 +80,11 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ItemSummary:
     """An item as `outbox list` shows it: without its body."""
 
     id: int
-    kind: Kind
+    kind: ItemKind
     device: str
     size: int
     captured_s: float
@@ -94,7 +94,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class OutboxTotals:
     """How full the outbox is, and what has become of everything it ever took."""
 
     waiting: int

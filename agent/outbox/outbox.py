@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_AT_ONCE = 512
+MAX_CALLS_PER_COMMIT = 512
 """Calls that share one commit: what a failed one costs all of them is bounded."""
 
 
-class Work:
+class StoreCall:
     """One call: what to do with the store, and what came of it.
 
     Its caller waits on `landed`, or in the event loop `loop` on `future`.
@@ -63,9 +63,9 @@ class Work:
             self.error = exc
 
 
-def _finish(batch: list[Work]) -> None:
+def _finish(batch: list[StoreCall]) -> None:
     """Tell the callers that their work is on disk, or failed; wake each event loop once."""
-    loops: dict[asyncio.AbstractEventLoop, list[Work]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[StoreCall]] = {}
     for work in batch:
         if work.loop is None:
             work.landed.release()
@@ -73,12 +73,12 @@ def _finish(batch: list[Work]) -> None:
             loops.setdefault(work.loop, []).append(work)
     for loop, works in loops.items():
         try:
-            loop.call_soon_threadsafe(settle, works)
+            loop.call_soon_threadsafe(resolve, works)
         except RuntimeError:
             continue  # the loop is closed: nobody waits any more
 
 
-def settle(works: list[Work]) -> None:
+def resolve(works: list[StoreCall]) -> None:
     """Give the waiting tasks what came of their work; in the event loop."""
     for work in works:
         if work.future is None or work.future.done():
@@ -95,13 +95,13 @@ class Writer:
     def __init__(self, connection: sqlite3.Connection, store: Store) -> None:
         self._db = connection
         self._store = store
-        self._queue: SimpleQueue[list[Work] | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[StoreCall] | None] = SimpleQueue()
         self._closed = False
         self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._serve, name="outbox", daemon=True)
         self._thread.start()
 
-    def hand_in(self, works: list[Work]) -> None:
+    def hand_in(self, works: list[StoreCall]) -> None:
         """Queue `works`, in order. Raises AgentError once closed."""
         with self._closing:
             if self._closed:
@@ -123,7 +123,7 @@ class Writer:
             batch = self._queue.get()
             if batch is None:
                 break
-            while len(batch) < MOST_AT_ONCE and not self._queue.empty():
+            while len(batch) < MAX_CALLS_PER_COMMIT and not self._queue.empty():
                 works = self._queue.get()
                 if works is None:
                     last = True
@@ -135,7 +135,7 @@ class Writer:
         self._db.execute("PRAGMA incremental_vacuum").fetchall()
         self._db.close()
 
-    def _commit(self, batch: list[Work]) -> None:
+    def _commit(self, batch: list[StoreCall]) -> None:
         try:
             self._transaction(batch)
         except Exception as exc:  # noqa: BLE001 - the thread serves others; the caller gets it
@@ -146,7 +146,7 @@ class Writer:
             for work in batch:
                 self._commit([work])
 
-    def _transaction(self, batch: list[Work]) -> None:
+    def _transaction(self, batch: list[StoreCall]) -> None:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             self._store.begin()
@@ -167,11 +167,11 @@ def _ours(error: sqlite3.Error) -> AgentError:
     return AgentError(f"the outbox cannot be written: {error}")
 
 
-SMALLEST_S = 30.0
+SMALLEST_STEP_S = 30.0
 """Less is drift, or a correction by the network."""
 
 
-class ClockSteps:
+class ClockStepDetector:
     """Compares the wall clock with the monotonic one, both in seconds. Pure."""
 
     def __init__(self, wall_s: float, monotonic_s: float) -> None:
@@ -180,7 +180,7 @@ class ClockSteps:
     def stepped(self, wall_s: float, monotonic_s: float) -> float:
         """Return by how much the clock was set since the last call, 0.0 if it was not."""
         step_s = wall_s - monotonic_s - self._offset_s
-        if abs(step_s) <= SMALLEST_S:
+        if abs(step_s) <= SMALLEST_STEP_S:
             return 0.0
         self._offset_s += step_s
         return step_s
@@ -214,7 +214,7 @@ class Outbox:
         self.path = folder / FILE
         self._clock = clock
         self._since_boot = since_boot
-        self._steps = ClockSteps(clock(), since_boot())
+        self._steps = ClockStepDetector(clock(), since_boot())
         try:
             make_private_folder(folder)
             self._lock = ProcessLock(folder / f"{FILE}.lock")
@@ -233,7 +233,7 @@ class Outbox:
             raise AgentError(f"{self.path} cannot be opened: {exc}") from exc
         self.salvaged = None if salvaged < 0 else salvaged
         self._writer = Writer(connection, store)
-        self._gathered: list[Work] = []
+        self._gathered: list[StoreCall] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         if self.salvaged is not None:
             counts = {"damaged_files": 1, "salvaged": self.salvaged}
@@ -278,7 +278,7 @@ class Outbox:
 
     def do(self, action: Callable[[Store], T]) -> T:
         """Run `action` in a transaction; return its result once that is on disk."""
-        work = Work(action)
+        work = StoreCall(action)
         self._writer.hand_in([work])
         work.landed.acquire()
         if work.error is not None:
@@ -292,7 +292,7 @@ class Outbox:
         Called in an event loop, it comes after what was given to `ado` there before it.
         """
         self._hand_over()
-        self._writer.hand_in([Work(action)])
+        self._writer.hand_in([StoreCall(action)])
 
     async def ado(self, action: Callable[[Store], T]) -> T:
         """Do as `do` without holding up the event loop.
@@ -300,7 +300,7 @@ class Outbox:
         A caller that is cancelled learns nothing; the work is done all the same.
         """
         loop = asyncio.get_running_loop()
-        work = Work(action, loop)
+        work = StoreCall(action, loop)
         assert work.future is not None
         if self._loop is not None and self._loop.is_closed():
             self._hand_over()  # what an earlier loop left behind when it ended
@@ -323,4 +323,4 @@ class Outbox:
         except AgentError as error:
             for work in works:
                 work.error = error
-            settle(works)
+            resolve(works)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 EVERYTHING = 1 << 40
 
 
-async def listed(outbox: Outbox, limit: int) -> dict[str, Any]:
+async def list_items(outbox: Outbox, limit: int) -> dict[str, Any]:
     """Return what waits and what is parked, the oldest first, and the totals."""
 
     def look(store: Store) -> dict[str, Any]:
@@ -37,7 +37,7 @@ async def listed(outbox: Outbox, limit: int) -> dict[str, Any]:
     return await outbox.ado(look)
 
 
-async def dropped(
+async def drop_items(
     outbox: Outbox, ids: list[int], *, parked: bool, everything: bool
 ) -> dict[str, Any]:
     """Remove items for good; return how many. Raises UsageError unless one choice was made."""
@@ -51,7 +51,7 @@ async def dropped(
     return {"dropped": await outbox.ado(drop)}
 
 
-async def retried(outbox: Outbox, *, parked: bool) -> dict[str, Any]:
+async def retry_items(outbox: Outbox, *, parked: bool) -> dict[str, Any]:
     """Let parked items be tried again, if asked to; return the totals."""
 
     def look(store: Store) -> dict[str, Any]:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.config.profile import OutboxSettings as Limits
-    from agent.outbox.dedup import Arrivals
+    from agent.outbox.dedup import Deduplicator
     from agent.outbox.tables import Tables
 
 _PRUNE_EVERY_S = 60.0
 
 
-def check_room(limits: Limits, count: int, size: int, free: int, folder: str) -> None:
+def check_quota(limits: Limits, count: int, size: int, free: int, folder: str) -> None:
     """Check `count` items of `size` bytes against the quota and the `free` bytes of the disk.
 
     Raises TooLarge, OutboxFull.
@@ -47,10 +47,12 @@ def check_room(limits: Limits, count: int, size: int, free: int, folder: str) ->
         )
 
 
-class Room:
+class Quota:
     """The room that is left for more. Used as `Tables` is, and by the same thread."""
 
-    def __init__(self, tables: Tables, arrivals: Arrivals, folder: Path, limits: Limits) -> None:
+    def __init__(
+        self, tables: Tables, arrivals: Deduplicator, folder: Path, limits: Limits
+    ) -> None:
         self._tables = tables
         self._arrivals = arrivals
         self._folder = str(folder)
@@ -73,7 +75,7 @@ class Room:
         """Make room for `count` items of `size` bytes in all. Raises TooLarge, OutboxFull."""
         limits, tables = self.limits, self._tables
         try:
-            check_room(limits, count, size, self._free, self._folder)
+            check_quota(limits, count, size, self._free, self._folder)
         except OutboxFull:
             tables.counts["refused"] += count
             raise

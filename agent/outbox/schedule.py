@@ -18,12 +18,12 @@ from agent.errors import (
     Unavailable,
     UsageError,
 )
-from agent.outbox.items import Kind
+from agent.outbox.items import ItemKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Lane = tuple[str, Kind]
+Lane = tuple[str, ItemKind]
 
 FIRST_WAIT_S = 10.0
 LONGEST_WAIT_S = 3600.0
@@ -31,16 +31,16 @@ _REFUSED_WAIT_S = 1.0  # between the refusals of one item: the items behind it a
 _BLOCKED_WAIT_S = 3600.0  # until a refused credential is tried again unasked
 
 LIMITS = {
-    Kind.CHUNK: (100, 256 * 1024),
-    Kind.EVENT: (100, 512 * 1024),
-    Kind.COREDUMP: (1, 1 << 62),
+    ItemKind.CHUNK: (100, 256 * 1024),
+    ItemKind.EVENT: (100, 512 * 1024),
+    ItemKind.COREDUMP: (1, 1 << 62),
 }
 """Items and bytes of one request; one item always goes."""
 
 _TRY_AGAIN = frozenset({408, 409, 411, 425, 429})
 
 
-class Verdict(Enum):
+class FailureKind(Enum):
     """What a failed request means for what was in it."""
 
     LATER = "later"
@@ -53,22 +53,22 @@ class Verdict(Enum):
     """Our own credential or configuration: nothing can be sent until it is put right."""
 
 
-def judge(error: Exception, count: int) -> Verdict:
+def classify_failure(error: Exception, count: int) -> FailureKind:
     """Return what `error` means for a request of `count` items."""
     if isinstance(error, CredentialError | UsageError):
         # A value of ours that breaks a rule is the item's fault, if it is alone.
         own_fault = isinstance(error, UsageError) and error.kind == "usage"
         if not own_fault:
-            return Verdict.BLOCKED
-        return Verdict.REFUSED if count == 1 else Verdict.SMALLER
+            return FailureKind.BLOCKED
+        return FailureKind.REFUSED if count == 1 else FailureKind.SMALLER
     if isinstance(error, Unavailable):
-        return Verdict.LATER
+        return FailureKind.LATER
     if isinstance(error, Conflict) or getattr(error, "status", None) in _TRY_AGAIN:
-        return Verdict.LATER
+        return FailureKind.LATER
     if isinstance(error, PayloadTooLarge | ServiceRefusal):
-        return Verdict.REFUSED if count == 1 else Verdict.SMALLER
+        return FailureKind.REFUSED if count == 1 else FailureKind.SMALLER
     # Another answer than the service gives: a portal or a proxy on the way.
-    return Verdict.LATER
+    return FailureKind.LATER
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class Schedule:
     def failed(
         self,
         lane: Lane,
-        verdict: Verdict,
+        verdict: FailureKind,
         error: BaseException,
         *,
         count: int,
@@ -142,11 +142,11 @@ class Schedule:
         """Set when the lane may try again. `jitter` (0..1) lengthens a wait by up to a quarter."""
         state = self._state(lane)
         state.trouble = str(error)
-        if verdict is Verdict.SMALLER:
+        if verdict is FailureKind.SMALLER:
             state.max_items = max(1, count // 2)
-        elif verdict is Verdict.REFUSED:
+        elif verdict is FailureKind.REFUSED:
             state.not_before = now + _REFUSED_WAIT_S
-        elif verdict is Verdict.BLOCKED:
+        elif verdict is FailureKind.BLOCKED:
             self.blocked = str(error)
             self._blocked_until = now + _BLOCKED_WAIT_S
         else:
@@ -172,4 +172,4 @@ class Schedule:
 
 def _rank(lane: Lane) -> tuple[int, str]:
     # A crash is what somebody waits for; events come before the bulk of the chunks.
-    return (Kind.COREDUMP, Kind.EVENT, Kind.CHUNK).index(lane[1]), lane[0]
+    return (ItemKind.COREDUMP, ItemKind.EVENT, ItemKind.CHUNK).index(lane[1]), lane[0]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from agent.observability.ingest.chunks import PushChunks
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.events import PushEvents, captured_date_of
-from agent.observability.ingest.transfer import Source, Upload, transfer
+from agent.observability.ingest.transfer import Upload, UploadSource, transfer
 from agent.observability.ingest.uploads import (
     DIRECT_LIMIT,
     FileKind,
     UploadCoredump,
     commit_details,
 )
-from agent.outbox.items import Kind
+from agent.outbox.items import ItemKind
 from agent.retry import NO_RETRY
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ class ServiceSender:
         """Send items of one device and kind. Raises AgentError."""
         first = items[0]
         bodies = [item.body for item in items]
-        if first.kind is Kind.CHUNK:
+        if first.kind is ItemKind.CHUNK:
             chunks = PushChunks(first.device, bodies, request_id(items))
             await self._client.send(chunks, retries=NO_RETRY)
-        elif first.kind is Kind.EVENT:
+        elif first.kind is ItemKind.EVENT:
             events = PushEvents(bodies, request_id(items))
             await self._client.send(events, retries=NO_RETRY)
         else:
@@ -68,7 +68,7 @@ class ServiceSender:
             captured_date=captured_date_of(item.captured_s),
             reason=str(item.meta.get("reason", "")),
         )
-        source = Source(
+        source = UploadSource(
             io.BytesIO(item.body),
             str(item.meta.get("name", "coredump.bin")),
             len(item.body),

@@ -10,9 +10,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from agent.outbox.dedup import Arrivals
-from agent.outbox.items import Item, Kind, Listed, NewItem, Receipt, Totals
-from agent.outbox.quota import Room
+from agent.outbox.dedup import Deduplicator
+from agent.outbox.items import Item, ItemKind, ItemSummary, NewItem, OutboxTotals, Receipt
+from agent.outbox.quota import Quota
 from agent.outbox.schema import PARKED, WAITING, row_crc
 from agent.outbox.tables import Tables
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from agent.config.profile import OutboxSettings as Limits
 
-_CHUNK, _COREDUMP = Kind.CHUNK.value, Kind.COREDUMP.value
+_CHUNK, _COREDUMP = ItemKind.CHUNK.value, ItemKind.COREDUMP.value
 
 
 class Store:
@@ -33,8 +33,8 @@ class Store:
         self._limits = limits
         self.tables = Tables(connection)
         self._earlier = self.tables.last_id
-        self._arrivals = Arrivals(self.tables, limits)
-        self._room = Room(self.tables, self._arrivals, path.parent, limits)
+        self._arrivals = Deduplicator(self.tables, limits)
+        self._room = Quota(self.tables, self._arrivals, path.parent, limits)
 
     def limit_to(self, limits: Limits) -> None:
         """Keep to other limits from the next item on."""
@@ -104,12 +104,12 @@ class Store:
 
     # Handing out and settling
 
-    def lanes(self) -> list[tuple[str, Kind]]:
+    def lanes(self) -> list[tuple[str, ItemKind]]:
         """Return device and kind of everything that waits."""
         waiting = self.tables.waiting
-        return [(device, Kind(kind)) for (device, kind), count in waiting.items() if count > 0]
+        return [(device, ItemKind(kind)) for (device, kind), count in waiting.items() if count > 0]
 
-    def hand_out(self, device: str, kind: Kind, max_items: int, max_bytes: int) -> list[Item]:
+    def hand_out(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
         """Return the next items of a lane in order, at least one; they are taken until settled."""
         tables = self.tables
         found: list[Item] = []
@@ -149,7 +149,7 @@ class Store:
         tables.taken.update(item.id for item in found)
         return found
 
-    def next_batch(self, device: str, kind: Kind, max_items: int, max_bytes: int) -> list[Item]:
+    def next_batch(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
         """Hand out what goes into the next request of a lane.
 
         Where nobody knows whether the last one arrived, the same items again and no more, after a
@@ -194,10 +194,12 @@ class Store:
 
     # For people
 
-    def listed(self, limit: int = 1000) -> list[Listed]:
+    def listed(self, limit: int = 1000) -> list[ItemSummary]:
         """Return the oldest `limit` items, in order."""
         return [
-            Listed(number, Kind(kind), device, size, captured, refusals, reason if state else "")
+            ItemSummary(
+                number, ItemKind(kind), device, size, captured, refusals, reason if state else ""
+            )
             for number, kind, device, size, captured, refusals, state, reason in (
                 self.tables.db.execute(
                     "SELECT id, kind, device, length(body), captured, refusals, state, reason "
@@ -207,12 +209,12 @@ class Store:
             )
         ]
 
-    def totals(self) -> Totals:
+    def totals(self) -> OutboxTotals:
         """Return how full the outbox is and what has become of what it took."""
         tables = self.tables
         counts = Counter(dict(tables.db.execute("SELECT name, value FROM counts").fetchall()))
         counts.update(tables.counts)
-        return Totals(tables.waiting.total(), tables.parked, tables.size, dict(counts))
+        return OutboxTotals(tables.waiting.total(), tables.parked, tables.size, dict(counts))
 
     def drop(self, ids: Sequence[int]) -> int:
         """Delete items as a person asked; return how many there were."""

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.zephyr_coredump import reason_name
-from agent.console.zephyr_registers import frame, registers
+from agent.console.zephyr_registers import frame_registers, registers
 from agent.errors import AgentError
-from agent.observability.ingest.chunk_codec import goes_on
+from agent.observability.ingest.chunk_codec import is_continuation
 from agent.observability.ingest.events import trace
 from agent.observability.ingest.uploads import FileKind
-from agent.outbox import Kind, NewItem
+from agent.outbox import ItemKind, NewItem
 from agent.outbox.items import TooLarge
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     from agent.config import Configuration
     from agent.console.reader import ConsoleItem
-    from agent.observability.ingest.device_identity import DeviceIdentity, DeviceNames
+    from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
     from agent.outbox import Outbox
 
 STACK_OVERFLOW, MEMORY_FAULT, BUS_FAULT, USAGE_FAULT = 0x800B, 0x9200, 0x9100, 0x9300
 KERNEL_PANIC, HARD_FAULT, SECURITY_VIOLATION = 0x8008, 0x9400, 0x9402
 
 
-AGAIN_S = 5.0
+RETRY_S = 5.0
 """Between two tries to keep what the disk did not take."""
 _MOST_PENDING = 1000  # chunks, dumps and traces that wait in memory for room on the disk
 
@@ -54,7 +54,7 @@ class Forwarder:
     def __init__(
         self,
         outbox: Outbox,
-        names: DeviceNames,
+        names: IdentityTracker,
         *,
         wake: Callable[[], None] = lambda: None,
         told: Callable[[AgentError | None], None] = _raised,
@@ -91,7 +91,7 @@ class Forwarder:
         for item in items:
             if isinstance(item, ChunkLine):
                 self._names.hear(item.chunk)
-                if not self._sender or not goes_on(item.chunk):
+                if not self._sender or not is_continuation(item.chunk):
                     # A message has one sender, also if a better name is learned in its middle.
                     self._sender = self._names.sender
                 kept.append(_chunk(item, self._sender, now))
@@ -106,7 +106,7 @@ class Forwarder:
         """Try again, as long as there is something to try, until cancelled."""
         while True:
             await self._stuck.wait()
-            await self._wait(AGAIN_S)
+            await self._wait(RETRY_S)
             await self.keep()
 
     async def keep(self) -> None:
@@ -146,17 +146,17 @@ class Forwarder:
 
 
 def _chunk(item: ChunkLine, sender: str, now: datetime) -> NewItem:
-    return NewItem(Kind.CHUNK, sender, item.chunk, now.timestamp(), starts=item.starts)
+    return NewItem(ItemKind.CHUNK, sender, item.chunk, now.timestamp(), starts=item.starts)
 
 
 def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) -> list[NewItem]:
     """Return a Zephyr dump as what the service takes: the file, and a trace with its registers."""
     header = captured.dump.header
     assert header is not None
-    found = frame(registers(captured.dump, captured.data))
+    found = frame_registers(registers(captured.dump, captured.data))
     body = bytes(captured.data)
     file = NewItem(
-        Kind.COREDUMP,
+        ItemKind.COREDUMP,
         device.device_serial,
         body,
         now.timestamp(),
@@ -180,7 +180,7 @@ def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) ->
     # The dump is the same by its content; its trace is, by the dump's.
     key = f"trace-of-{_digest(body)}-{device.device_serial}"
     told = NewItem(
-        Kind.EVENT, device.device_serial, event, now.timestamp(), key, starts=captured.starts
+        ItemKind.EVENT, device.device_serial, event, now.timestamp(), key, starts=captured.starts
     )
     return [file, told]
 

@@ -14,8 +14,8 @@ from outboxes import Clock, outbox
 from zephyr_dumps import arch, header, memory, printed
 
 from agent.console.reader import ConsoleReader
-from agent.observability.ingest.device_identity import DeviceNames, Names
-from agent.outbox import Kind, NewItem, Outbox
+from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
+from agent.outbox import ItemKind, NewItem, Outbox
 from agent.wiring.forwarding import Forwarder
 from at.virtual.console import export_lines
 
@@ -36,14 +36,14 @@ class Hearing:
     def __init__(self, box: Outbox) -> None:
         self.box = box
         self._reader = ConsoleReader()
-        names = DeviceNames(lambda: Names("kit-1", "nrf9161"))
+        names = IdentityTracker(lambda: PartialIdentity("kit-1", "nrf9161"))
         self._forwarder = Forwarder(box, names)
 
     async def hear(self, *texts: bytes) -> None:
         for text in texts:
             await self._forwarder.take(self._reader.receive(text), datetime.now(UTC))
 
-    def kept(self, kind: Kind = Kind.COREDUMP) -> int:
+    def kept(self, kind: ItemKind = ItemKind.COREDUMP) -> int:
         """Return how many items of a kind wait."""
         listed = self.box.do(lambda store: store.listed(1000))
         return sum(item.kind is kind for item in listed)
@@ -53,7 +53,7 @@ async def test_a_dump_that_is_printed_again_is_one_crash(tmp_path: Path):
     with outbox(tmp_path) as box:
         kit = Hearing(box)
         await kit.hear(FAULT, PRINTED, PRINTED, PRINTED + PRINTED)
-        assert (kit.kept(), kit.kept(Kind.EVENT)) == (1, 1)
+        assert (kit.kept(), kit.kept(ItemKind.EVENT)) == (1, 1)
 
 
 @pytest.mark.contract("C7")
@@ -64,9 +64,9 @@ async def test_a_crash_that_looks_like_the_one_before_is_kept_with_its_trace(
     with outbox(tmp_path) as box:
         kit = Hearing(box)
         await kit.hear(FAULT, PRINTED, between, PRINTED)
-        assert (kit.kept(), kit.kept(Kind.EVENT)) == (2, 2)
+        assert (kit.kept(), kit.kept(ItemKind.EVENT)) == (2, 2)
         await kit.hear(FAULT + PRINTED + START + FAULT + PRINTED + PRINTED)
-        assert (kit.kept(), kit.kept(Kind.EVENT)) == (4, 4)
+        assert (kit.kept(), kit.kept(ItemKind.EVENT)) == (4, 4)
 
 
 async def test_ten_minutes_apart_a_dump_is_another_crash_though_nothing_else_was_heard(
@@ -94,25 +94,25 @@ async def test_a_dump_is_the_same_for_an_agent_that_was_restarted_unless_the_kit
         await kit.hear(PRINTED)
         assert kit.kept() == 1
         await kit.hear(FAULT, PRINTED)
-        assert (kit.kept(), kit.kept(Kind.EVENT)) == (2, 2)
+        assert (kit.kept(), kit.kept(ItemKind.EVENT)) == (2, 2)
 
 
 async def test_an_export_is_another_once_the_kit_has_started_again(tmp_path: Path):
     with outbox(tmp_path) as box:
         kit = Hearing(box)
         await kit.hear(EXPORT, EXPORT)
-        chunks = kit.kept(Kind.CHUNK)
+        chunks = kit.kept(ItemKind.CHUNK)
         assert chunks == EXPORT.count(b"MC:")
         await kit.hear(START, EXPORT, EXPORT)
-        assert kit.kept(Kind.CHUNK) == 2 * chunks
+        assert kit.kept(ItemKind.CHUNK) == 2 * chunks
 
 
 def test_what_a_failed_commit_took_back_is_another_the_next_time(tmp_path: Path):
     with outbox(tmp_path) as box:
-        box.put([NewItem(Kind.COREDUMP, "kit", DUMP, starts=0)])
-        second = NewItem(Kind.COREDUMP, "kit", DUMP, starts=1)
+        box.put([NewItem(ItemKind.COREDUMP, "kit", DUMP, starts=0)])
+        second = NewItem(ItemKind.COREDUMP, "kit", DUMP, starts=1)
         with pytest.raises(UnicodeEncodeError):
-            box.put([second, NewItem(Kind.EVENT, "\ud800", b"")])
+            box.put([second, NewItem(ItemKind.EVENT, "\ud800", b"")])
         assert box.put([second]).duplicates == 0
         assert box.put([second]).duplicates == 1
 

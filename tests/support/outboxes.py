@@ -6,8 +6,8 @@ from pathlib import Path
 
 from agent.config.profile import OutboxSettings as Limits
 from agent.observability.ingest.chunk_codec import encode
-from agent.outbox import Kind, NewItem, Outbox
-from agent.outbox.items import Item, Totals
+from agent.outbox import ItemKind, NewItem, Outbox
+from agent.outbox.items import Item, OutboxTotals
 
 LIMITS = Limits(min_free_bytes=0)
 
@@ -36,29 +36,29 @@ def outbox(
 def chunk(number: int, device: str = "kit") -> NewItem:
     """Return a message of its own in one chunk."""
     (data,) = encode(b"\x02" + number.to_bytes(8, "little") + device.encode(), 100)
-    return NewItem(Kind.CHUNK, device, data)
+    return NewItem(ItemKind.CHUNK, device, data)
 
 
 def chunks(message: bytes, mtu: int = 20, device: str = "kit") -> list[NewItem]:
-    return [NewItem(Kind.CHUNK, device, data) for data in encode(message, mtu)]
+    return [NewItem(ItemKind.CHUNK, device, data) for data in encode(message, mtu)]
 
 
 def event(number: int, device: str = "kit") -> NewItem:
-    return NewItem(Kind.EVENT, device, b'{"n":%d}' % number)
+    return NewItem(ItemKind.EVENT, device, b'{"n":%d}' % number)
 
 
-def waiting(box: Outbox, kind: Kind = Kind.CHUNK, device: str = "kit") -> list[Item]:
+def waiting(box: Outbox, kind: ItemKind = ItemKind.CHUNK, device: str = "kit") -> list[Item]:
     """Return what waits of a device and kind, the oldest first; it goes on waiting."""
     items = box.do(lambda store: store.hand_out(device, kind, 10**6, 1 << 40))
     box.do(lambda store: store.put_back([item.id for item in items]))
     return items
 
 
-def bodies(box: Outbox, kind: Kind = Kind.CHUNK, device: str = "kit") -> list[bytes]:
+def bodies(box: Outbox, kind: ItemKind = ItemKind.CHUNK, device: str = "kit") -> list[bytes]:
     """Return the bodies of what waits, the oldest first."""
     return [item.body for item in waiting(box, kind, device)]
 
 
-def totals(box: Outbox) -> Totals:
+def totals(box: Outbox) -> OutboxTotals:
     """Return what the outbox holds, counted."""
     return box.do(lambda store: store.totals())

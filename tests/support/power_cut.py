@@ -16,7 +16,7 @@ from pathlib import Path
 
 from outboxes import LIMITS
 
-from agent.outbox import Kind, Outbox
+from agent.outbox import ItemKind, Outbox
 
 FOLDER = "box"
 CALLS = "trace=write,pwrite64,pwritev,fsync,fdatasync,ftruncate,unlink"
@@ -175,7 +175,7 @@ def lost_in_power_cuts(folder: Path, puts: int, cuts: int, dice: random.Random) 
         for name, content in after_cut(events, at, dice).items():
             (box / name).write_bytes(content)
         with Outbox(box, LIMITS) as outbox:
-            items = outbox.do(lambda store: store.hand_out("kit", Kind.CHUNK, 1 << 40, 1 << 60))
+            items = outbox.do(lambda store: store.hand_out("kit", ItemKind.CHUNK, 1 << 40, 1 << 60))
         there = {int.from_bytes(item.body[2:10], "little") for item in items}
         lost += len(acknowledged - there)
         shutil.rmtree(box)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.observability.coredumps.symbols import ElfSymbols
-    from agent.observability.ingest.chunk_codec import Damaged, Message
+    from agent.observability.ingest.chunk_codec import DamagedMessage, ReassembledMessage
 
 _SOURCE = click.argument("source", metavar="FILE|-", type=click.File("rb"))
 
@@ -56,7 +56,7 @@ def messages(source: BinaryIO) -> None:
     reassembler = Reassembler()
     totals = {"messages": 0, "damaged": 0, "damaged_lines": 0}
 
-    def show(found: list[Message | Damaged]) -> None:
+    def show(found: list[ReassembledMessage | DamagedMessage]) -> None:
         for item in found:
             shown = _message(item)
             totals["damaged" if "damaged" in shown else "messages"] += 1
@@ -142,12 +142,12 @@ def _show(shown: dict[str, Any], tell: Callable[[dict[str, Any]], str]) -> None:
         say(tell(shown))
 
 
-def _message(item: Message | Damaged) -> dict[str, Any]:
-    from agent.observability.ingest.chunk_codec import Damaged
+def _message(item: ReassembledMessage | DamagedMessage) -> dict[str, Any]:
+    from agent.observability.ingest.chunk_codec import DamagedMessage
     from agent.observability.ingest.event_decode import decode_payload
     from agent.observability.ingest.messages import kind_of, open_message
 
-    if isinstance(item, Damaged):
+    if isinstance(item, DamagedMessage):
         return {"damaged": item.reason}
     shown: dict[str, Any] = {
         "message": item.data.hex(),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from agent.cli.capture.dump_files import region, tell_frame
 from agent.errors import AgentError
 from agent.observability.coredumps.device_coredump import MAGIC as DEVICE_MAGIC
-from agent.observability.coredumps.elf import ELF
+from agent.observability.coredumps.elf import ELF, ElfTruncated
 from agent.observability.coredumps.linux_core import (
     LINKS,
     PROGRAM_COUNTERS,
@@ -59,15 +59,15 @@ def spooled(source: BinaryIO) -> BinaryIO:
 
 
 def _device_core(data: bytes, symbols: ElfSymbols | None) -> dict[str, Any]:
-    from agent.observability.coredumps.device_coredump import CutShort, OtherVersion
+    from agent.observability.coredumps.device_coredump import CoredumpTruncated, UnsupportedVersion
 
     shown: dict[str, Any] = {"status": "damaged", "bytes": len(data), "blocks": []}
     shown["unknown_tail"] = False
     try:
         shown |= device_coredump_summary(data)
-    except CutShort as exc:
+    except CoredumpTruncated as exc:
         return {**shown, "status": "incomplete", "detail": str(exc)}
-    except OtherVersion as exc:
+    except UnsupportedVersion as exc:
         return {**shown, "status": "unsupported", "detail": str(exc)}
     except ValueError as exc:
         return {**shown, "detail": str(exc)}
@@ -87,7 +87,6 @@ def _device_core(data: bytes, symbols: ElfSymbols | None) -> dict[str, Any]:
 
 
 def _linux_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any]:
-    from agent.observability.coredumps.elf import CutShort
     from agent.observability.coredumps.linux_core import SIGNALS, parse_linux_core
 
     shown: dict[str, Any] = {"status": "damaged", "bytes": source.seek(0, 2), "blocks": []}
@@ -95,7 +94,7 @@ def _linux_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any]:
     source.seek(0)
     try:
         core = parse_linux_core(source)
-    except CutShort as exc:
+    except ElfTruncated as exc:
         return {**shown, "status": "incomplete", "detail": str(exc)}
     except ValueError as exc:
         return {**shown, "detail": str(exc)}
@@ -125,10 +124,10 @@ def _linux_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any]:
 
 def _linux_frames(core: LinuxCore, source: BinaryIO, symbols: ElfSymbols) -> dict[str, Any]:
     """Name where the thread that died stood, if the ELF file is of a build that it had loaded."""
-    from agent.observability.coredumps.linux_core import modules
+    from agent.observability.coredumps.linux_core import loaded_modules
 
     shown: dict[str, Any] = {"elf_build_id": symbols.build_id, "elf_matches": False}
-    for module in modules(core, source):
+    for module in loaded_modules(core, source):
         if module.build_id != symbols.build_id:
             continue
         found = core.threads[0].registers if core.threads else {}

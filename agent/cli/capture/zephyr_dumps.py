@@ -15,7 +15,7 @@ from agent.console.zephyr_coredump import (
     reason_name,
     target_name,
 )
-from agent.console.zephyr_registers import frame, registers
+from agent.console.zephyr_registers import frame_registers, registers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,7 +78,7 @@ def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None = None) -> 
         shown["elf_build_id"] = symbols.build_id
         shown["frames"] = [
             {"register": name, **asdict(symbols.locate(address))}
-            for name, address in frame(found).items()
+            for name, address in frame_registers(found).items()
             if name != "sp"
         ]
     return shown | _threads(captured, symbols)

@@ -20,24 +20,30 @@ if TYPE_CHECKING:
 
     from agent.config.profile import KitSettings
     from agent.console.reader import ConsoleItem
-    from agent.observability.ingest.device_identity import DeviceIdentity, DeviceNames
+    from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 
 
-def names_of(kit: KitSettings, given: dict[str, str | None]) -> DeviceNames:
+def names_of(kit: KitSettings, given: dict[str, str | None]) -> IdentityTracker:
     """Return who the kit is: by option, by the profile, by its own events, by its USB identity."""
-    from agent.observability.ingest.device_identity import DeviceNames, Names, names_in_profile
+    from agent.observability.ingest.device_identity import (
+        IdentityTracker,
+        PartialIdentity,
+        profile_identity,
+    )
     from at.ports.usb import model_at
 
-    said = Names(**{name: value or "" for name, value in given.items()}) | names_in_profile(kit)
+    said = PartialIdentity(
+        **{name: value or "" for name, value in given.items()}
+    ) | profile_identity(kit)
     said.identity()  # a name that breaks its rule is told before anything is opened
     model = model_at(kit.port)
-    usb = Names(hardware_version=model.board if model else "")
-    return DeviceNames(lambda: said, lambda: usb)
+    usb = PartialIdentity(hardware_version=model.board if model else "")
+    return IdentityTracker(lambda: said, lambda: usb)
 
 
 @contextlib.asynccontextmanager
 async def forwarding(
-    names: DeviceNames, note: Callable[[str], None]
+    names: IdentityTracker, note: Callable[[str], None]
 ) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
     """Keep chunks and dumps in the outbox, and deliver them meanwhile; `note` hears of trouble."""
     from agent.cli.observability.queueing import open_outbox
@@ -102,7 +108,7 @@ class Saving:
     in memory, and is tried again with what comes next.
     """
 
-    def __init__(self, folder: Path, names: DeviceNames, note: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, names: IdentityTracker, note: Callable[[str], None]) -> None:
         """`note` hears where each dump is, and of trouble."""
         make_private_folder(folder)
         self._files = DumpFiles.unused(folder / "coredump.bin")

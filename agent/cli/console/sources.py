@@ -108,9 +108,9 @@ class Listening:
 
     async def _read(self, port: str) -> bool:
         """Read one connection to its end; return whether nothing more can come after it."""
-        from agent.console.port import Bytes, console_transport
+        from agent.console.port import ByteQueue, console_transport
 
-        receiver = Bytes()
+        receiver = ByteQueue()
         transport = console_transport(port, self._kit.baud)
         await transport.open(receiver)
         self._window.note(f"{transport.name}: Ctrl-C ends")

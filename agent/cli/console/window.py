@@ -212,7 +212,7 @@ class ConsoleWindow:
         from agent.console.chunk_lines import ChunkLine, DamagedChunk
         from agent.console.dump_lines import CapturedDump, DamagedDumpLine
         from agent.console.log_line import LogLine
-        from agent.console.reader import Overlong
+        from agent.console.reader import OverlongLine
 
         if isinstance(item, LogLine):
             colour = _COLOURS.get(item.level or "", "") if self._colours else ""
@@ -229,7 +229,7 @@ class ConsoleWindow:
             return [f"!! a chunk is damaged, and lost: {printable(item.reason)}"]
         if isinstance(item, DamagedDumpLine):
             return [f"!! a line of a core dump is damaged: {printable(item.reason)}"]
-        if isinstance(item, Overlong):
+        if isinstance(item, OverlongLine):
             return [f"!! a line of {item.size} bytes is not read"]
         return []  # a fault or a restart: its line was shown
 

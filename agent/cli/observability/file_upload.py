@@ -10,8 +10,12 @@ from agent.cli.shell.command import emit, note, options, say
 from agent.config import load
 from agent.observability.ingest.events import captured_date_of
 from agent.observability.ingest.transfer import Upload, file_source, transfer
-from agent.observability.ingest.upload_journal import UploadJournal, forget_old, journal_name
-from agent.observability.ingest.uploads import FileKind, Project, commit_details
+from agent.observability.ingest.upload_journal import (
+    UploadJournal,
+    journal_name,
+    remove_old_records,
+)
+from agent.observability.ingest.uploads import FileKind, UploadProject, commit_details
 from agent.wiring.service_client import connect
 
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from agent.config import Configuration
     from agent.http import HttpClient
     from agent.observability.ingest.device_identity import DeviceIdentity
-    from agent.observability.ingest.transfer import Source
+    from agent.observability.ingest.transfer import UploadSource
 
 
 async def upload_file(
@@ -32,7 +36,7 @@ async def upload_file(
     account = configuration.profile.account
     project = None
     if kind in {FileKind.SYMBOLS, FileKind.OTA}:
-        project = Project(account.organization, account.project)
+        project = UploadProject(account.organization, account.project)
     now = captured_date_of(datetime.now(UTC).timestamp())
     upload = Upload(kind, device, commit_details(kind, device, captured_date=now), project)
     with file_source(path, compress=compress) as source:
@@ -50,11 +54,11 @@ async def upload_file(
 
 
 def _journal(
-    configuration: Configuration, client: HttpClient, upload: Upload, source: Source
+    configuration: Configuration, client: HttpClient, upload: Upload, source: UploadSource
 ) -> UploadJournal:
     """Return the journal of this very file, for this very place."""
     folder = configuration.state_dir / "uploads" / configuration.name
-    forget_old(folder)
+    remove_old_records(folder)
     name = journal_name(
         client.base_url(upload.host),
         *(upload.kind.name, upload.project, upload.device),
@@ -63,14 +67,14 @@ def _journal(
     return UploadJournal(folder / name)
 
 
-def _tell_continued(journal: UploadJournal, source: Source) -> None:
+def _tell_continued(journal: UploadJournal, source: UploadSource) -> None:
     place = journal.place
     if place is not None:
         done = "all of it" if place.whole else f"{len(place.tags)} of {len(place.part_urls)} parts"
         note(f"{source.name}: an earlier run has sent {done}; going on from there")
 
 
-def _tell(source: Source, kind: FileKind, before: str) -> None:
+def _tell(source: UploadSource, kind: FileKind, before: str) -> None:
     if options().json:
         told = {
             "uploaded": source.name,

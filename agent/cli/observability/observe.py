@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Mapping
 
     from agent.config import Configuration
-    from agent.observability import Kind, Observability, Resource
+    from agent.observability import Observability, Resource, ResourceKind
 
 
 Command: TypeAlias = Callable[..., None]
@@ -137,7 +137,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def resource_group(kind: Kind) -> click.Group:
+def resource_group(kind: ResourceKind) -> click.Group:
     """Return the commands of one kind of resource."""
 
     @click.group(cls=AgentGroup, name=kind.name, help=f"{kind.plural.capitalize()}.")
@@ -150,7 +150,7 @@ def resource_group(kind: Kind) -> click.Group:
     return group
 
 
-def _add_reading(group: click.Group, kind: Kind, example: str) -> None:
+def _add_reading(group: click.Group, kind: ResourceKind, example: str) -> None:
     @group.command(name="list", epilog=f"{example} list --json", help=f"List the {kind.plural}.")
     @click.option("--filter", "pairs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
     @click.option("--sort", default="", metavar="[-]FIELD", help="Ascending, or descending with -.")
@@ -171,7 +171,7 @@ def _add_reading(group: click.Group, kind: Kind, example: str) -> None:
         _print(await service.get(kind, key))
 
 
-def _add_changing(group: click.Group, kind: Kind, example: str) -> None:
+def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
     @group.command(epilog=f"{example} create --field name=value", help=f"Create a {kind.name}.")
     @takes_fields(needed=True)
     @on_service
@@ -216,7 +216,7 @@ def _add_changing(group: click.Group, kind: Kind, example: str) -> None:
 
 async def _list(
     service: Observability,
-    kind: Kind,
+    kind: ResourceKind,
     filters: Mapping[str, Any],
     sort: str,
     limit: int | None,

@@ -49,7 +49,7 @@ def drop(ids: tuple[int, ...], parked: bool, everything: bool) -> None:
 async def _list(limit: int) -> None:
     from agent.outbox import queries
 
-    found = await _done(lambda outbox: queries.listed(outbox, limit), what="list", limit=limit)
+    found = await _done(lambda outbox: queries.list_items(outbox, limit), what="list", limit=limit)
     for item in found["items"]:
         _show(item)
     totals = found["totals"]
@@ -66,7 +66,7 @@ async def _drop(ids: list[int], *, parked: bool, everything: bool) -> None:
     from agent.outbox import queries
 
     told = await _done(
-        lambda outbox: queries.dropped(outbox, ids, parked=parked, everything=everything),
+        lambda outbox: queries.drop_items(outbox, ids, parked=parked, everything=everything),
         what="drop",
         ids=ids,
         parked=parked,
@@ -94,9 +94,9 @@ async def _flush(*, retry_parked: bool) -> None:
         return
     with outbox:
         if retry_parked:
-            await queries.retried(outbox, parked=True)
+            await queries.retry_items(outbox, parked=True)
         delivery, done = await send(configuration, outbox)
-        told = await queries.retried(outbox, parked=False)
+        told = await queries.retry_items(outbox, parked=False)
     _show_flushed(done.items, told["totals"])
     trouble(delivery)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from agent.config import Configuration
     from agent.outbox import NewItem, Outbox
-    from agent.outbox.delivery import Delivered, Delivery
+    from agent.outbox.delivery import Delivery, DeliveryCounts
 
 
 def open_outbox(configuration: Configuration) -> Outbox:
@@ -37,14 +37,14 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
     """
     from agent.cli.shell.session import configured
     from agent.outbox import OutboxHeld
-    from agent.outbox.handoff import leave
+    from agent.outbox.handoff import hand_off
     from agent.wiring.forwarding import outbox_folder
 
     configuration = configured()
     try:
         outbox = open_outbox(configuration)
     except OutboxHeld:
-        leave(outbox_folder(configuration), items, configuration.profile.outbox, time.time())
+        hand_off(outbox_folder(configuration), items, configuration.profile.outbox, time.time())
         _tell({"queued": len(items), "left_for_the_agent": True})
         return 0
     with outbox:
@@ -78,7 +78,7 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
     return 0
 
 
-async def flush(configuration: Configuration, outbox: Outbox) -> tuple[Delivery, Delivered]:
+async def flush(configuration: Configuration, outbox: Outbox) -> tuple[Delivery, DeliveryCounts]:
     """Deliver what can be delivered now."""
     from agent.outbox.delivery import Delivery
     from agent.outbox.sender import ServiceSender

@@ -136,7 +136,7 @@ def _event_items(events: list[Any]) -> list[NewItem]:
 
     from agent.errors import UsageError
     from agent.observability.ingest.events import SDK_VERSION, check_event
-    from agent.outbox import Kind, NewItem
+    from agent.outbox import ItemKind, NewItem
 
     now = datetime.now(UTC)
     items = []
@@ -149,7 +149,7 @@ def _event_items(events: list[Any]) -> list[NewItem]:
             raise UsageError(f"{where}{exc}", hint=exc.hint) from exc
         happened = datetime.fromisoformat(json.loads(body)["captured_date"])
         serial = completed["device_serial"]
-        items.append(NewItem(Kind.EVENT, serial, body, happened.timestamp()))
+        items.append(NewItem(ItemKind.EVENT, serial, body, happened.timestamp()))
     if not items:
         raise UsageError("there is no event to send")
     return items
@@ -165,7 +165,7 @@ def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
     from agent.cli.observability.queueing import queue_and_send
     from agent.errors import AgentError
     from agent.observability.ingest.device_identity import check_slug
-    from agent.outbox import Kind, NewItem
+    from agent.outbox import ItemKind, NewItem
 
     check_slug("--device-serial", device_serial)
     items = []
@@ -173,7 +173,7 @@ def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
         if isinstance(chunk, str):
             note(f"a chunk is lost: {chunk}")
         else:
-            items.append(NewItem(Kind.CHUNK, device_serial, chunk))
+            items.append(NewItem(ItemKind.CHUNK, device_serial, chunk))
     if not items:
         raise AgentError(f"{source.name} holds no chunk")
     run(queue_and_send(items, only_queue=only_queue))
@@ -198,7 +198,7 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
     from agent.errors import UsageError
     from agent.observability.coredumps.recognise import recognise
     from agent.observability.ingest.uploads import FileKind
-    from agent.outbox import Kind, NewItem
+    from agent.outbox import ItemKind, NewItem
 
     with path.open("rb") as file:
         kind = recognise(file)
@@ -217,7 +217,7 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
         meta["device"] = asdict(device)
     body = path.read_bytes()
     serial = identity.get("device_serial") or ""
-    items = [NewItem(Kind.COREDUMP, serial, body, path.stat().st_mtime, meta=meta)]
+    items = [NewItem(ItemKind.COREDUMP, serial, body, path.stat().st_mtime, meta=meta)]
     run(queue_and_send(items, only_queue=only_queue))
 
 
@@ -227,9 +227,9 @@ _QUEUED_LIMIT = 16 * 1024 * 1024  # bytes of a core dump that goes through the o
 def _complete(identity: dict[str, str | None], *, needed: bool) -> DeviceIdentity | None:
     """Return the identity if all of it is given. Raises UsageError where it is needed, or wrong."""
     from agent.errors import UsageError
-    from agent.observability.ingest.device_identity import Names
+    from agent.observability.ingest.device_identity import PartialIdentity
 
-    given = Names(**{name: value or "" for name, value in identity.items()}).identity()
+    given = PartialIdentity(**{name: value or "" for name, value in identity.items()}).identity()
     missing = [name for name, value in identity.items() if not value]
     if not missing:
         return given

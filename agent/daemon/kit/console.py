@@ -14,7 +14,7 @@ from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.fault_lines import FaultText, Reboot
 from agent.console.log_line import LogLine
-from agent.console.port import Bytes, console_transport, own_port
+from agent.console.port import ByteQueue, console_transport, own_port
 from agent.console.reader import ConsoleCounts, ConsoleReader, LineClassifier
 from agent.daemon.kit.link import KeptPort
 from agent.daemon.status import State
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agent.config.profile import KitSettings
     from agent.console.reader import ConsoleItem
     from agent.daemon.status import Concern
-    from agent.observability.ingest.device_identity import DeviceNames
+    from agent.observability.ingest.device_identity import IdentityTracker
     from agent.outbox import Outbox
     from agent.tasks import WaitForEvent
     from at.driver.stream import Stream
@@ -125,7 +125,7 @@ class KitConsole:
         self,
         concern: Concern,
         outbox: Outbox,
-        names: DeviceNames,
+        names: IdentityTracker,
         wake: Callable[[], None],
         *,
         restarted: Callable[[str], None] = lambda _line: None,
@@ -195,7 +195,7 @@ class KitConsole:
                 await first_of(self._read(port, kit.baud), self.kept.wanted())
 
     async def _read(self, port: str, baud: int) -> None:
-        reader, receiver = ConsoleReader(counts=self._counts), Bytes()
+        reader, receiver = ConsoleReader(counts=self._counts), ByteQueue()
         transport = console_transport(port, baud)
         await transport.open(receiver)
         try:

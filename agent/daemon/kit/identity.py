@@ -13,7 +13,11 @@ import msgspec
 from agent.config.private_files import make_private_folder, write_private
 from agent.errors import AgentError
 from agent.observability.api.slugs import as_slug, as_version
-from agent.observability.ingest.device_identity import DeviceNames, Names, names_in_profile
+from agent.observability.ingest.device_identity import (
+    IdentityTracker,
+    PartialIdentity,
+    profile_identity,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +37,7 @@ class Remembered(msgspec.Struct, frozen=True):
     device_id: str = ""
     imei: str = ""
     model: str = ""
-    names: Names = Names()
+    names: PartialIdentity = PartialIdentity()
     """What its own events call it at the observability service."""
     place: dict[str, Any] | None = None
     """The last position that was found, as `locate --json` gives it."""
@@ -99,8 +103,8 @@ class KitNames:
         self._memory = memory
         self._board = ""
         self._application = ""
-        self.device = DeviceNames(
-            lambda: names_in_profile(kit()),
+        self.device = IdentityTracker(
+            lambda: profile_identity(kit()),
             self._otherwise,
             reported=memory.known.names,
             learned=self._learned,
@@ -128,16 +132,16 @@ class KitNames:
         self.device.forget_software()
         self._application = ""
 
-    def _otherwise(self) -> Names:
+    def _otherwise(self) -> PartialIdentity:
         """Return what the modem and the USB tell; a kit that never told has its name here."""
         known = self._memory.known
-        return Names(
+        return PartialIdentity(
             as_slug(known.device_id or known.imei or self._name),
             self._board or as_slug(known.model.partition("-")[0].lower()),
             _APPLICATION if self._application else "",
             as_version(self._application),
         )
 
-    def _learned(self, names: Names) -> None:
+    def _learned(self, names: PartialIdentity) -> None:
         with suppress(AgentError):  # the disk is full: the kit tells it again
             self._memory.learn(names=names)

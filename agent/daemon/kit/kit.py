@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from agent.auth.modem_jwt import ModemJwt, ask_modem
-from agent.console.fault_lines import Restarts
+from agent.console.fault_lines import RestartCounter
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.events import KitEvents
 from agent.daemon.kit.first_contact import SETTLE_S, Told, findings, meet, watch_registration
@@ -154,7 +154,7 @@ class KitAgent:
         )
         self.link.on_new_software = self._names.new_software
         board.listen(name, self.events.take)
-        self._restarts = Restarts()
+        self._restarts = RestartCounter()
         self._positions = Positions(board.concern("location", name), self.link, self._memory)
         self._updates = Updates(board.concern("fota", name), self.link, self.console, state_dir)
         self._client = client.acting_as(ModemJwt(self._ask_modem, profile.kit.device_id))

@@ -14,7 +14,7 @@ from agent.observability.api.keys import (
     FetchProjectKey,
     FetchUserKey,
 )
-from agent.observability.api.kinds import ORGANIZATION, Kind, Scope
+from agent.observability.api.kinds import ORGANIZATION, ResourceKind, Scope
 from agent.observability.api.resources import (
     LARGEST_PAGE,
     CreateResource,
@@ -105,7 +105,7 @@ class Observability:
 
     async def list(
         self,
-        kind: Kind,
+        kind: ResourceKind,
         filters: Mapping[str, Any] | None = None,
         *,
         sort: str = "",
@@ -126,7 +126,7 @@ class Observability:
 
     async def page(
         self,
-        kind: Kind,
+        kind: ResourceKind,
         filters: Mapping[str, Any] | None = None,
         *,
         sort: str = "",
@@ -137,23 +137,25 @@ class Observability:
         call = ListResources(kind, self.scope, filters or {}, sort, page, per_page)
         return await self.client.send(call)
 
-    async def get(self, kind: Kind, key: str) -> Resource:
+    async def get(self, kind: ResourceKind, key: str) -> Resource:
         """Return one resource."""
         return await self.client.send(FetchResource(kind, self.scope, key))
 
-    async def create(self, kind: Kind, fields: Mapping[str, Any]) -> Resource | None:
+    async def create(self, kind: ResourceKind, fields: Mapping[str, Any]) -> Resource | None:
         """Create one; None where the service does not show it."""
         return await self.client.send(CreateResource(kind, self.scope, fields))
 
-    async def update(self, kind: Kind, key: str, fields: Mapping[str, Any]) -> Resource | None:
+    async def update(
+        self, kind: ResourceKind, key: str, fields: Mapping[str, Any]
+    ) -> Resource | None:
         """Change some fields of one; None where the service does not show it."""
         return await self.client.send(UpdateResource(kind, self.scope, key, fields))
 
     async def relate(
         self,
-        kind: Kind,
+        kind: ResourceKind,
         key: str,
-        other: Kind,
+        other: ResourceKind,
         other_key: str,
         fields: Mapping[str, Any] | None = None,
     ) -> Resource | None:
@@ -161,11 +163,11 @@ class Observability:
         call = PutRelation(kind, self.scope, key, other, other_key, fields or {})
         return await self.client.send(call)
 
-    async def delete(self, kind: Kind, key: str) -> None:
+    async def delete(self, kind: ResourceKind, key: str) -> None:
         """Delete one."""
         await self.client.send(DeleteResource(kind, self.scope, key))
 
-    async def delete_many(self, kind: Kind, ids: Sequence[str | int]) -> None:
+    async def delete_many(self, kind: ResourceKind, ids: Sequence[str | int]) -> None:
         """Delete several by their ids."""
         await self.client.send(DeleteResources(kind, self.scope, ids))
 

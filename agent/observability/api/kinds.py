@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Level(Enum):
+class ResourceLevel(Enum):
     """What a resource lies under."""
 
     ROOT = "root"
@@ -23,12 +23,12 @@ class Level(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ResourceKind:
     """One kind of resource: its words, where it lies, and the rule for its key."""
 
     name: str
     plural: str
-    level: Level
+    level: ResourceLevel
     key: Callable[[str], str]
     not_created: str = ""
     """Why it cannot be created here, "" where it can."""
@@ -52,28 +52,30 @@ def _slug_of(what: str) -> Callable[[str], str]:
     return lambda value: slug(value, what)
 
 
-ORGANIZATION = Kind("organization", "organizations", Level.ROOT, _slug_of("organization"))
-PROJECT = Kind("project", "projects", Level.ORGANIZATION, _slug_of("project"))
-RELEASE = Kind("release", "releases", Level.PROJECT, release_version)
-COHORT = Kind("cohort", "cohorts", Level.PROJECT, _slug_of("cohort"))
-DEVICE = Kind("device", "devices", Level.PROJECT, _slug_of("device serial"))
-DEPLOYMENT = Kind("deployment", "deployments", Level.PROJECT, _identifier)
-EVENT = Kind(
+ORGANIZATION = ResourceKind(
+    "organization", "organizations", ResourceLevel.ROOT, _slug_of("organization")
+)
+PROJECT = ResourceKind("project", "projects", ResourceLevel.ORGANIZATION, _slug_of("project"))
+RELEASE = ResourceKind("release", "releases", ResourceLevel.PROJECT, release_version)
+COHORT = ResourceKind("cohort", "cohorts", ResourceLevel.PROJECT, _slug_of("cohort"))
+DEVICE = ResourceKind("device", "devices", ResourceLevel.PROJECT, _slug_of("device serial"))
+DEPLOYMENT = ResourceKind("deployment", "deployments", ResourceLevel.PROJECT, _identifier)
+EVENT = ResourceKind(
     "event",
     "events",
-    Level.PROJECT,
+    ResourceLevel.PROJECT,
     _identifier,
     not_created="events are pushed to the ingress host: `cellagent report event`",
 )
-TRACE = Kind(
+TRACE = ResourceKind(
     "trace",
     "traces",
-    Level.PROJECT,
+    ResourceLevel.PROJECT,
     _identifier,
     not_created="traces are made from what devices push: `cellagent report coredump`",
 )
-ISSUE = Kind("issue", "issues", Level.PROJECT, _identifier)
-INSTALL = Kind("install", "installs", Level.PROJECT, _identifier)
+ISSUE = ResourceKind("issue", "issues", ResourceLevel.PROJECT, _identifier)
+INSTALL = ResourceKind("install", "installs", ResourceLevel.PROJECT, _identifier)
 
 KINDS = {
     kind.name: kind
@@ -92,12 +94,12 @@ KINDS = {
 }
 
 
-def path(kind: Kind, scope: Scope, key: str | None = None) -> str:
+def path(kind: ResourceKind, scope: Scope, key: str | None = None) -> str:
     """Return the path of a resource, or of all of its kind. Raises UsageError."""
     parts = ["/api/v0"]
-    if kind.level is not Level.ROOT:
+    if kind.level is not ResourceLevel.ROOT:
         parts += ["organizations", slug(_given(scope.organization, "organization"), "organization")]
-    if kind.level is Level.PROJECT:
+    if kind.level is ResourceLevel.PROJECT:
         parts += ["projects", slug(_given(scope.project, "project"), "project")]
     parts.append(kind.plural)
     if key is not None:
@@ -105,7 +107,7 @@ def path(kind: Kind, scope: Scope, key: str | None = None) -> str:
     return "/".join(parts)
 
 
-def related(kind: Kind, key: str) -> str:
+def related(kind: ResourceKind, key: str) -> str:
     """Return how a resource's path goes on to one that it is related to. Raises UsageError."""
     return f"/{kind.plural}/{quote(kind.key(key), safe='')}"
 

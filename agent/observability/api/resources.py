@@ -11,7 +11,7 @@ import msgspec
 
 from agent.call import Call, Host, Request, Scheme
 from agent.errors import BadAnswer, UsageError
-from agent.observability.api.kinds import Kind, Scope, path, related
+from agent.observability.api.kinds import ResourceKind, Scope, path, related
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -153,7 +153,7 @@ class ResourceCall(Call[T], Generic[T]):
     host = Host.API
     schemes: ClassVar[tuple[Scheme, ...]] = USER
 
-    kind: Kind
+    kind: ResourceKind
     scope: Scope
 
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
@@ -242,7 +242,7 @@ class PutRelation(ResourceCall[Resource | None]):
     """
 
     key: str
-    other: Kind
+    other: ResourceKind
     other_key: str
     fields: Mapping[str, Any] = field(default_factory=dict)
 

@@ -47,11 +47,11 @@ _ARM_REGISTERS = (
 _ARM_SIZES = (17 * 4, 19 * 4)
 
 
-class CutShort(ValueError):
+class CoredumpTruncated(ValueError):
     """The dump ends before it says that it does."""
 
 
-class OtherVersion(ValueError):
+class UnsupportedVersion(ValueError):
     """The dump is of a version of the format that nobody here reads."""
 
 
@@ -81,7 +81,10 @@ class DeviceCoredump:
 
 
 def parse_device_coredump(data: bytes) -> DeviceCoredump:
-    """Read a dump. Raises ValueError when it is none or damaged; CutShort, OtherVersion."""
+    """Read a dump. Raises ValueError when it is none or is damaged.
+
+    Raises CoredumpTruncated when it ends too soon, UnsupportedVersion for a newer format.
+    """
     end, flags = _check_frame(data)
     blocks = list(_blocks(data, end))
     bodies = {kind: body for kind, _, _, body in blocks if kind != _MEMORY}
@@ -111,18 +114,20 @@ def _check_frame(data: bytes) -> tuple[int, int]:
     if not data.startswith(MAGIC):
         raise ValueError("it does not begin with CORE")
     if len(data) < _HEADER.size:
-        raise CutShort(f"{len(data)} bytes are too short for a core dump")
+        raise CoredumpTruncated(f"{len(data)} bytes are too short for a core dump")
     _, version, total = _HEADER.unpack_from(data)
     if not WITHOUT_FOOTER <= version <= NEWEST_VERSION:
-        raise OtherVersion(f"version {version} of the format; {NEWEST_VERSION} is the newest known")
+        raise UnsupportedVersion(
+            f"version {version} of the format; {NEWEST_VERSION} is the newest known"
+        )
     if total != len(data):
-        wrong = CutShort if total > len(data) else ValueError
+        wrong = CoredumpTruncated if total > len(data) else ValueError
         raise wrong(f"the header says {total} bytes, {len(data)} are there")
     if version == WITHOUT_FOOTER:
         return total, 0
     end = total - _FOOTER.size
     if end < _HEADER.size:
-        raise CutShort(f"{total} bytes are too short for a header and a footer")
+        raise CoredumpTruncated(f"{total} bytes are too short for a header and a footer")
     magic, flags = _FOOTER.unpack_from(data, end)
     if magic != _END:
         raise ValueError("the footer is missing")

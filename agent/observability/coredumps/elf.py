@@ -18,7 +18,7 @@ _MAX_FILE = 1 << 48  # bytes: beyond it an offset is damage, and no file system 
 _NOTE_HEADER = 12
 
 
-class CutShort(ValueError):
+class ElfTruncated(ValueError):
     """The file ends before its headers or notes do."""
 
 
@@ -53,7 +53,7 @@ def read_header(head: bytes) -> ElfHeader | None:
 
 
 def read_programs(file: BinaryIO, header: ElfHeader) -> list[ProgramHeader]:
-    """Return the program headers. Raises CutShort, and ValueError when they are damaged."""
+    """Return the program headers. Raises ElfTruncated, and ValueError when they are damaged."""
     order, wide = header.order, header.wide
     entry = struct.Struct(order + ("IIQQQQQQ" if wide else "8I"))
     try:
@@ -73,7 +73,7 @@ def read_programs(file: BinaryIO, header: ElfHeader) -> list[ProgramHeader]:
             for at in range(count)
         ]
     except struct.error as exc:
-        raise CutShort("it ends inside its headers") from exc
+        raise ElfTruncated("it ends inside its headers") from exc
 
 
 def read_notes(data: bytes, order: str) -> list[tuple[bytes, int, bytes]]:

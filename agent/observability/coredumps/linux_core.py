@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from agent.observability.coredumps.elf import (
     PT_LOAD,
     PT_NOTE,
-    CutShort,
     ElfHeader,
+    ElfTruncated,
     read_at,
     read_header,
     read_notes,
     read_programs,
 )
-from agent.observability.ingest.event_decode import NotDecodable, decode_cbor, plain, read_date
+from agent.observability.ingest.event_decode import NotDecodable, date_text, decode_cbor, json_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,7 @@ def read_metadata(body: bytes) -> dict[str, Any]:
         if not isinstance(value, dict):
             return {}
         return {
-            _NAMES[key]: read_date(item) if key == 3 else plain(item)
+            _NAMES[key]: date_text(item) if key == 3 else json_value(item)
             for key, item in value.items()
             if key in _NAMES
         }
@@ -153,7 +153,7 @@ def is_core(head: bytes) -> bool:
 
 
 def parse_linux_core(file: BinaryIO) -> LinuxCore:
-    """Read the headers and notes of an ELF core. Raises ValueError when it is none; CutShort."""
+    """Read the headers and notes of an ELF core. Raises ValueError, ElfTruncated."""
     header = read_header(file.read(20))
     if header is None or header.kind != _ET_CORE:
         raise ValueError("it is no ELF core dump")
@@ -193,7 +193,7 @@ def _notes(
 ) -> list[tuple[bytes, int, bytes]]:
     data = read_at(file, offset, min(size, _MAX_NOTES))
     if len(data) < size:
-        raise CutShort(f"its notes hold {len(data)} of {size} bytes")
+        raise ElfTruncated(f"its notes hold {len(data)} of {size} bytes")
     return read_notes(data, header.order)
 
 
@@ -270,7 +270,7 @@ class Module:
         return any(start <= address < end for start, end in self.ranges)
 
 
-def modules(core: LinuxCore, file: BinaryIO) -> list[Module]:
+def loaded_modules(core: LinuxCore, file: BinaryIO) -> list[Module]:
     """Return the modules whose build id the core holds."""
     ranges: dict[str, list[tuple[int, int]]] = {}
     for each in core.files:

@@ -52,7 +52,7 @@ _THUMB_BIT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class SourceLocation:
     """Where an address lies; None for what the file does not say."""
 
     address: int
@@ -92,7 +92,7 @@ class ElfSymbols:
             except Exception as exc:
                 raise AgentError(f"{path} is no ELF file, or is damaged: {exc}") from exc
 
-    def locate(self, address: int) -> Location:
+    def locate(self, address: int) -> SourceLocation:
         """Return where `address` lies. The Thumb bit of an ARM address is no part of it."""
         if self.machine == "EM_ARM":
             address &= ~_THUMB_BIT
@@ -106,7 +106,7 @@ class ElfSymbols:
             if start <= address < end:
                 file, line = found_file, found_line
                 break
-        return Location(address, name, offset, file, line)
+        return SourceLocation(address, name, offset, file, line)
 
 
 def _build_id(elf: Any) -> str | None:

@@ -35,7 +35,7 @@ _VARINT_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ReassembledMessage:
     """A whole message whose CRC agrees."""
 
     device: str
@@ -43,7 +43,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Damaged:
+class DamagedMessage:
     """Chunks of `device` that do not add up to a message."""
 
     device: str
@@ -54,7 +54,7 @@ class _BadChunk(Exception):
     """The chunk breaks the format; nothing of it is used."""
 
 
-def goes_on(chunk: bytes) -> bool:
+def is_continuation(chunk: bytes) -> bool:
     """Tell whether a chunk goes on with a message that another one began."""
     return chunk[:1] >= bytes([_CONTINUATION])
 
@@ -142,21 +142,23 @@ class Reassembler:
         self.max_message = max_message
         self._streams: dict[str, _Stream] = {}
 
-    def receive(self, chunk: bytes, device: str = "", now: float = 0.0) -> list[Message | Damaged]:
+    def receive(
+        self, chunk: bytes, device: str = "", now: float = 0.0
+    ) -> list[ReassembledMessage | DamagedMessage]:
         """Take the next chunk of `device` at `now` (seconds); return what it completed or broke."""
-        found: list[Message | Damaged] = []
+        found: list[ReassembledMessage | DamagedMessage] = []
         stream = self._streams.setdefault(device, _Stream())
         stream.touched = now
         try:
             message = self._take(chunk, device, stream, found)
         except (_BadChunk, ValueError) as exc:
-            found.append(Damaged(device, str(exc)))
+            found.append(DamagedMessage(device, str(exc)))
         else:
             if message is not None:
-                found.append(Message(device, message))
+                found.append(ReassembledMessage(device, message))
         return found
 
-    def finish(self) -> list[Message | Damaged]:
+    def finish(self) -> list[ReassembledMessage | DamagedMessage]:
         """Give up every message whose rest has not come."""
         return [
             damage
@@ -164,7 +166,7 @@ class Reassembler:
             if (damage := _give_up(device, stream, "no more chunks came")) is not None
         ]
 
-    def expire(self, now: float) -> list[Message | Damaged]:
+    def expire(self, now: float) -> list[ReassembledMessage | DamagedMessage]:
         """Give up the messages that got nothing for EXPIRY_S."""
         stale = [name for name, each in self._streams.items() if now - each.touched >= EXPIRY_S]
         return [
@@ -174,7 +176,11 @@ class Reassembler:
         ]
 
     def _take(
-        self, chunk: bytes, device: str, stream: _Stream, found: list[Message | Damaged]
+        self,
+        chunk: bytes,
+        device: str,
+        stream: _Stream,
+        found: list[ReassembledMessage | DamagedMessage],
     ) -> bytes | None:
         if not chunk:
             raise _BadChunk("an empty chunk")
@@ -259,12 +265,12 @@ def _drop(stream: _Stream) -> None:
     stream.data, stream.open, stream.adrift = bytearray(), False, True
 
 
-def _give_up(device: str, stream: _Stream, why: str) -> Damaged | None:
+def _give_up(device: str, stream: _Stream, why: str) -> DamagedMessage | None:
     if not stream.open:
         return None
     have = len(stream.data)
     stream.data, stream.open = bytearray(), False
-    return Damaged(device, f"{have} of {stream.total} bytes were received, then {why}")
+    return DamagedMessage(device, f"{have} of {stream.total} bytes were received, then {why}")
 
 
 def _exactly(chunk: bytes, at: int, count: int) -> bytes:

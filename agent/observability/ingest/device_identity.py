@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from agent.errors import UsageError
 from agent.observability.api.slugs import as_slug, slug, version_name
-from agent.observability.ingest.chunk_codec import Message, Reassembler, decode_varint, goes_on
+from agent.observability.ingest.chunk_codec import (
+    ReassembledMessage,
+    Reassembler,
+    decode_varint,
+    is_continuation,
+)
 from agent.observability.ingest.event_decode import decode_payload
 from agent.observability.ingest.messages import kind_of, open_message
 
@@ -69,7 +74,7 @@ _MORE, _CRC_AT_END = 0x40, 0x08
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class PartialIdentity:
     """What is known of a device's identity; "" is what is not."""
 
     device_serial: str = ""
@@ -77,31 +82,33 @@ class Names:
     software_type: str = ""
     software_version: str = ""
 
-    def __or__(self, other: Names) -> Names:
+    def __or__(self, other: PartialIdentity) -> PartialIdentity:
         """Return these names, and of the other those that are not known here."""
-        return Names(*(a or b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return PartialIdentity(
+            *(a or b for a, b in zip(astuple(self), astuple(other), strict=True))
+        )
 
     def identity(self) -> DeviceIdentity:
         """Return them whole, UNKNOWN in place of what is missing. Raises UsageError."""
         return DeviceIdentity(*(name or UNKNOWN for name in astuple(self)))
 
 
-def names_in_profile(kit: KitSettings) -> Names:
+def profile_identity(kit: KitSettings) -> PartialIdentity:
     """Return what a profile says of its kit."""
     serial = as_slug(kit.device_id)
-    return Names(serial, kit.hardware_version, kit.software_type, kit.software_version)
+    return PartialIdentity(serial, kit.hardware_version, kit.software_type, kit.software_version)
 
 
-class DeviceNames:
+class IdentityTracker:
     """The names of one device: what is said of it, else what its chunks say, else the rest."""
 
     def __init__(
         self,
-        said: Callable[[], Names],
-        otherwise: Callable[[], Names] = Names,
+        said: Callable[[], PartialIdentity],
+        otherwise: Callable[[], PartialIdentity] = PartialIdentity,
         *,
-        reported: Names = Names(),
-        learned: Callable[[Names], None] = lambda _names: None,
+        reported: PartialIdentity = PartialIdentity(),
+        learned: Callable[[PartialIdentity], None] = lambda _names: None,
     ) -> None:
         """Begin with what chunks said before, `reported`; `learned` hears what they say anew."""
         self._said = said
@@ -112,9 +119,9 @@ class DeviceNames:
         self._is_event = False
 
     @classmethod
-    def of(cls, device: DeviceIdentity) -> DeviceNames:
+    def of(cls, device: DeviceIdentity) -> IdentityTracker:
         """Return the names of a device of which everything is said."""
-        names = Names(*astuple(device))
+        names = PartialIdentity(*astuple(device))
         return cls(lambda: names)
 
     @property
@@ -132,12 +139,12 @@ class DeviceNames:
 
     def hear(self, chunk: bytes) -> None:
         """Learn from the next chunk of the device; one that is damaged teaches nothing."""
-        if chunk and not goes_on(chunk):
+        if chunk and not is_continuation(chunk):
             self._is_event = _begins_event(chunk)
         if not self._is_event:
             return
         for found in self._messages.receive(chunk):
-            if isinstance(found, Message):
+            if isinstance(found, ReassembledMessage):
                 self._learn(_names_in(found.data) | self._reported)
 
     def forget_software(self) -> None:
@@ -146,9 +153,9 @@ class DeviceNames:
 
     def forget(self) -> None:
         """Know nothing that chunks said: another device is there now."""
-        self._learn(Names())
+        self._learn(PartialIdentity())
 
-    def _learn(self, names: Names) -> None:
+    def _learn(self, names: PartialIdentity) -> None:
         if names != self._reported:
             self._reported = names
             self._learned(names)
@@ -164,25 +171,25 @@ def _begins_event(chunk: bytes) -> bool:
     return kind_of(chunk[at : at + 1]) == "event"
 
 
-def _names_in(message: bytes) -> Names:
+def _names_in(message: bytes) -> PartialIdentity:
     """Return the names that the events of a message carry; the last one counts."""
     try:
         decoded = decode_payload(open_message(message))
     except ValueError:
-        return Names()
-    names = Names()
+        return PartialIdentity()
+    names = PartialIdentity()
     for event in decoded if isinstance(decoded, list) else [decoded]:
         names = _names_of(event) | names
     return names
 
 
-def _names_of(event: dict[str, Any]) -> Names:
+def _names_of(event: dict[str, Any]) -> PartialIdentity:
     event = {"software_version": event.get("release_version"), **event}
     checks = (check_slug, check_version, check_text, check_version)
     found = []
-    for field, check in zip(fields(Names), checks, strict=True):
+    for field, check in zip(fields(PartialIdentity), checks, strict=True):
         try:
             found.append(check(field.name, event.get(field.name)))
         except UsageError:
             found.append("")
-    return Names(*found)
+    return PartialIdentity(*found)

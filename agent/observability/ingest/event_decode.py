@@ -78,7 +78,7 @@ class _Budget:
             raise NotDecodable("the event refers to itself, or to more values than can be shown")
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return `value` as JSON can carry it: bytes as {"hex": ...}, odd numbers and tags as text.
 
     Raises NotDecodable when it stands for more than MAX_VALUES values.
@@ -125,15 +125,15 @@ def _event(value: Any) -> dict[str, Any]:
     for key, item in value.items():
         name = _TOP.get(key, str(key)) if isinstance(key, int) else str(key)
         if name == "type":
-            event[name] = _TYPES.get(item, item) if isinstance(item, int) else plain(item)
+            event[name] = _TYPES.get(item, item) if isinstance(item, int) else json_value(item)
         elif name == "captured_date":
-            event[name] = read_date(item)
+            event[name] = date_text(item)
         elif name == "build_id" and isinstance(item, bytes):
             event[name] = item.hex()
         elif name == "event_info":
             event[name] = _event_info(kind, item)
         else:
-            event[name] = plain(item)
+            event[name] = json_value(item)
     if event.get("schema_version") == 1:
         event.setdefault("sdk_version", "0.5.0")
     return event
@@ -144,9 +144,9 @@ def _event_info(kind: Any, info: Any) -> Any:
         return _logs(info, timed=kind == _LOGS_WITH_TIMES)
     names = _INFO.get(kind) if isinstance(kind, int) else None
     if names is None or not isinstance(info, dict):
-        return plain(info)
+        return json_value(info)
     return {
-        names.get(key, str(key)) if isinstance(key, int) else str(key): plain(item)
+        names.get(key, str(key)) if isinstance(key, int) else str(key): json_value(item)
         for key, item in info.items()
     }
 
@@ -158,18 +158,18 @@ def _logs(flat: list[Any], *, timed: bool) -> list[dict[str, Any]]:
     lines = []
     for at in range(0, len(flat), width):
         *times, level, text = flat[at : at + width]
-        line: dict[str, Any] = {"timestamp": plain(times[0])} if timed else {}
-        line["level"] = _LEVELS.get(level, level) if isinstance(level, int) else plain(level)
-        line["text"] = plain(text)
+        line: dict[str, Any] = {"timestamp": json_value(times[0])} if timed else {}
+        line["level"] = _LEVELS.get(level, level) if isinstance(level, int) else json_value(level)
+        line["text"] = json_value(text)
         lines.append(line)
     return lines
 
 
-def read_date(value: Any) -> Any:
+def date_text(value: Any) -> Any:
     """Unix seconds as the service writes times; anything else stays as it is."""
     if isinstance(value, int) and not isinstance(value, bool):
         try:
             return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         except (OverflowError, ValueError, OSError):
             return value
-    return plain(value)
+    return json_value(value)

@@ -21,7 +21,7 @@ from agent.errors import (
     Unavailable,
 )
 from agent.http.transport import SLOWEST_BYTES_PER_S
-from agent.observability.ingest.upload_journal import Place, UploadJournal
+from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
 from agent.observability.ingest.uploads import (
     IN_PARTS_FROM,
     CommitCoredump,
@@ -30,7 +30,7 @@ from agent.observability.ingest.uploads import (
     PrepareCoredump,
     PrepareFile,
     PrepareParts,
-    completion,
+    completion_body,
     part_bounds,
 )
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from agent.http import HttpClient, HttpTransport
     from agent.observability.ingest.device_identity import DeviceIdentity
-    from agent.observability.ingest.uploads import Project
+    from agent.observability.ingest.uploads import UploadProject
 
     Progress = Callable[[int, int], None]
     """Called with the bytes that are there and those of the file; less again after a break."""
@@ -52,11 +52,11 @@ _EXPIRED = frozenset({401, 403, 404, 410})  # what a storage says of a place tha
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
-class PlaceGone(Unavailable):
+class UploadUrlExpired(Unavailable):
     """The storage does not know the place any more: another one must be asked for."""
 
 
-async def put(
+async def put_bytes(
     transport: HttpTransport,
     url: str,
     file: IO[bytes],
@@ -67,7 +67,7 @@ async def put(
 ) -> str:
     """Put the bytes of `file` between `bounds`; return the ETag that the storage gave.
 
-    `sent` is called with where in the file it is. Raises PlaceGone, Unavailable, AgentError.
+    `sent` is called with where in the file it is. Raises UploadUrlExpired, Unavailable, AgentError.
     """
     start, end = bounds
     headers = {"content-type": "application/octet-stream", "content-length": str(end - start)}
@@ -86,8 +86,11 @@ async def put(
         raise Unavailable("the upload is slower than 4 KiB/s: it was given up") from exc
 
 
-async def complete(transport: HttpTransport, url: str, body: bytes) -> None:
-    """Tell the storage that all parts are there. Raises PlaceGone, Unavailable, AgentError."""
+async def complete_parts(transport: HttpTransport, url: str, body: bytes) -> None:
+    """Report to the storage that all parts are there.
+
+    Raises UploadUrlExpired, Unavailable, AgentError.
+    """
     headers = {"content-type": "application/xml"}
     answer = await transport.exchange("POST", url, headers=headers, content=body, max_bytes=65536)
     _check(answer.status)
@@ -98,7 +101,7 @@ def _check(status: int) -> None:
         return
     message = f"the storage answered {status} to the upload"
     if status in _EXPIRED:
-        raise PlaceGone(message, status=status)
+        raise UploadUrlExpired(message, status=status)
     if status in _AGAIN:
         raise Unavailable(message, status=status)
     if 300 <= status < 400:
@@ -123,7 +126,7 @@ FIRST_WAIT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class UploadSource:
     """An open file with what the service wants to know of it; `md5` is of the bytes as sent."""
 
     file: IO[bytes]
@@ -134,7 +137,7 @@ class Source:
 
 
 @contextmanager
-def file_source(path: Path, *, compress: bool = False) -> Iterator[Source]:
+def file_source(path: Path, *, compress: bool = False) -> Iterator[UploadSource]:
     """Open `path`; with `compress` a gzipped copy of it. Raises AgentError."""
     try:
         with path.open("rb") as file:
@@ -150,10 +153,10 @@ def file_source(path: Path, *, compress: bool = False) -> Iterator[Source]:
         raise AgentError(f"{path}: {exc.strerror or exc}") from exc
 
 
-def _source(file: IO[bytes], name: str, *, gzipped: bool) -> Source:
+def _source(file: IO[bytes], name: str, *, gzipped: bool) -> UploadSource:
     file.seek(0)
     digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False))  # type: ignore[arg-type]
-    return Source(file, name, file.tell(), digest.hexdigest(), gzipped)
+    return UploadSource(file, name, file.tell(), digest.hexdigest(), gzipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,7 @@ class Upload:
     kind: FileKind
     device: DeviceIdentity | None = None
     details: Mapping[str, Any] | None = None
-    project: Project | None = None
+    project: UploadProject | None = None
     """Given, a user's or organization's credential is used, else the project key."""
     request_id: str = ""
     """The same at every try; the service ignores what it does not know."""
@@ -177,7 +180,7 @@ class Upload:
 async def transfer(
     client: HttpClient,
     upload: Upload,
-    source: Source,
+    source: UploadSource,
     *,
     progress: Progress | None = None,
     tries: int = TRIES,
@@ -202,7 +205,7 @@ async def transfer(
         except Unavailable as error:
             if place.whole:
                 raise  # the client has tried the commit for long: a later run goes on with it
-            if isinstance(error, PlaceGone) or not place.part_urls:
+            if isinstance(error, UploadUrlExpired) or not place.part_urls:
                 journal.keep(None)
             if attempt == tries:
                 raise
@@ -217,12 +220,12 @@ async def transfer(
         attempt += 1
 
 
-async def _prepare(client: HttpClient, upload: Upload, source: Source) -> Place:
+async def _prepare(client: HttpClient, upload: Upload, source: UploadSource) -> UploadProgress:
     large = source.size >= IN_PARTS_FROM and not source.gzipped
     if large and upload.kind is FileKind.OTA and upload.project is not None:
         with suppress(NotFound):  # a service that takes it in one piece only
             parts = await client.send(PrepareParts(upload.kind, source.size, upload.project))
-            return Place(
+            return UploadProgress(
                 token=parts.token,
                 part_urls=list(parts.part_urls),
                 complete_url=parts.complete_url,
@@ -231,13 +234,13 @@ async def _prepare(client: HttpClient, upload: Upload, source: Source) -> Place:
     prepared = await client.send(
         kind(upload.kind, source.size, upload.device, source.gzipped, upload.project)
     )
-    return Place(token=prepared.token, url=prepared.upload_url)
+    return UploadProgress(token=prepared.token, url=prepared.upload_url)
 
 
 async def _put(
     transport: HttpTransport,
-    place: Place,
-    source: Source,
+    place: UploadProgress,
+    source: UploadSource,
     journal: UploadJournal,
     progress: Progress | None,
 ) -> None:
@@ -249,20 +252,22 @@ async def _put(
         bounds = part_bounds(source.size, len(place.part_urls))
         for number in range(len(place.tags), len(bounds)):
             url = place.part_urls[number]
-            tag = await put(transport, url, source.file, bounds[number], sent=sent)
+            tag = await put_bytes(transport, url, source.file, bounds[number], sent=sent)
             if not tag:
                 raise BadAnswer(f"the storage gave no ETag for part {number + 1}")
             place.tags.append(tag)
             journal.keep(place)
-        await complete(transport, place.complete_url, completion(place.tags))
+        await complete_parts(transport, place.complete_url, completion_body(place.tags))
     else:
         whole = (0, source.size)
-        await put(transport, place.url, source.file, whole, gzipped=source.gzipped, sent=sent)
+        await put_bytes(transport, place.url, source.file, whole, gzipped=source.gzipped, sent=sent)
     place.whole = True
     journal.keep(place)
 
 
-async def _commit(client: HttpClient, upload: Upload, source: Source, place: Place) -> None:
+async def _commit(
+    client: HttpClient, upload: Upload, source: UploadSource, place: UploadProgress
+) -> None:
     kind = CommitCoredump if upload.kind.is_coredump else CommitFile
     await client.send(
         kind(

@@ -14,11 +14,11 @@ from agent.config.private_files import write_private
 if TYPE_CHECKING:
     from pathlib import Path
 
-KEPT_S = 30 * 24 * 3600.0
+RETENTION_S = 30 * 24 * 3600.0
 """Seconds after which an upload is forgotten."""
 
 
-class Place(msgspec.Struct, kw_only=True):
+class UploadProgress(msgspec.Struct, kw_only=True):
     """Where a file goes, and how much of it is there."""
 
     token: str
@@ -33,7 +33,7 @@ class Place(msgspec.Struct, kw_only=True):
 
 
 class _Record(msgspec.Struct, kw_only=True):
-    place: Place | None = None
+    place: UploadProgress | None = None
     committed: str = ""
 
 
@@ -51,7 +51,7 @@ class UploadJournal:
                 self._record = msgspec.json.decode(path.read_bytes(), type=_Record)
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> UploadProgress | None:
         """Where the file goes; None where nothing was begun."""
         return self._record.place
 
@@ -60,7 +60,7 @@ class UploadJournal:
         """When it was committed, ISO 8601; "" if it never was."""
         return self._record.committed
 
-    def keep(self, place: Place | None) -> None:
+    def keep(self, place: UploadProgress | None) -> None:
         """Remember `place` as it now is; None: begin anew the next time."""
         self._write(_Record(place=place))
 
@@ -81,9 +81,9 @@ def journal_name(*parts: object) -> str:
     return f"{hashlib.sha256(text).hexdigest()}.json"
 
 
-def forget_old(folder: Path) -> None:
+def remove_old_records(folder: Path) -> None:
     """Remove the records of uploads that are older than KEPT_S."""
     with suppress(OSError):
         for path in folder.glob("*.json"):
-            if path.stat().st_mtime < time.time() - KEPT_S:
+            if path.stat().st_mtime < time.time() - RETENTION_S:
                 path.unlink()

@@ -62,7 +62,7 @@ _COREDUMPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class UploadProject:
     """The project that a user's or an organization's credential pushes into."""
 
     organization: str
@@ -89,7 +89,7 @@ class _Prepared(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedUpload:
     """Where the bytes go, and what commits them. Good for one use, for a short time."""
 
     upload_url: str = field(repr=False)
@@ -98,7 +98,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareUpload(Call[Prepared]):
+class PrepareUpload(Call[PreparedUpload]):
     """Ask for a place for `size` bytes: POST .../upload.
 
     Without `project` it takes the project key, with it a user's or organization's credential.
@@ -108,7 +108,7 @@ class PrepareUpload(Call[Prepared]):
     size: int
     device: DeviceIdentity | None = None
     gzipped: bool = False
-    project: Project | None = None
+    project: UploadProject | None = None
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
@@ -127,10 +127,10 @@ class PrepareUpload(Call[Prepared]):
         prefix = "/api/v0" if self.project is None else self.project.path
         return Request("POST", f"{prefix}/upload", json=body)
 
-    def parse(self, response: Response) -> Prepared:
+    def parse(self, response: Response) -> PreparedUpload:
         """Return the place. Raises BadAnswer."""
         data = response.decode(_Prepared).data
-        return Prepared(data.upload_url, data.token)
+        return PreparedUpload(data.upload_url, data.token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class CommitUpload(Call[None]):
     name: str = ""
     md5: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
-    project: Project | None = None
+    project: UploadProject | None = None
     request_id: str = ""
     """The same at every try; the service ignores what it does not know."""
 
@@ -308,7 +308,7 @@ class PrepareParts(Call[PreparedParts]):
 
     kind: FileKind
     size: int
-    project: Project
+    project: UploadProject
 
     def request(self) -> Request:
         """Return the announcement."""
@@ -330,7 +330,7 @@ def part_bounds(size: int, count: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], size], strict=True))
 
 
-def completion(tags: Sequence[str]) -> bytes:
+def completion_body(tags: Sequence[str]) -> bytes:
     """Return what tells the storage that the parts are there; `tags` are the ETags it gave."""
     parts = "".join(
         f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(tag)}</ETag></Part>"

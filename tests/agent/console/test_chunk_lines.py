@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.console.chunk_lines import ChunkLine, DamagedChunk, lift_chunks
+from agent.console.chunk_lines import ChunkLine, DamagedChunk, extract_chunks
 
 
 def exported(chunk: bytes) -> bytes:
@@ -28,7 +28,7 @@ def exported(chunk: bytes) -> bytes:
     ],
 )
 def test_a_chunk_is_found_wherever_it_stands(line):
-    found, _ = lift_chunks(line)
+    found, _ = extract_chunks(line)
     assert ChunkLine(b"\x08\0\0") in found
 
 
@@ -46,14 +46,14 @@ def test_a_chunk_is_found_wherever_it_stands(line):
     ],
 )
 def test_a_damaged_export_is_reported_once_as_what_it_is(text, reason):
-    found, around = lift_chunks(b"before " + text)
+    found, around = extract_chunks(b"before " + text)
     assert found == [DamagedChunk(text, reason)]
     assert around == b"before "
 
 
 def test_several_on_a_line_keep_their_order():
     chunks = [b"one", b"two!", b"three"]
-    found, around = lift_chunks(b" and ".join(map(exported, chunks)))
+    found, around = extract_chunks(b" and ".join(map(exported, chunks)))
     assert found == [ChunkLine(chunk) for chunk in chunks]
     assert around == b" and  and "
 
@@ -62,12 +62,12 @@ def test_several_on_a_line_keep_their_order():
 def test_every_chunk_comes_back_exactly(chunks, data):
     noise = st.binary(max_size=20).filter(lambda text: b"M" not in text)
     line = b"".join(data.draw(noise) + exported(chunk) for chunk in chunks) + data.draw(noise)
-    found, _ = lift_chunks(line)
+    found, _ = extract_chunks(line)
     assert [item.chunk for item in found if isinstance(item, ChunkLine)] == chunks
 
 
 @given(st.binary(max_size=60) | st.text("MC:A=+ ", max_size=40).map(str.encode))
 def test_no_line_stops_the_search_and_nothing_is_counted_twice(line):
-    found, around = lift_chunks(line)
+    found, around = extract_chunks(line)
     assert len(found) <= line.count(b"MC:")
     assert len(around) <= len(line)

@@ -12,8 +12,8 @@ from zephyr_dumps import arch, header, memory, printed, threads, trailer
 from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump
 from agent.console.reader import ConsoleReader
-from agent.console.zephyr_coredump import Status
-from agent.observability.ingest.chunk_codec import Message, Reassembler, encode
+from agent.console.zephyr_coredump import DumpStatus
+from agent.observability.ingest.chunk_codec import ReassembledMessage, Reassembler, encode
 
 PREFIX = b"[00:00:01.000,000] <inf> mflt: "
 MESSAGES = [b"\x02" + bytes(range(60)), b"\x02" + bytes(range(100, 130)), b"\x03" + bytes(200)]
@@ -54,7 +54,7 @@ def test_a_message_comes_out_as_it_was_or_its_loss_is_counted(damage):
         if isinstance(item, ChunkLine)
         for each in reassembler.receive(item.chunk)
     ] + reassembler.finish()
-    whole = [each.data for each in found if isinstance(each, Message)]
+    whole = [each.data for each in found if isinstance(each, ReassembledMessage)]
     assert [message for message in MESSAGES if message in whole] == whole
     if whole != MESSAGES:
         assert reader.counts.damaged_chunks + len(found) - len(whole) > 0
@@ -100,7 +100,7 @@ def test_a_dump_one_of_whose_marks_is_damaged_is_damaged(mark):
     lines[3] = lines[3].replace(b"#CD:", mark)
     items, reader = heard(b"".join(lines))
     (dump,) = [item for item in items if isinstance(item, CapturedDump)]
-    assert dump.dump.status is Status.DAMAGED
+    assert dump.dump.status is DumpStatus.DAMAGED
     assert reader.counts.damaged_dump_lines == 1
     _, reader = heard(lines[3])
     assert reader.counts.damaged_dump_lines == 0  # outside a dump it is text
@@ -110,7 +110,7 @@ def test_a_restart_ends_the_dump_that_it_cut_short():
     text = DUMP[: len(DUMP) // 2] + b"\r\n*** Booting Zephyr OS build v4.1.0 ***\r\n"
     reader = ConsoleReader()
     (dump,) = [each for each in reader.receive(text) if isinstance(each, CapturedDump)]
-    assert dump.dump.status is Status.INCOMPLETE
+    assert dump.dump.status is DumpStatus.INCOMPLETE
     assert dump.dump.detail == "the kit restarted"
 
 
@@ -130,7 +130,7 @@ def test_a_missing_line_is_not_taken_for_a_block_of_an_unknown_kind(lost):
     lines = section_lines(*blocks, sizes=(12, 5, 5, 11))
     begin, end = [b"#CD:BEGIN#\n"], [b"#CD:END#\n"]
     items, _ = heard(b"".join(begin + lines + end))
-    assert items[0].dump.status is Status.COMPLETE
+    assert items[0].dump.status is DumpStatus.COMPLETE
     items, _ = heard(b"".join(begin + lines[:lost] + lines[lost + 1 :] + end))
     assert not items[0].dump.usable
 
@@ -155,7 +155,7 @@ def test_a_chunk_behind_the_digits_of_a_dump_is_lifted_and_damages_the_dump(at):
     text = b"\n".join([*DUMPED[:at], DUMPED[at] + EXPORTED[0] + b"00", *DUMPED[at + 1 :]])
     items, reader = heard(text)
     (dump,) = [item for item in items if isinstance(item, CapturedDump)]
-    assert (reader.counts.chunks, dump.dump.status) == (1, Status.DAMAGED)
+    assert (reader.counts.chunks, dump.dump.status) == (1, DumpStatus.DAMAGED)
 
 
 @given(st.lists(st.binary(max_size=80).map(lambda piece: piece.replace(b"\0", b"#CD:"))))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.console.fault_lines import BOOT_S, Restarts
+from agent.console.fault_lines import BOOT_S, RestartCounter
 
 BOOTLOADER = "*** Booting MCUboot v2.1.0-dev ***"
 SYSTEM = "*** Booting nRF Connect SDK v3.1.1 ***"
@@ -24,7 +24,7 @@ STARTS = {
 
 @pytest.mark.parametrize("lines", STARTS.values(), ids=STARTS)
 def test_a_start_is_one_however_many_lines_tell_of_it(lines):
-    restarts = Restarts()
+    restarts = RestartCounter()
     assert [restarts.begins(line, 100.0 + at / 10) for at, line in enumerate(lines)] == [
         True,
         *[False] * (len(lines) - 1),
@@ -35,14 +35,14 @@ def test_a_start_is_one_however_many_lines_tell_of_it(lines):
     "lines", [[READY, READY], [BOOTLOADER, READY, BOOTLOADER, READY], [FAULT, FAULT]]
 )
 def test_a_kit_that_was_up_and_says_so_again_has_restarted_again(lines):
-    restarts = Restarts()
+    restarts = RestartCounter()
     for line in lines:
         restarts.begins(line, 100.0)
     assert restarts.count == 2
 
 
 def test_the_end_of_a_fault_belongs_to_it_however_late_it_comes():
-    restarts = Restarts()
+    restarts = RestartCounter()
     assert restarts.begins(FAULT, 0.0)
     assert not restarts.begins(INIT, 50.0)
     assert restarts.begins(INIT, 100.0)
@@ -57,7 +57,7 @@ def test_the_end_of_a_fault_belongs_to_it_however_late_it_comes():
     )
 )
 def test_as_many_restarts_are_counted_as_there_were(starts):
-    restarts, now = Restarts(), 0.0
+    restarts, now = RestartCounter(), 0.0
     for lines, pause_s in starts:
         for line in lines:
             restarts.begins(line, now)

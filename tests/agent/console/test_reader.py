@@ -14,8 +14,8 @@ from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine
 from agent.console.fault_lines import FaultText, Reboot
 from agent.console.log_line import LogLine
-from agent.console.reader import ConsoleReader, Overlong
-from agent.console.zephyr_coredump import Status
+from agent.console.reader import ConsoleReader, OverlongLine
+from agent.console.zephyr_coredump import DumpStatus
 
 DUMP = header() + arch() + memory(0x20000000, bytes(range(100)))
 # Written by hand after the formats of the kernel's log subsystem.
@@ -206,21 +206,27 @@ LINES = printed(DUMP, "").splitlines(keepends=True)
 @pytest.mark.parametrize(
     ("text", "status"),
     [
-        pytest.param(b"".join(LINES[:-1]), Status.INCOMPLETE, id="no end"),
-        pytest.param(b"".join(LINES[:2] + LINES[3:]), Status.DAMAGED, id="a line lost at a block"),
-        pytest.param(b"".join(LINES[:-2] + LINES[-1:]), Status.INCOMPLETE, id="the last line lost"),
+        pytest.param(b"".join(LINES[:-1]), DumpStatus.INCOMPLETE, id="no end"),
+        pytest.param(
+            b"".join(LINES[:2] + LINES[3:]), DumpStatus.DAMAGED, id="a line lost at a block"
+        ),
+        pytest.param(
+            b"".join(LINES[:-2] + LINES[-1:]), DumpStatus.INCOMPLETE, id="the last line lost"
+        ),
         pytest.param(
             b"".join([*LINES[:-1], b"#CD:ERROR CANNOT DUMP#\n", LINES[-1]]),
-            Status.ERROR,
+            DumpStatus.ERROR,
             id="error",
         ),
-        pytest.param(b"#CD:BEGIN#\n#CD:5a450\n#CD:END#\n", Status.DAMAGED, id="an odd digit"),
-        pytest.param(b"#CD:BEGIN#\n#CD:5a4g\n#CD:END#\n", Status.DAMAGED, id="no digit"),
-        pytest.param(b"#CD:LOCATION 0x20000\n#CD:BEGIN#\n#CD:END#\n", Status.EMPTY, id="in memory"),
-        pytest.param(b"#CD:BEGIN#\n#CD:00010203\n#CD:END#\n", Status.NOT_A_DUMP, id="pretty"),
+        pytest.param(b"#CD:BEGIN#\n#CD:5a450\n#CD:END#\n", DumpStatus.DAMAGED, id="an odd digit"),
+        pytest.param(b"#CD:BEGIN#\n#CD:5a4g\n#CD:END#\n", DumpStatus.DAMAGED, id="no digit"),
+        pytest.param(
+            b"#CD:LOCATION 0x20000\n#CD:BEGIN#\n#CD:END#\n", DumpStatus.EMPTY, id="in memory"
+        ),
+        pytest.param(b"#CD:BEGIN#\n#CD:00010203\n#CD:END#\n", DumpStatus.NOT_A_DUMP, id="pretty"),
         pytest.param(
             b"".join([*LINES[:-1], b"--- 2 messages dropped ---\n", LINES[-1]]),
-            Status.INCOMPLETE,
+            DumpStatus.INCOMPLETE,
             id="the kit dropped lines",
         ),
     ],
@@ -232,7 +238,7 @@ def test_a_dump_that_is_not_whole_is_reported_as_what_it_is(text, status):
 
 def test_a_new_beginning_ends_the_dump_before_it():
     first, second = dumps(b"".join(LINES[:3]) + b"".join(LINES))
-    assert first.dump.status is Status.INCOMPLETE
+    assert first.dump.status is DumpStatus.INCOMPLETE
     assert second.dump.usable
 
 
@@ -276,7 +282,7 @@ def test_a_line_without_an_end_stays_within_its_bound():
         assert reader.receive(b"x" * 500) == []
         assert len(reader._pending) <= 1000
     (item,) = reader.receive(b"\nMC:CAAA:\n")[:1]
-    assert isinstance(item, Overlong)
+    assert isinstance(item, OverlongLine)
     assert item.size == 50_000
     assert reader.counts.chunks == 1
 

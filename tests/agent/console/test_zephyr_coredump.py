@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from zephyr_dumps import arch, header, memory, snapshot, threads, trailer
 
 from agent.console.zephyr_coredump import (
-    Status,
+    DumpStatus,
     kernel_words,
     parse_dump,
     reason_name,
@@ -64,36 +64,40 @@ def test_both_header_versions_are_read(version):
 def test_a_checked_dump_is_complete_only_with_its_crc():
     body = header(flag=1) + memory(0x100, b"abcdef")
     assert parse_dump(body + trailer(body)).usable
-    assert parse_dump(body).status is Status.CRC_MISSING
-    assert parse_dump(body + trailer(body + b"!")).status is Status.CRC_MISMATCH
-    assert parse_dump(body + trailer(body) + b"M").status is Status.DAMAGED
+    assert parse_dump(body).status is DumpStatus.CRC_MISSING
+    assert parse_dump(body + trailer(body + b"!")).status is DumpStatus.CRC_MISMATCH
+    assert parse_dump(body + trailer(body) + b"M").status is DumpStatus.DAMAGED
 
 
 def test_an_unknown_block_ends_the_reading_and_not_the_use():
     dump = parse_dump(WHOLE + b"Q" + bytes(40))
-    assert (dump.status, dump.unknown_tail, len(dump.blocks)) == (Status.COMPLETE, True, 4)
+    assert (dump.status, dump.unknown_tail, len(dump.blocks)) == (DumpStatus.COMPLETE, True, 4)
     body = header(flag=1) + b"Q" + bytes(40)
     assert parse_dump(body + trailer(body)).usable
-    assert parse_dump(body).status is Status.CRC_MISSING
-    assert parse_dump(body + trailer(body + b"!")).status is Status.CRC_MISMATCH
+    assert parse_dump(body).status is DumpStatus.CRC_MISSING
+    assert parse_dump(body + trailer(body + b"!")).status is DumpStatus.CRC_MISMATCH
 
 
 @pytest.mark.parametrize(
     ("data", "status"),
     [
-        pytest.param(b"", Status.EMPTY, id="nothing"),
-        pytest.param(b"\0" * 40, Status.NOT_A_DUMP, id="a section printed prettily"),
-        pytest.param(b"Z", Status.INCOMPLETE, id="one byte"),
-        pytest.param(header(), Status.INCOMPLETE, id="no block"),
-        pytest.param(header(3) + arch(), Status.UNSUPPORTED, id="a newer version"),
-        pytest.param(header(bits=4) + arch(), Status.DAMAGED, id="pointers of 16 bits"),
-        pytest.param(WHOLE + b"m", Status.DAMAGED, id="a small letter"),
-        pytest.param(WHOLE + b"\0", Status.DAMAGED, id="a zero"),
+        pytest.param(b"", DumpStatus.EMPTY, id="nothing"),
+        pytest.param(b"\0" * 40, DumpStatus.NOT_A_DUMP, id="a section printed prettily"),
+        pytest.param(b"Z", DumpStatus.INCOMPLETE, id="one byte"),
+        pytest.param(header(), DumpStatus.INCOMPLETE, id="no block"),
+        pytest.param(header(3) + arch(), DumpStatus.UNSUPPORTED, id="a newer version"),
+        pytest.param(header(bits=4) + arch(), DumpStatus.DAMAGED, id="pointers of 16 bits"),
+        pytest.param(WHOLE + b"m", DumpStatus.DAMAGED, id="a small letter"),
+        pytest.param(WHOLE + b"\0", DumpStatus.DAMAGED, id="a zero"),
         pytest.param(
-            header() + b"M" + struct.pack("<HII", 1, 9, 8), Status.DAMAGED, id="memory backwards"
+            header() + b"M" + struct.pack("<HII", 1, 9, 8),
+            DumpStatus.DAMAGED,
+            id="memory backwards",
         ),
         pytest.param(
-            header() + b"M" + struct.pack("<HII", 2, 0, 0), Status.UNSUPPORTED, id="newer memory"
+            header() + b"M" + struct.pack("<HII", 2, 0, 0),
+            DumpStatus.UNSUPPORTED,
+            id="newer memory",
         ),
     ],
 )

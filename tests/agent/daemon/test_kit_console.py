@@ -16,8 +16,8 @@ from agent.console.reader import ConsoleReader, LineClassifier
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.link import KeptPort
 from agent.daemon.status import Board, State
-from agent.observability.ingest.device_identity import DeviceNames, Names
-from agent.outbox import Kind, NewItem, Outbox, OutboxFull, Receipt
+from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
+from agent.outbox import ItemKind, NewItem, Outbox, OutboxFull, Receipt
 from agent.wiring.forwarding import Forwarder, utc_now
 from at.driver.stream import Stream
 from at.protocol.errors import LinkLost
@@ -45,8 +45,8 @@ def outbox(tmp_path: Path):
         yield opened
 
 
-def names() -> DeviceNames:
-    return DeviceNames(lambda: Names("kit-1", "nrf9161"))
+def names() -> IdentityTracker:
+    return IdentityTracker(lambda: PartialIdentity("kit-1", "nrf9161"))
 
 
 def bodies(outbox: Outbox) -> int:
@@ -88,7 +88,7 @@ async def test_a_message_has_one_sender_also_if_another_name_is_learned_in_its_m
     outbox: SmallDisk,
 ):
     known = ["kit"]
-    forwarder = Forwarder(outbox, DeviceNames(lambda: Names(known[-1])))
+    forwarder = Forwarder(outbox, IdentityTracker(lambda: PartialIdentity(known[-1])))
     for line in [*export_lines(MESSAGE), *export_lines(MESSAGE[::-1])]:
         await forwarder.take(LineClassifier().take(line.encode()), utc_now())
         known.append("its-uuid")
@@ -149,7 +149,7 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
         ]
         await console.take([*chunks, *ConsoleReader().receive(printed(dump))])
         found = small.do(lambda store: store.listed())
-    assert [item.kind for item in found] == [Kind.CHUNK] * len(chunks) + [Kind.EVENT]
+    assert [item.kind for item in found] == [ItemKind.CHUNK] * len(chunks) + [ItemKind.EVENT]
     assert concern.facts["lost"] == 1
     assert concern.state is State.WELL
 

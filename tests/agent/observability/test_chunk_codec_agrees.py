@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.observability.ingest.chunk_codec import Message, encode
+from agent.observability.ingest.chunk_codec import ReassembledMessage, encode
 from agent.observability.ingest.chunk_codec import Reassembler as Ours
 from agent.standin.device_chunks import Reassembler as Theirs
 
@@ -19,7 +19,7 @@ def test_both_put_the_same_messages_together(messages, mtu):
         for chunk in encode(message, mtu):
             found = ours.receive(chunk)
             received = theirs.receive("kit", chunk, 0.0)
-            assert [item.data for item in found if isinstance(item, Message)] == (
+            assert [item.data for item in found if isinstance(item, ReassembledMessage)] == (
                 [] if received.message is None else [received.message]
             )
             if received.message is not None:

@@ -22,11 +22,11 @@ from agent.config.secrets import Secret
 from agent.console.reader import ConsoleReader
 from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest.chunk_codec import encode
-from agent.observability.ingest.device_identity import DeviceIdentity, DeviceNames
+from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.observability.ingest.events import check_event, heartbeat
 from agent.observability.ingest.transfer import Upload, file_source, transfer
-from agent.observability.ingest.uploads import FileKind, Project, commit_details
-from agent.outbox import Kind, NewItem, Outbox
+from agent.observability.ingest.uploads import FileKind, UploadProject, commit_details
+from agent.outbox import ItemKind, NewItem, Outbox
 from agent.outbox.delivery import Delivery
 from agent.outbox.sender import ServiceSender
 from agent.wiring.forwarding import Forwarder
@@ -96,7 +96,7 @@ def device_coredump(size: int) -> bytes:
 @pytest.mark.contract("O5.1", "O1.4", "O4.3")
 @pytest.mark.parametrize("mtu", [9, 46, 87])
 async def test_chunks_of_every_size_are_put_together_again(cloud, client, box, mtu):
-    chunks = [NewItem(Kind.CHUNK, "TESTSERIAL", chunk) for chunk in encode(EVENT, mtu)]
+    chunks = [NewItem(ItemKind.CHUNK, "TESTSERIAL", chunk) for chunk in encode(EVENT, mtu)]
     await box.aput(chunks)
     assert await delivered(box, client) == len(chunks)
     (event,) = await listed(cloud, "events")
@@ -107,7 +107,7 @@ async def test_chunks_of_every_size_are_put_together_again(cloud, client, box, m
 async def test_events_arrive_in_one_batch(cloud, client, box):
     now = cloud.clock.now()
     items = [
-        NewItem(Kind.EVENT, "kit-1", heartbeat(KIT, {"number": number}, now))
+        NewItem(ItemKind.EVENT, "kit-1", heartbeat(KIT, {"number": number}, now))
         for number in range(150)
     ]
     await box.aput(items)
@@ -118,7 +118,7 @@ async def test_events_arrive_in_one_batch(cloud, client, box):
 @pytest.mark.contract("O5.2", "C7")
 @pytest.mark.parametrize("size", [100, 2_000_000])
 async def test_device_core_dumps_of_any_size_become_traces(cloud, client, box, size):
-    await box.aput([NewItem(Kind.COREDUMP, "kit-1", device_coredump(size))])
+    await box.aput([NewItem(ItemKind.COREDUMP, "kit-1", device_coredump(size))])
     assert await delivered(box, client) == 1
     (trace,) = await listed(cloud, "traces")
     assert trace["device"]["device_serial"] == "kit-1"
@@ -129,7 +129,7 @@ async def test_a_zephyr_dump_of_the_console_arrives_with_a_trace(cloud, client, 
     dump = header(reason=25) + arch() + memory(0x20000000, bytes(100))
     now = cloud.clock.now()
     reader = ConsoleReader()
-    forwarder = Forwarder(box, DeviceNames.of(KIT))
+    forwarder = Forwarder(box, IdentityTracker.of(KIT))
     for _ in range(2):  # a kit prints the same dump again when it is asked to
         await forwarder.take(reader.receive(printed(dump)), now)
     assert await delivered(box, client) == 2
@@ -142,7 +142,7 @@ async def test_a_zephyr_dump_of_the_console_arrives_with_a_trace(cloud, client, 
 async def test_files_of_a_build_go_to_the_files_host(cloud, client, tmp_path, compress):
     path = tmp_path / "app.bin"
     path.write_bytes(bytes(700_000))
-    project = Project(cloud.organization, cloud.project)
+    project = UploadProject(cloud.organization, cloud.project)
     seen: list[tuple[int, int]] = []
     for kind in (FileKind.SYMBOLS, FileKind.OTA):
         with file_source(path, compress=compress) as source:
@@ -186,7 +186,7 @@ async def test_a_wrong_key_stops_the_sender_and_keeps_everything(cloud, box, tmp
         },
         now,
     )
-    await box.aput([NewItem(Kind.EVENT, "kit-1", event)])
+    await box.aput([NewItem(ItemKind.EVENT, "kit-1", event)])
     async with HttpClient(HttpTransport(), hosts, wrong) as client:
         delivery = Delivery(box, ServiceSender(client))
         await delivery.flush()

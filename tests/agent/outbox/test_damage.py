@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from outboxes import bodies, event, outbox, totals
 
-from agent.outbox import Kind
+from agent.outbox import ItemKind
 
 
 def test_a_damaged_file_is_set_aside_and_what_reads_is_salvaged(tmp_path: Path):
@@ -26,14 +26,14 @@ def test_a_damaged_file_is_set_aside_and_what_reads_is_salvaged(tmp_path: Path):
     path.write_bytes(data)
     with outbox(tmp_path) as box:
         assert box.salvaged is not None
-        found = bodies(box, Kind.EVENT)
+        found = bodies(box, ItemKind.EVENT)
         assert set(found) <= {item.body for item in items}
         assert len(found) >= 100
         assert totals(box).counts["damaged_files"] == 1
         box.put([event(1000)])
     assert list(path.parent.glob("*.damaged-*"))
     with outbox(tmp_path) as box:
-        assert bodies(box, Kind.EVENT) == [*found, event(1000).body]
+        assert bodies(box, ItemKind.EVENT) == [*found, event(1000).body]
 
 
 # Kills itself at a given one of the steps in which files are opened, renamed and removed.
@@ -112,7 +112,7 @@ def test_no_random_damage_stops_a_start_or_brings_wrong_bytes(tmp_path: Path):
             part.unlink()
         path.write_bytes(data)
         with outbox(tmp_path) as box:
-            assert set(bodies(box, Kind.EVENT)) <= wanted
+            assert set(bodies(box, ItemKind.EVENT)) <= wanted
             box.put([event(9999)])
 
 
@@ -120,7 +120,7 @@ def test_a_body_that_changed_on_the_disk_is_parked_not_sent(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([event(1), event(2)])
         box.do(lambda store: store.tables.db.execute("UPDATE items SET body = x'00' WHERE id = 1"))
-        assert bodies(box, Kind.EVENT) == [event(2).body]
+        assert bodies(box, ItemKind.EVENT) == [event(2).body]
         assert totals(box).parked == 1
         assert totals(box).counts["unreadable"] == 1
 

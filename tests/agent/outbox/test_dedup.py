@@ -7,7 +7,7 @@ from pathlib import Path
 from outboxes import Clock, bodies, chunk, chunks, outbox, totals
 
 from agent.observability.ingest.chunk_codec import crc16
-from agent.outbox import Kind, NewItem
+from agent.outbox import ItemKind, NewItem
 
 
 def test_an_export_heard_twice_within_ten_minutes_is_kept_once(tmp_path: Path):
@@ -68,21 +68,21 @@ def test_a_duplicate_whose_first_half_was_sent_is_sent_whole(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put(message)
         box.put(message[:2])
-        box.do(lambda store: store.hand_out("kit", Kind.CHUNK, 100, 1 << 20))
+        box.do(lambda store: store.hand_out("kit", ItemKind.CHUNK, 100, 1 << 20))
         box.put(message[2:])
         assert totals(box).waiting == 2 * len(message)
 
 
 def test_a_core_dump_is_the_same_by_its_content(tmp_path: Path):
     with outbox(tmp_path) as box:
-        dump = NewItem(Kind.COREDUMP, "kit", b"CORE...")
+        dump = NewItem(ItemKind.COREDUMP, "kit", b"CORE...")
         assert box.put([dump]).duplicates == 0
         assert box.put([dump]).duplicates == 1
 
 
 def test_a_key_is_taken_once(tmp_path: Path):
     with outbox(tmp_path) as box:
-        item = NewItem(Kind.EVENT, "kit", b"{}", key="boot-17")
+        item = NewItem(ItemKind.EVENT, "kit", b"{}", key="boot-17")
         assert box.put([item, item]).duplicates == 1
     with outbox(tmp_path) as box:
         assert box.put([item]).duplicates == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from outboxes import LIMITS, Clock, bodies, chunk, event, outbox, waiting
 
 from agent.errors import AgentError
-from agent.outbox import Kind, NewItem, Outbox, OutboxHeld
+from agent.outbox import ItemKind, NewItem, Outbox, OutboxHeld
 
 
 @pytest.mark.contract("O5.1")
@@ -41,9 +41,9 @@ def test_numbers_are_never_used_twice(tmp_path: Path):
 def test_the_idempotency_key_outlives_a_restart(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([event(1)])
-        before = waiting(box, Kind.EVENT)[0].idempotency_key
+        before = waiting(box, ItemKind.EVENT)[0].idempotency_key
     with outbox(tmp_path) as box:
-        assert waiting(box, Kind.EVENT)[0].idempotency_key == before
+        assert waiting(box, ItemKind.EVENT)[0].idempotency_key == before
 
 
 def test_folder_and_files_are_private_from_the_first_moment(tmp_path: Path):
@@ -88,7 +88,7 @@ async def test_callers_that_wait_together_share_a_commit_and_keep_their_order(tm
             device = f"kit{number}"
             wanted = [chunk(at, device).body for at in range(20)]
             items = await box.ado(
-                lambda store, device=device: store.hand_out(device, Kind.CHUNK, 100, 1 << 20)
+                lambda store, device=device: store.hand_out(device, ItemKind.CHUNK, 100, 1 << 20)
             )
             assert [item.body for item in items] == wanted
 
@@ -100,7 +100,7 @@ def test_threads_may_put_at_the_same_time(tmp_path: Path):
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(bodies(box, Kind.EVENT)) == sorted(event(at).body for at in range(16))
+        assert sorted(bodies(box, ItemKind.EVENT)) == sorted(event(at).body for at in range(16))
 
 
 def test_one_callers_error_is_not_the_others(tmp_path: Path):
@@ -113,7 +113,7 @@ def test_one_callers_error_is_not_the_others(tmp_path: Path):
         with pytest.raises(ZeroDivisionError):
             box.do(fail)
         with pytest.raises(UnicodeEncodeError):
-            box.put([NewItem(Kind.EVENT, "\ud800", b"")])
+            box.put([NewItem(ItemKind.EVENT, "\ud800", b"")])
         box.put([chunk(2)])
         assert bodies(box) == [chunk(1).body, chunk(2).body]
 
@@ -125,7 +125,9 @@ def test_lanes_tell_what_waits(tmp_path_factory: pytest.TempPathFactory, puts):
         for number, (device, is_event) in enumerate(puts):
             box.put([event(number, device) if is_event else chunk(number, device)])
         lanes = box.do(lambda store: store.lanes())
-        wanted = {(device, Kind.EVENT if is_event else Kind.CHUNK) for device, is_event in puts}
+        wanted = {
+            (device, ItemKind.EVENT if is_event else ItemKind.CHUNK) for device, is_event in puts
+        }
         assert set(lanes) == wanted
 
 
@@ -147,7 +149,7 @@ async def test_what_is_handed_in_comes_after_what_was_awaited_before(tmp_path: P
     with outbox(tmp_path) as box:
         await box.aput([chunk(1)])
         out = asyncio.ensure_future(
-            box.ado(lambda store: store.hand_out("kit", Kind.CHUNK, 9, 1 << 20))
+            box.ado(lambda store: store.hand_out("kit", ItemKind.CHUNK, 9, 1 << 20))
         )
         await asyncio.sleep(0)
         box.hand_in(lambda store: store.put_back_all())

@@ -8,8 +8,8 @@ import pytest
 from outboxes import Clock, bodies, chunk, chunks, event, outbox, totals
 
 from agent.config.profile import OutboxSettings as Limits
-from agent.outbox import Kind, NewItem, OutboxFull
-from agent.outbox.handoff import collect, leave
+from agent.outbox import ItemKind, NewItem, OutboxFull
+from agent.outbox.handoff import collect, hand_off
 
 
 def test_the_oldest_go_first_and_are_counted(tmp_path: Path):
@@ -36,13 +36,13 @@ def test_a_message_that_is_still_coming_in_does_not_go(tmp_path: Path):
         for number in range(20):
             box.put([event(number)])
         assert bodies(box) == [item.body for item in message[:3]]
-        assert len(bodies(box, Kind.EVENT)) == len(message) - 2
+        assert len(bodies(box, ItemKind.EVENT)) == len(message) - 2
 
 
 def test_what_is_being_sent_does_not_go(tmp_path: Path):
     with outbox(tmp_path, Limits(min_free_bytes=0, max_items=2)) as box:
         box.put([chunk(1), chunk(2)])
-        box.do(lambda store: store.hand_out("kit", Kind.CHUNK, 2, 1 << 20))
+        box.do(lambda store: store.hand_out("kit", ItemKind.CHUNK, 2, 1 << 20))
         with pytest.raises(OutboxFull, match="being sent"):
             box.put([chunk(3)])
         assert totals(box).counts["refused"] == 1
@@ -101,7 +101,7 @@ def test_an_item_larger_than_the_outbox_is_refused(tmp_path: Path):
         outbox(tmp_path, Limits(min_free_bytes=0, max_bytes=100)) as box,
         pytest.raises(OutboxFull, match="do not fit"),
     ):
-        box.put([NewItem(Kind.COREDUMP, "kit", bytes(101))])
+        box.put([NewItem(ItemKind.COREDUMP, "kit", bytes(101))])
 
 
 def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_passes(
@@ -110,11 +110,11 @@ def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_
     small, large = Limits(min_free_bytes=0, max_bytes=100), Limits(min_free_bytes=0)
     with outbox(tmp_path, small) as box:
         folder = box.path.parent
-        leave(folder, [NewItem(Kind.COREDUMP, "kit", bytes(101))], large, 1.0)
-        leave(folder, [event(1)], large, 2.0)
+        hand_off(folder, [NewItem(ItemKind.COREDUMP, "kit", bytes(101))], large, 1.0)
+        hand_off(folder, [event(1)], large, 2.0)
         (folder / "inbox" / "00000000000000000000-torn.items").write_bytes(b"[{")
         assert collect(box) == 1
-        assert bodies(box, Kind.EVENT) == [event(1).body]
+        assert bodies(box, ItemKind.EVENT) == [event(1).body]
         assert totals(box).counts["refused"] == 1
         assert collect(box) == 0
     assert len(list((folder / "inbox").glob("*.refused"))) == 2
@@ -128,7 +128,7 @@ def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_
 )
 def test_nothing_is_left_for_another_process_that_it_would_not_take(tmp_path: Path, limits):
     with pytest.raises(OutboxFull):
-        leave(tmp_path, [event(1)], limits, 1.0)
+        hand_off(tmp_path, [event(1)], limits, 1.0)
     assert not list(tmp_path.iterdir())
 
 
@@ -139,7 +139,7 @@ def test_a_full_disk_is_a_named_error_and_takes_nothing(tmp_path: Path):
         (count,) = box.do(lambda store: store.tables.db.execute(pages).fetchone())
         box.do(lambda store: store.tables.db.execute(f"PRAGMA max_page_count={count}").fetchone())
         with pytest.raises(OutboxFull, match="disk is full"):
-            box.put([NewItem(Kind.EVENT, "kit", bytes(100_000))])
+            box.put([NewItem(ItemKind.EVENT, "kit", bytes(100_000))])
         box.do(lambda store: store.tables.db.execute("PRAGMA max_page_count=100000").fetchone())
         box.put([event(2)])
-        assert bodies(box, Kind.EVENT) == [event(1).body, event(2).body]
+        assert bodies(box, ItemKind.EVENT) == [event(1).body, event(2).body]

@@ -7,13 +7,13 @@ from pathlib import Path
 from outboxes import bodies, chunk, event, outbox
 
 from agent.config.profile import OutboxSettings as Limits
-from agent.outbox import Kind, Outbox
+from agent.outbox import ItemKind, Outbox
 
 
 def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([chunk(1), chunk(2)])
-        box.do(lambda store: store.hand_out("kit", Kind.CHUNK, 1, 1 << 20))
+        box.do(lambda store: store.hand_out("kit", ItemKind.CHUNK, 1, 1 << 20))
         assert box.do(lambda store: store.drop([1, 2])) == 1
         box.do(lambda store: store.put_back_all())
         assert bodies(box) == [chunk(1).body]
@@ -36,15 +36,15 @@ def test_an_item_is_parked_after_its_last_refusal_and_may_wait_again(tmp_path: P
 def test_a_request_is_bounded_by_items_and_bytes_and_holds_at_least_one(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([event(number) for number in range(10)])
-        out = box.do(lambda store: store.hand_out("kit", Kind.EVENT, 4, 1 << 20))
+        out = box.do(lambda store: store.hand_out("kit", ItemKind.EVENT, 4, 1 << 20))
         assert len(out) == 4
-        out = box.do(lambda store: store.hand_out("kit", Kind.EVENT, 100, 1))
+        out = box.do(lambda store: store.hand_out("kit", ItemKind.EVENT, 100, 1))
         assert len(out) == 1
 
 
 def test_what_may_have_arrived_goes_again_as_it_went_after_a_crash_too(tmp_path: Path):
     def batch(box: Outbox, count: int = 100) -> list[int]:
-        found = box.do(lambda store: store.next_batch("kit", Kind.EVENT, count, 1 << 20))
+        found = box.do(lambda store: store.next_batch("kit", ItemKind.EVENT, count, 1 << 20))
         return [item.id for item in found]
 
     with outbox(tmp_path) as box:

@@ -12,19 +12,19 @@ from agent.cli.capture.dump_files import DumpFiles
 from agent.cli.console.sinks import Saving
 from agent.console.chunk_lines import ChunkLine
 from agent.console.reader import ConsoleReader
-from agent.observability.ingest.device_identity import DeviceNames, Names
+from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 
 pytestmark = pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="no /dev/full here: it is Linux that has one"
 )
-_NAMES = Names("kit-1", "nrf9161dk")
+_NAMES = PartialIdentity("kit-1", "nrf9161dk")
 CHUNKS = [ChunkLine(bytes([8, number, 0, 0])) for number in range(3)]
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
 
 
 async def test_what_a_full_disk_does_not_take_waits_and_is_saved_in_its_order(tmp_path: Path):
     notes: list[str] = []
-    saving = Saving(tmp_path, DeviceNames(lambda: _NAMES), notes.append)
+    saving = Saving(tmp_path, IdentityTracker(lambda: _NAMES), notes.append)
     chunks = tmp_path / "chunks.jsonl"
     chunks.symlink_to("/dev/full")
     await saving.keep(CHUNKS[:2])
@@ -42,7 +42,7 @@ async def test_what_a_full_disk_does_not_take_waits_and_is_saved_in_its_order(tm
 
 async def test_what_is_never_taken_is_told_as_lost(tmp_path: Path):
     notes: list[str] = []
-    saving = Saving(tmp_path, DeviceNames(lambda: _NAMES), notes.append)
+    saving = Saving(tmp_path, IdentityTracker(lambda: _NAMES), notes.append)
     (tmp_path / "chunks.jsonl").symlink_to("/dev/full")
     await saving.keep(CHUNKS)
     await saving.close()

@@ -15,8 +15,8 @@ from zephyr_kernel import table
 
 from agent.errors import AgentError, UsageError
 from agent.observability.coredumps.device_coredump import parse_device_coredump
-from agent.observability.coredumps.elf import CutShort
-from agent.observability.coredumps.linux_core import modules, parse_linux_core
+from agent.observability.coredumps.elf import ElfTruncated
+from agent.observability.coredumps.linux_core import loaded_modules, parse_linux_core
 from agent.observability.coredumps.recognise import recognise
 from agent.observability.coredumps.symbols import ElfSymbols
 from agent.observability.ingest.uploads import FileKind
@@ -91,7 +91,7 @@ def test_a_linux_core_that_was_cut_short_says_by_how_much():
 
 @pytest.mark.parametrize("end", [20, 63, 100, 400])
 def test_a_linux_core_that_ends_in_its_headers_or_notes_is_cut_short(end):
-    with pytest.raises(CutShort):
+    with pytest.raises(ElfTruncated):
         parse_linux_core(io.BytesIO(linux_core()[:end]))
 
 
@@ -104,7 +104,7 @@ def test_a_linux_core_tells_what_was_touched_and_which_files_were_loaded(wide):
         (0x7F0000, 0, "/usr/bin/modemd"),
         (0x7F1000, 0x1000, "/usr/bin/modemd"),
     ]
-    (module,) = modules(core, io.BytesIO(linux_core(program=program, wide=wide)))
+    (module,) = loaded_modules(core, io.BytesIO(linux_core(program=program, wide=wide)))
     assert (module.build_id, module.bias) == ("01" * 20, 0x7F0000)
     assert [module.holds(each) for each in (0x7EFFFF, 0x7F0000, 0x7F1FFF, 0x7F2000)] == [
         False, True, True, False,
@@ -152,7 +152,7 @@ def test_any_damage_to_a_linux_core_is_an_error_or_a_summary(end, patch, at):
     with suppress(ValueError):
         core = parse_linux_core(file)
         assert core.missing >= 0
-        assert len(modules(core, file)) <= 2
+        assert len(loaded_modules(core, file)) <= 2
 
 
 @given(st.binary(max_size=100).map(lambda body: b"CORE\x02\0\0\0" + body) | st.binary(max_size=40))

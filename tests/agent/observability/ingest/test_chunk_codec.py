@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.observability.ingest.chunk_codec import (
-    Damaged,
-    Message,
+    DamagedMessage,
+    ReassembledMessage,
     Reassembler,
     crc16,
     decode_varint,
@@ -23,18 +23,18 @@ EVENT = bytes.fromhex(
 )
 
 
-def received(chunks: list[bytes]) -> list[Message | Damaged]:
+def received(chunks: list[bytes]) -> list[ReassembledMessage | DamagedMessage]:
     reassembler = Reassembler()
     found = [item for chunk in chunks for item in reassembler.receive(chunk)]
     return found + reassembler.finish()
 
 
 def messages(chunks: list[bytes]) -> list[bytes]:
-    return [item.data for item in received(chunks) if isinstance(item, Message)]
+    return [item.data for item in received(chunks) if isinstance(item, ReassembledMessage)]
 
 
 def damages(chunks: list[bytes]) -> list[str]:
-    return [item.reason for item in received(chunks) if isinstance(item, Damaged)]
+    return [item.reason for item in received(chunks) if isinstance(item, DamagedMessage)]
 
 
 def test_the_crc_gives_the_published_check_value():
@@ -106,11 +106,11 @@ def test_a_varint_comes_back(value):
 def test_every_message_comes_back_from_chunks_of_any_size(message, mtu, padding):
     chunks = list(encode(message, mtu))
     assert all(len(chunk) <= mtu for chunk in chunks)
-    assert received(chunks) == [Message("", message)]
+    assert received(chunks) == [ReassembledMessage("", message)]
     # All but the last fill the buffer; one byte short is possible before a CRC alone.
     assert all(mtu - len(chunk) <= 1 for chunk in chunks[:-1])
     if len(chunks) > 1:
-        assert received([*chunks[:-1], chunks[-1] + padding]) == [Message("", message)]
+        assert received([*chunks[:-1], chunks[-1] + padding]) == [ReassembledMessage("", message)]
 
 
 @given(st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=4), st.data())
@@ -124,7 +124,7 @@ def test_devices_may_interleave(bodies, data):
             found[item.device] = item
         if not streams[device]:
             del streams[device]
-    assert found == {str(at): Message(str(at), body) for at, body in enumerate(bodies)}
+    assert found == {str(at): ReassembledMessage(str(at), body) for at, body in enumerate(bodies)}
     assert reassembler.finish() == []
 
 
@@ -156,7 +156,7 @@ def test_a_chunk_sent_twice_adds_nothing(message, mtu, data):
     if len(chunks) > 1:
         again = data.draw(st.integers(1, len(chunks) - 1))
         chunks.insert(again, chunks[again])
-        assert received(chunks) == [Message("", message)]
+        assert received(chunks) == [ReassembledMessage("", message)]
 
 
 def test_a_message_started_again_is_whole_and_the_first_start_is_counted():
@@ -184,7 +184,7 @@ def test_a_message_started_again_is_whole_and_the_first_start_is_counted():
 )
 def test_a_chunk_that_breaks_the_format_is_reported_as_what_it_is(chunk, reason):
     (damage,) = received([bytes.fromhex(chunk)]) if chunk else received([b""])
-    assert isinstance(damage, Damaged)
+    assert isinstance(damage, DamagedMessage)
     assert reason in damage.reason
 
 
@@ -205,7 +205,7 @@ def test_a_message_whose_rest_never_comes_expires_after_a_day():
     reassembler.receive(next(iter(encode(EVENT, 20))), "kit", now=0.0)
     assert reassembler.expire(now=86399.0) == []
     (damage,) = reassembler.expire(now=86400.0)
-    assert damage == Damaged("kit", "18 of 84 bytes were received, then it expired")
+    assert damage == DamagedMessage("kit", "18 of 84 bytes were received, then it expired")
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20))

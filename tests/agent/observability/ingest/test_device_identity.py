@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 from agent.errors import UsageError
 from agent.observability.api.slugs import as_slug, as_version, slug, version_name
 from agent.observability.ingest.chunk_codec import encode
-from agent.observability.ingest.device_identity import DeviceIdentity, DeviceNames, Names
+from agent.observability.ingest.device_identity import (
+    DeviceIdentity,
+    IdentityTracker,
+    PartialIdentity,
+)
 
-REPORTED = Names("352656100441776", "nrf9161dk", "virtual-app", "1.2.3+abc")
+REPORTED = PartialIdentity("352656100441776", "nrf9161dk", "virtual-app", "1.2.3+abc")
 EVENT = {2: 1, 3: 1, 7: "352656100441776", 10: "virtual-app", 9: "1.2.3+abc", 6: "nrf9161dk", 4: {}}
 DUMP = b"\x01" + bytes(range(256)) * 4
 
@@ -19,8 +23,8 @@ def message(*events: object) -> bytes:
     return b"\x02" + cbor2.dumps(events[0] if len(events) == 1 else list(events))
 
 
-def heard(*messages: bytes, mtu: int = 80) -> DeviceNames:
-    names = DeviceNames(Names)
+def heard(*messages: bytes, mtu: int = 80) -> IdentityTracker:
+    names = IdentityTracker(PartialIdentity)
     for each in messages:
         for chunk in encode(each, mtu):
             names.hear(chunk)
@@ -76,15 +80,15 @@ def test_a_damaged_message_teaches_nothing(at, flip):
     (chunk,) = encode(message(EVENT), 300)
     damaged = bytearray(chunk)
     damaged[min(at, len(damaged) - 1)] ^= flip
-    names = DeviceNames(Names)
+    names = IdentityTracker(PartialIdentity)
     names.hear(bytes(damaged))
     assert names.identity().software_version == "unknown"
 
 
 def test_what_is_said_goes_before_what_is_reported_and_that_before_the_rest():
-    names = DeviceNames(
-        lambda: Names(software_type="main"),
-        lambda: Names("uuid", "nrf9161", "app", "v7"),
+    names = IdentityTracker(
+        lambda: PartialIdentity(software_type="main"),
+        lambda: PartialIdentity("uuid", "nrf9161", "app", "v7"),
     )
     assert names.identity() == DeviceIdentity("uuid", "nrf9161", "main", "v7")
     for chunk in encode(message(EVENT), 80):
@@ -98,8 +102,8 @@ def test_what_is_said_goes_before_what_is_reported_and_that_before_the_rest():
 
 
 def test_who_keeps_the_names_hears_each_change_once():
-    learned: list[Names] = []
-    names = DeviceNames(Names, reported=REPORTED, learned=learned.append)
+    learned: list[PartialIdentity] = []
+    names = IdentityTracker(PartialIdentity, reported=REPORTED, learned=learned.append)
     for version in ("1.2.3+abc", "2.0.0", "2.0.0"):
         for chunk in encode(message({**EVENT, 9: version}), 80):
             names.hear(chunk)
@@ -114,4 +118,4 @@ def test_any_name_of_ours_can_be_made_one_of_the_service(text):
 
 def test_a_name_that_somebody_gave_and_that_breaks_its_rule_is_told():
     with pytest.raises(UsageError, match="device_serial"):
-        DeviceNames(lambda: Names("a b")).identity()
+        IdentityTracker(lambda: PartialIdentity("a b")).identity()

@@ -24,19 +24,19 @@ from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.transfer import Upload, file_source, transfer
 from agent.observability.ingest.upload_journal import (
-    Place,
     UploadJournal,
-    forget_old,
+    UploadProgress,
     journal_name,
+    remove_old_records,
 )
 from agent.observability.ingest.uploads import (
     FileKind,
-    Project,
+    UploadProject,
     commit_details,
-    completion,
+    completion_body,
     part_bounds,
 )
-from agent.outbox import Kind
+from agent.outbox import ItemKind
 from agent.outbox.items import Item
 from agent.outbox.sender import ServiceSender
 from agent.retry import NO_RETRY
@@ -101,7 +101,7 @@ def image(tmp_path: Path) -> Path:
 
 def update(cloud: StandIn) -> Upload:
     details = commit_details(FileKind.OTA, KIT)
-    return Upload(FileKind.OTA, KIT, details, Project(cloud.organization, cloud.project))
+    return Upload(FileKind.OTA, KIT, details, UploadProject(cloud.organization, cloud.project))
 
 
 async def no_wait(_seconds: float) -> None:
@@ -126,7 +126,7 @@ class RememberingTransport(HttpTransport):
 
 @pytest.mark.contract("O5.2")
 async def test_the_same_items_have_the_same_request_id_and_others_have_another():
-    def items(kind: Kind, *numbers: int) -> list[Item]:
+    def items(kind: ItemKind, *numbers: int) -> list[Item]:
         meta = {"form": FileKind.ELF_COREDUMP.name}
         return [Item(n, kind, "kit", b"{}", 0.0, 0, meta, f"box-{n}") for n in numbers]
 
@@ -135,7 +135,7 @@ async def test_the_same_items_have_the_same_request_id_and_others_have_another()
     hosts = dict.fromkeys(Host, "http://127.0.0.1:9")
     async with HttpClient(transport, hosts, keyring, retries=NO_RETRY) as client:
         sender = ServiceSender(client)
-        for kind in (Kind.CHUNK, Kind.EVENT):
+        for kind in (ItemKind.CHUNK, ItemKind.EVENT):
             transport.ids.clear()
             for numbers in ((1, 2), (1, 2), (1, 2, 3), (1, 3), (1,), (1,)):
                 await sender.send(items(kind, *numbers))
@@ -144,7 +144,7 @@ async def test_the_same_items_have_the_same_request_id_and_others_have_another()
             assert ids[4:] == ["box-1", "box-1"]
             assert len(set(ids)) == 4
         transport.ids.clear()
-        await sender.send(items(Kind.COREDUMP, 7))
+        await sender.send(items(ItemKind.COREDUMP, 7))
     assert transport.ids[-1] == ("/api/v0/upload/elf_coredump", "box-7")
 
 
@@ -201,8 +201,8 @@ async def test_what_an_earlier_run_was_given_may_be_over_then_it_begins_anew(cli
     report = tmp_path / "report.zip"
     report.write_bytes(bytes(1000))
     for stale in (
-        Place(token="gone", url="http://127.0.0.1:9/x", whole=True),
-        Place(token="gone", part_urls=[client.base_url(Host.FILES) + "/storage/x/1"]),
+        UploadProgress(token="gone", url="http://127.0.0.1:9/x", whole=True),
+        UploadProgress(token="gone", part_urls=[client.base_url(Host.FILES) + "/storage/x/1"]),
     ):
         journal = UploadJournal()
         journal.keep(stale)
@@ -253,7 +253,7 @@ async def test_a_storage_without_etags_is_a_bad_answer(cloud, client, image, mon
     async def nothing(*_arguments: Any, **_more: Any) -> str:
         return ""
 
-    monkeypatch.setattr("agent.observability.ingest.transfer.put", nothing)
+    monkeypatch.setattr("agent.observability.ingest.transfer.put_bytes", nothing)
     with file_source(image) as source, pytest.raises(BadAnswer, match="ETag"):
         await transfer(client, update(cloud), source)
 
@@ -264,7 +264,7 @@ def test_parts_cover_the_file_and_are_all_alike_but_the_last():
 
 
 def test_what_completes_the_parts_names_them_in_order():
-    assert completion(['"a"', "b<"]) == (
+    assert completion_body(['"a"', "b<"]) == (
         b'<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>"a"</ETag></Part>'
         b"<Part><PartNumber>2</PartNumber><ETag>b&lt;</ETag></Part></CompleteMultipartUpload>"
     )
@@ -286,9 +286,9 @@ def test_old_journals_are_forgotten(tmp_path):
     for path in (old, new):
         path.write_bytes(b"{}")
     os.utime(old, (0, 0))
-    forget_old(tmp_path)
+    remove_old_records(tmp_path)
     assert list(tmp_path.iterdir()) == [new]
-    forget_old(tmp_path / "nothing")
+    remove_old_records(tmp_path / "nothing")
 
 
 def test_another_file_or_place_has_another_journal():
