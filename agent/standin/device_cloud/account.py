@@ -1,27 +1,14 @@
-"""Document, account, status, and two deprecated account paths (clauses D9.4, D10.9)."""
+"""Account, status, and two deprecated account paths (clauses D9.4, D10.9)."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agent.standin import keys
-from agent.standin.core import openapi
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import access, assistance
-from agent.standin.device_cloud.declared.account import account, linked
-from agent.standin.device_cloud.declared.devices import devices
-from agent.standin.device_cloud.declared.fota import fota
-from agent.standin.device_cloud.declared.location import location
-from agent.standin.device_cloud.declared.onboarding import onboarding, provisioning
-from agent.standin.device_cloud.declared.shapes import (
-    EVALUATION_TOKEN,
-    JSON_WEB_TOKEN,
-    ORGANIZATION_TOKEN,
-    SIMPLE_TOKEN,
-)
+from agent.standin.device_cloud import access
 from agent.standin.device_cloud.refusals import forbidden, invalid, not_found
 from agent.standin.device_cloud.resource import answer_one, check_if_match, with_meta
 
@@ -30,67 +17,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from agent.standin.core.operation import Operation
     from agent.standin.principal import Principal
     from agent.standin.state import Cloud
-
-
-def every_operation(gps_day: int = 0) -> list[Operation]:
-    """Return all operations of this half; what may be predicted follows from the GPS day."""
-    operations = [
-        *account(),
-        *devices(),
-        *onboarding(),
-        *fota(),
-        *location(gps_day),
-        *provisioning(),
-    ]
-    return list(linked(operations))
-
-
-_SCHEMES = {
-    SIMPLE_TOKEN: "The API key of a user in a team.",
-    JSON_WEB_TOKEN: "A JWT of a device, or of a proxy server with a service key. ES256 only.",
-    EVALUATION_TOKEN: "Deprecated: a JWT for location, for 30 days.",
-    ORGANIZATION_TOKEN: "An organization auth token, for the projects of one organization.",
-}
-# Not among an operation's parameters: which value fits is known to no schema, so that a tool that
-# makes up values by the document would make up refusals.
-_IF_MATCH = {
-    "name": "If-Match",
-    "in": "header",
-    "required": False,
-    "schema": {"type": "string"},
-    "description": "The version that a change is meant for: `$meta.version`, which is the `ETag`"
-    " of a single read, or `*`. Every operation that changes an existing resource takes it.",
-}
-_ERROR = {
-    "type": "object",
-    "required": ["code", "message"],
-    "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
-}
-
-
-@lru_cache(maxsize=8)
-def document(base_url: str, gps_day: int, provisioning_url: str = "") -> dict[str, Any]:
-    """Return the document of this half, as it is true on a GPS day."""
-    return openapi.document(
-        every_operation(gps_day),
-        title="Device cloud",
-        description="The device cloud, as this stand-in answers for it.",
-        server=base_url,
-        schemes={
-            name: {"type": "http", "scheme": "bearer", "description": text}
-            for name, text in _SCHEMES.items()
-        },
-        error=_ERROR,
-        parameters={"If-Match": _IF_MATCH},
-        elsewhere={
-            operation.name: provisioning_url
-            for operation in provisioning()
-            if provisioning_url not in {"", base_url}
-        },
-    )
 
 
 EARLIEST_REMOVAL = datetime(2026, 7, 2, tzinfo=UTC)
@@ -102,12 +30,6 @@ PLANS_WITH_SERVICE_KEYS = frozenset({"PRO", "ENTERPRISE"})
 
 def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of account and status."""
-
-    async def schema(_request: Request) -> Response:
-        # start-up does without it
-
-        gps_day = int(assistance.gps_seconds(cloud.clock.time()) // assistance.DAY_S)
-        return JSON(document(cloud.urls["device_cloud"], gps_day, cloud.urls["provisioning"]))
 
     async def status(_request: Request) -> Response:
         return JSON({"status": "online", "login": True})
@@ -147,7 +69,6 @@ def routes(cloud: Cloud) -> list[Route]:
         )
 
     return [
-        Endpoint("/v1/openapi.json", schema, methods=["GET"], name="Schema"),
         Endpoint("/v1/status", status, methods=["GET"], name="FetchStatus"),
         Endpoint("/v1/account", account, methods=["GET"], name="FetchAccountInfo"),
         Endpoint("/v1/account/service-token", service_token, methods=["GET"]),

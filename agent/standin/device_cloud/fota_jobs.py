@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import access, bodies, bundles, executions, paging
+from agent.standin.device_cloud import access, bundles, executions, paging
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
 from agent.standin.device_cloud.resource import (
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from agent.standin.core.schema import Schema
     from agent.standin.state import Cloud
 
 _COUNTERS = {
@@ -39,12 +40,34 @@ _COUNTERS = {
 }
 
 
+_IDS: Schema = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": 100,
+    "items": {"type": "string", "minLength": 1},
+}
+_TARGETS = ("deviceIds", "tags", "deviceIdentifiers")
+JOB: Schema = {
+    "type": "object",
+    "required": ["bundleId"],
+    "oneOf": [{"required": [name]} for name in _TARGETS],
+    "properties": {
+        "bundleId": {"type": "string"},
+        **dict.fromkeys(_TARGETS, _IDS),
+        "name": {"type": "string", "maxLength": 64},
+        "description": {"type": "string", "maxLength": 1024},
+        # A released tool sends the text.
+        "autoApply": {"enum": [True, False, "true", "false"]},
+    },
+}
+
+
 def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of jobs."""
 
     async def create(request: Request) -> Response:
         who = access.user(request, cloud)
-        row = _job(cloud, who.team, await read_json(request, bodies.JOB))
+        row = _job(cloud, who.team, await read_json(request, JOB))
         cloud.table("jobs").put(row["jobId"], row)
         if row["status"] == "IN_PROGRESS":
             _apply(cloud, row)

@@ -15,8 +15,8 @@ from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, assistance, location_input, paging
+from agent.standin.device_cloud.devices.registry import is_device_id
 from agent.standin.device_cloud.location_input import ANCHOR, ANCHOR_CHANGE, MAC, mac_address
-from agent.standin.device_cloud.onboarding.credentials_csv import is_device_id
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, invalid, not_found
 from agent.standin.device_cloud.resource import (
     accepted,

@@ -1,21 +1,25 @@
-"""Devices and messages: declared."""
+"""Account, devices and messages: declared."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from agent.standin.core.operation import Parameter
-from agent.standin.device_cloud import bodies
 from agent.standin.device_cloud.declared.shapes import (
     BOTH,
     FLAG,
     LIST,
     MOMENT,
+    OBJECT,
     PAGES,
     TEXT,
-    one,
+    WHOLE,
+    declare,
 )
-from agent.standin.device_cloud.devices.devices import LONGEST
+from agent.standin.device_cloud.devices.ble import VALUE
+from agent.standin.device_cloud.devices.devices import LONGEST, NAME, STATE
+from agent.standin.device_cloud.devices.messages import MESSAGE
+from agent.standin.device_cloud.devices.registry import TAGS
 from agent.standin.device_cloud.seed import BLE, GATEWAY, LED_CHARACTERISTIC
 
 if TYPE_CHECKING:
@@ -35,14 +39,62 @@ _TRANSFORM = Parameter(
     },
     description="A JSONata expression; one that is none, or that ends in an error, is 400.",
 )
+_DEVICE = "/v1/devices/{device_id}"
+_CONNECTED = {"device_id": BLE, "gateway_id": GATEWAY, "characteristic_id": LED_CHARACTERISTIC}
+
+
+def account() -> Iterator[Operation]:
+    """Yield the operations of account and status."""
+    tag = "Account"
+    yield declare(
+        "GET /v1/openapi.json",
+        "Schema",
+        "This document.",
+        tag=tag,
+        security=(),
+        answers={200: OBJECT},
+    )
+    yield declare(
+        "GET /v1/status",
+        "FetchStatus",
+        "Whether the service is up.",
+        tag=tag,
+        security=(),
+        answers={200: OBJECT},
+    )
+    yield declare(
+        "GET /v1/account",
+        "FetchAccountInfo",
+        "The team, its plan, the user's role.",
+        tag=tag,
+        answers={200: WHOLE},
+    )
+    yield declare(
+        "GET /v1/account/service-token",
+        "FetchServiceToken",
+        "A service token; organization auth tokens replace it.",
+        tag=tag,
+        deprecated=True,
+        answers={200: OBJECT},
+    )
+    yield declare(
+        "POST /v1/account/service-key-and-token", "CreateServiceKeyAndToken",
+        "A new service key in place of the old one.", tag=tag, deprecated=True, changes=True,
+        parameters=(
+            Parameter(
+                name="service",
+                schema={"type": "string", "enum": ["location", "fota", "device"]},
+            ),
+        ),
+        answers={200: OBJECT},
+    )  # fmt: skip
 
 
 def devices() -> Iterator[Operation]:
-    """Yield the operations of devices and messages."""
+    """Yield the operations of devices."""
     tag = "Devices"
-    base = "/v1/devices/{device_id}"
     texts: Schema = {"type": "array", "items": TEXT}
-    yield one(
+    yield declare(
         "GET /v1/devices", "ListDevices", "The team's devices, page by page.", tag=tag,
         parameters=(
             Parameter(name="includeState", schema=FLAG),
@@ -60,8 +112,8 @@ def devices() -> Iterator[Operation]:
         ),
         answers={200: LIST},
     )  # fmt: skip
-    yield one(
-        f"GET {base}",
+    yield declare(
+        f"GET {_DEVICE}",
         "FetchDevice",
         "One device, or what a transform makes of it.",
         tag=tag,
@@ -69,80 +121,86 @@ def devices() -> Iterator[Operation]:
         parameters=(_TRANSFORM,),
         answers={200: {}},
     )
-    yield one(f"DELETE {base}", "DeleteDevice", "Forget a device.", tag=tag, answers={202: None})
-    yield one(
-        f"PUT {base}/name",
+    yield declare(
+        f"DELETE {_DEVICE}", "DeleteDevice", "Forget a device.", tag=tag, answers={202: None}
+    )
+    yield declare(
+        f"PUT {_DEVICE}/name",
         "UpdateDeviceName",
         "Rename a device.",
         tag=tag,
-        body=bodies.NAME,
+        body=NAME,
         answers={202: None},
     )
-    yield one(
-        f"PUT {base}/tags",
+    yield declare(
+        f"PUT {_DEVICE}/tags",
         "UpdateDeviceTags",
         "Replace a device's tags.",
         tag=tag,
-        body=bodies.TAGS,
+        body=TAGS,
         answers={202: None},
     )
-    yield one(
-        f"PATCH {base}/state",
+    yield declare(
+        f"PATCH {_DEVICE}/state",
         "UpdateDeviceState",
         "Merge into a device's state.",
         tag=tag,
         security=BOTH,
-        body=bodies.STATE,
+        body=STATE,
         refusals=(409,),
         answers={202: None},
     )
-    value = base + "/characteristics/{characteristic_id}"
-    bulb = {"device_id": BLE, "gateway_id": GATEWAY, "characteristic_id": LED_CHARACTERISTIC}
-    yield one(
+
+
+def ble() -> Iterator[Operation]:
+    """Yield the operations of BLE devices and their gateways."""
+    tag = "Devices"
+    value = _DEVICE + "/characteristics/{characteristic_id}"
+    yield declare(
         f"GET {value}",
         "FetchCharacteristicValue",
         "The stored value.",
         tag=tag,
-        seeded=bulb,
-        answers={200: bodies.VALUE},
+        seeded=_CONNECTED,
+        answers={200: VALUE},
     )
-    yield one(
+    yield declare(
         f"PUT {value}",
         "UpdateCharacteristicValue",
         "Write a value.",
         tag=tag,
-        seeded=bulb,
-        body=bodies.VALUE,
+        seeded=_CONNECTED,
+        body=VALUE,
         answers={202: None},
     )
-    yield one(
+    yield declare(
         f"GET {value}/descriptors/{{descriptor_id}}",
         "FetchDescriptorValue",
         "The stored value of a descriptor.",
         tag=tag,
-        seeded=bulb,
-        answers={200: bodies.VALUE},
+        seeded=_CONNECTED,
+        answers={200: VALUE},
     )
-    yield one(
+    yield declare(
         f"PUT {value}/descriptors/{{descriptor_id}}",
         "UpdateDescriptorValue",
         "Write a descriptor's value.",
         tag=tag,
-        seeded=bulb,
-        body=bodies.VALUE,
+        seeded=_CONNECTED,
+        body=VALUE,
         answers={202: None},
     )
-    yield one(
+    yield declare(
         "POST /v1/devices/{gateway_id}/discover/{device_id}",
         "Discover",
         "Have the gateway rediscover the services of a BLE device.",
         tag=tag,
-        seeded=bulb,
+        seeded=_CONNECTED,
         changes=True,
         answers={202: None},
     )
-    yield one(
-        f"POST {base}/scan",
+    yield declare(
+        f"POST {_DEVICE}/scan",
         "Scan",
         "Have the gateway look for BLE devices.",
         tag=tag,
@@ -151,25 +209,29 @@ def devices() -> Iterator[Operation]:
         refusals=(409,),
         answers={202: None},
     )
-    yield one(
+    yield declare(
         "PUT /v1/devices/{gateway_id}/{device_id}",
         "AddBLEDevice",
         "Connect a BLE device through a gateway.",
         tag=tag,
-        seeded=bulb,
+        seeded=_CONNECTED,
         refusals=(409,),
         answers={204: None},
     )
-    yield one(
-        f"POST {base}/messages",
+
+
+def messages() -> Iterator[Operation]:
+    """Yield the operations of messages."""
+    yield declare(
+        f"POST {_DEVICE}/messages",
         "SendDeviceMessage",
         "Send a message in a device's name.",
         tag="Messages",
         security=BOTH,
-        body=bodies.MESSAGE,
+        body=MESSAGE,
         answers={202: None},
     )
-    yield one(
+    yield declare(
         "GET /v1/messages", "ListMessages", "What devices sent.", tag="Messages",
         parameters=(
             Parameter(name="inclusiveStart", schema=MOMENT),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.standin.core.operation import Parameter
-from agent.standin.device_cloud import bodies
 from agent.standin.device_cloud.declared.shapes import (
     BOTH,
     BYTES,
@@ -15,9 +14,10 @@ from agent.standin.device_cloud.declared.shapes import (
     PAGES,
     TEXT,
     WHOLE,
-    one,
+    declare,
 )
 from agent.standin.device_cloud.executions import REPORT
+from agent.standin.device_cloud.fota_jobs import JOB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 def fota() -> Iterator[Operation]:
     """Yield the operations of FOTA."""
+    yield from _bundles()
+    yield from _jobs()
+    yield from _executions()
+
+
+def _bundles() -> Iterator[Operation]:
     tag = "FOTA"
     bundle: Schema = {
         "type": "string",
@@ -37,7 +43,7 @@ def fota() -> Iterator[Operation]:
     }
     base64 = {**bundle, "format": "firmware-bundle-base64", "contentEncoding": "base64"}
     zipped: dict[str, Schema] = {"application/zip": bundle, BYTES: bundle, "text/plain": base64}
-    yield one(
+    yield declare(
         "GET /v1/firmwares",
         "ListFirmware",
         "Bundles.",
@@ -45,7 +51,7 @@ def fota() -> Iterator[Operation]:
         parameters=(Parameter(name="modemOnly", schema=FLAG), *PAGES),
         answers={200: LIST},
     )
-    yield one(
+    yield declare(
         "POST /v1/firmwares",
         "UploadFirmware",
         "A bundle, as a zip with a manifest.",
@@ -54,17 +60,23 @@ def fota() -> Iterator[Operation]:
         answers={202: OBJECT},
     )
     place = "/v1/firmwares/{bundle_id}"
-    yield one(f"GET {place}", "FetchFirmware", "A bundle.", tag=tag, answers={200: WHOLE})
-    yield one(f"DELETE {place}", "DeleteFirmware", "Delete a bundle.", tag=tag, answers={202: None})
-    yield one(
+    yield declare(f"GET {place}", "FetchFirmware", "A bundle.", tag=tag, answers={200: WHOLE})
+    yield declare(
+        f"DELETE {place}", "DeleteFirmware", "Delete a bundle.", tag=tag, answers={202: None}
+    )
+
+
+def _jobs() -> Iterator[Operation]:
+    tag = "FOTA"
+    yield declare(
         "POST /v1/fota-jobs",
         "CreateFOTAJob",
         "Update devices.",
         tag=tag,
-        body=bodies.JOB,
+        body=JOB,
         answers={201: OBJECT},
     )
-    yield one(
+    yield declare(
         "GET /v1/fota-jobs",
         "ListFOTAJobs",
         "Jobs, newest first.",
@@ -73,9 +85,9 @@ def fota() -> Iterator[Operation]:
         answers={200: LIST},
     )
     job = "/v1/fota-jobs/{job_id}"
-    yield one(f"GET {job}", "FetchFOTAJob", "A job.", tag=tag, answers={200: WHOLE})
-    yield one(f"DELETE {job}", "DeleteFOTAJob", "Delete a job.", tag=tag, answers={202: None})
-    yield one(
+    yield declare(f"GET {job}", "FetchFOTAJob", "A job.", tag=tag, answers={200: WHOLE})
+    yield declare(f"DELETE {job}", "DeleteFOTAJob", "Delete a job.", tag=tag, answers={202: None})
+    yield declare(
         f"POST {job}/apply",
         "ApplyFOTAJob",
         "Start a job.",
@@ -84,7 +96,7 @@ def fota() -> Iterator[Operation]:
         refusals=(409,),
         answers={202: None},
     )
-    yield one(
+    yield declare(
         f"PUT {job}/cancel",
         "CancelFOTAJob",
         "Cancel a job.",
@@ -93,8 +105,12 @@ def fota() -> Iterator[Operation]:
         refusals=(409,),
         answers={202: None},
     )
+
+
+def _executions() -> Iterator[Operation]:
+    tag = "FOTA"
     device = "/v1/fota-job-executions/{device_id}"
-    yield one(
+    yield declare(
         f"GET {device}/current",
         "FetchCurrentPendingFOTAJobExecution",
         "The oldest execution that waits for a device.",
@@ -103,7 +119,7 @@ def fota() -> Iterator[Operation]:
         parameters=(Parameter(name="firmwareType", schema=TEXT),),
         answers={200: WHOLE},
     )
-    yield one(
+    yield declare(
         f"GET {device}",
         "ListFOTAJobExecutions",
         "A device's executions.",
@@ -111,14 +127,14 @@ def fota() -> Iterator[Operation]:
         parameters=PAGES,
         answers={200: LIST},
     )
-    yield one(
+    yield declare(
         f"GET {device}/{{job_id}}",
         "FetchFOTAJobExecution",
         "An execution.",
         tag=tag,
         answers={200: WHOLE},
     )
-    yield one(
+    yield declare(
         f"PATCH {device}/{{job_id}}",
         "UpdateFOTAJobExecution",
         "Report how it goes.",
@@ -127,7 +143,7 @@ def fota() -> Iterator[Operation]:
         body=REPORT,
         answers={202: None},
     )
-    yield one(
+    yield declare(
         "GET /v1/fota-job-execution-statuses/{job_id}", "ListFOTAJobExecutionStatuses",
         "A job's executions.", tag=tag,
         parameters=(Parameter(name="status", schema={"type": "array", "items": TEXT}), *PAGES),

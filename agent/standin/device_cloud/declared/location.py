@@ -18,7 +18,7 @@ from agent.standin.device_cloud.declared.shapes import (
     PAGES,
     TEXT,
     WHOLE,
-    one,
+    declare,
 )
 from agent.standin.device_cloud.location_input import (
     ANCHOR,
@@ -74,7 +74,7 @@ def location(gps_day: int) -> Iterator[Operation]:
         yield from _positions(prefix, kind, security=security, deprecated=deprecated)
         yield from _assistance(prefix, kind, security=security, deprecated=deprecated)
         yield from _predictions(gps_day, prefix, kind, security=security, deprecated=deprecated)
-    yield one(
+    yield declare(
         "GET /v1/location/history",
         "LocationHistory",
         "Positions that were found.",
@@ -88,7 +88,7 @@ def location(gps_day: int) -> Iterator[Operation]:
         answers={200: LIST},
     )
     yield from _anchors()
-    yield one(
+    yield declare(
         "GET /v1/location/geo", "ReverseGeocode", "The address of a place.", tag="Location",
         security=(JSON_WEB_TOKEN, EVALUATION_TOKEN), answers={200: ADDRESS},
         parameters=tuple(
@@ -96,7 +96,7 @@ def location(gps_day: int) -> Iterator[Operation]:
             for name in PLACE["required"]
         ),
     )  # fmt: skip
-    yield one(
+    yield declare(
         "POST /v1/location/gnss", "StoreGNSSFix", "Store a position of the device's own.",
         tag="Location", security=(JSON_WEB_TOKEN, EVALUATION_TOKEN),
         body=FIX,
@@ -106,18 +106,18 @@ def location(gps_day: int) -> Iterator[Operation]:
 
 def _anchors() -> Iterator[Operation]:
     every, tag = "/v1/location/anchors", "Location"
-    yield one(
+    yield declare(
         f"POST {every}", "CreateAnchor", "Tell where an access point is.", tag=tag,
         body=ANCHOR, refusals=(409,), answers={202: None},
     )  # fmt: skip
-    yield one(f"GET {every}", "ListAnchors", "The anchors of the team.", tag=tag,
+    yield declare(f"GET {every}", "ListAnchors", "The anchors of the team.", tag=tag,
               parameters=PAGES, answers={200: LIST})  # fmt: skip
     address = (Parameter(name="mac_address", schema=MAC, where="path", required=True),)
-    yield one(f"GET {every}/{{mac_address}}", "FetchAnchor", "One anchor.", tag=tag,
+    yield declare(f"GET {every}/{{mac_address}}", "FetchAnchor", "One anchor.", tag=tag,
               parameters=address, answers={200: WHOLE})  # fmt: skip
-    yield one(f"PATCH {every}/{{mac_address}}", "UpdateAnchor", "Move or rename an anchor.",
+    yield declare(f"PATCH {every}/{{mac_address}}", "UpdateAnchor", "Move or rename an anchor.",
               tag=tag, parameters=address, body=ANCHOR_CHANGE, answers={202: None})  # fmt: skip
-    yield one(f"DELETE {every}/{{mac_address}}", "DeleteAnchor", "Forget an anchor.", tag=tag,
+    yield declare(f"DELETE {every}/{{mac_address}}", "DeleteAnchor", "Forget an anchor.", tag=tag,
               parameters=address, answers={202: None})  # fmt: skip
 
 
@@ -129,14 +129,14 @@ def _positions(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
         ("cell", "Cell", ONE_LIST, rough),
         ("ground-fix", "GroundFix", ANYTHING_HEARD, (*rough, Parameter(name="alt", schema=FLAG))),
     ):
-        yield one(
+        yield declare(
             f"POST {prefix}{suffix}", f"{kind}Locate{name}", f"Position by {suffix}.",
             tag="Location", body=body, parameters=parameters, answers={200: FOUND},
             also={"text/plain": _NO_REPLY}, **more,
         )  # fmt: skip
     # What is no single value has no place in a query.
     cell = {name: schema for name, schema in CELL["properties"].items() if name != "nmr"}
-    yield one(
+    yield declare(
         f"GET {prefix}single-cell", f"{kind}LocateSingleCell", "Position by one cell.",
         tag="Location", answers={200: FOUND}, also={"text/plain": _NO_REPLY},
         parameters=(
@@ -152,7 +152,7 @@ def _positions(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
 
 def _assistance(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
     whole: Schema = {"type": "string", "format": "binary"}
-    yield one(
+    yield declare(
         f"POST {prefix}agnss",
         f"{kind}FetchAGNSS",
         "A-GNSS data, schema 1.",
@@ -162,7 +162,7 @@ def _assistance(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
         answers={200: whole, 206: whole},
         **more,
     )
-    yield one(
+    yield declare(
         f"HEAD {prefix}agnss",
         f"{kind}SizeAGNSS",
         "The size of the data.",
@@ -176,7 +176,7 @@ def _assistance(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
 def _predictions(gps_day: int, prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
     wanted = Parameter(name="predictions", schema=predictable(gps_day))
     for suffix in ("pgps", "pgnss"):
-        yield one(
+        yield declare(
             f"GET {prefix}{suffix}",
             f"{kind}Fetch{suffix.upper()}",
             "Where the prediction file is.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.standin.core.operation import Parameter
-from agent.standin.device_cloud import bodies
 from agent.standin.device_cloud.declared.shapes import (
     BYTES,
     FLAG,
@@ -16,11 +15,11 @@ from agent.standin.device_cloud.declared.shapes import (
     PAGES,
     TEXT,
     WHOLE,
-    one,
+    declare,
 )
-from agent.standin.device_cloud.devices.devices import TABLE
-from agent.standin.device_cloud.onboarding.claiming import CLAIMS
-from agent.standin.device_cloud.onboarding.credentials_csv import KEYS, NEWCOMERS
+from agent.standin.device_cloud.devices.claiming import CLAIM, CLAIMS, COMMAND, named
+from agent.standin.device_cloud.devices.credentials import KEYS, NEWCOMERS
+from agent.standin.device_cloud.devices.onboarding import NEWCOMER, PROJECT_DEVICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +48,7 @@ CERTIFICATE: Schema = {
 
 
 def onboarding() -> Iterator[Operation]:
-    """Yield the operations of onboarding and provisioning."""
+    """Yield the operations of onboarding."""
     tag = "Onboarding"
     for call, name, summary, table in (
         ("POST /v1/devices/public-keys", "RegisterPublicKeys", "Upload public keys.", KEYS),
@@ -57,24 +56,35 @@ def onboarding() -> Iterator[Operation]:
         ("POST /v1/devices", "OnboardDevices", "Add devices with their keys.", NEWCOMERS),
     ):
         csv = dict.fromkeys(("text/csv", "text/plain", BYTES), table.schema)
-        yield one(call, name, summary, tag=tag, bodies=csv, answers={202: OPERATION_ID})
-    yield one(
+        yield declare(call, name, summary, tag=tag, bodies=csv, answers={202: OPERATION_ID})
+    yield declare(
         "POST /v1/devices/{device_id}",
         "OnboardDevice",
         "Add a device.",
         tag=tag,
         changes=True,
-        body=bodies.NEWCOMER,
+        body=NEWCOMER,
         answers={202: None},
     )
-    yield one(
+    yield declare(
         "POST /v1/devices/{device_id}/certificates", "CreateDeviceCertificate",
         "A certificate for just-in-time provisioning, for the ownership code.", tag=tag,
         deprecated=True, bodies={"text/plain": {"type": "string", "pattern": "^[!-~]{1,128}$"}},
         answers={201: CERTIFICATE},
     )  # fmt: skip
+    yield from _association(tag)
+    yield from _bulk_requests(tag)
+    yield from _below_a_project(tag)
+    yield declare(
+        "GET /v1/bulk-ops-files/{request_id}/{name}", "FetchBulkOpsFile",
+        "A file of a bulk request: its upload, or its errors.", tag=tag, security=(),
+        answers={200: {}},
+    )  # fmt: skip
+
+
+def _association(tag: str) -> Iterator[Operation]:
     association = "/v1/association/{device_id}"
-    yield one(
+    yield declare(
         f"PUT {association}",
         "AssociateDevice",
         "Claim a device with its ownership code.",
@@ -83,14 +93,17 @@ def onboarding() -> Iterator[Operation]:
         body_required=False,
         answers={202: None},
     )
-    yield one(
+    yield declare(
         f"DELETE {association}",
         "DissociateDevice",
         "Let go of a device.",
         tag=tag,
         answers={202: None},
     )
-    yield one(
+
+
+def _bulk_requests(tag: str) -> Iterator[Operation]:
+    yield declare(
         "GET /v1/bulk-ops-requests",
         "ListBulkOpsRequests",
         "Bulk requests, newest first.",
@@ -98,29 +111,24 @@ def onboarding() -> Iterator[Operation]:
         parameters=PAGES,
         answers={200: LIST},
     )
-    yield one(
+    yield declare(
         "GET /v1/bulk-ops-requests/{request_id}",
         "FetchBulkOpsRequest",
         "How far a bulk request is.",
         tag=tag,
         answers={200: WHOLE},
     )
-    yield from _below_a_project(tag)
-    yield one(
-        "GET /v1/bulk-ops-files/{request_id}/{name}", "FetchBulkOpsFile",
-        "A file of a bulk request: its upload, or its errors.", tag=tag, security=(),
-        answers={200: {}},
-    )  # fmt: skip
 
 
 def _below_a_project(tag: str) -> Iterator[Operation]:
     place = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
-    yield one(
+    yield declare(
         f"POST {place}", "CreateProjectDevices",
         "Make devices of their certificates; `Location` tells how far it is.", tag=tag,
-        security=(ORGANIZATION_TOKEN,), bodies={"text/csv": TABLE.schema}, answers={202: None},
+        security=(ORGANIZATION_TOKEN,), bodies={"text/csv": PROJECT_DEVICES.schema},
+        answers={202: None},
     )  # fmt: skip
-    yield one(
+    yield declare(
         f"GET {place}/{{request_id}}", "FetchProjectDevices",
         "How far the making of devices is.", tag=tag,
         security=(ORGANIZATION_TOKEN,), answers={200: WHOLE},
@@ -128,19 +136,19 @@ def _below_a_project(tag: str) -> Iterator[Operation]:
 
 
 def provisioning() -> Iterator[Operation]:
-    """Yield the operations of onboarding and provisioning."""
+    """Yield the operations of provisioning."""
     tag = "Provisioning"
-    yield one(
+    yield declare(
         "POST /v1/claimed-devices",
         "ClaimDeviceOwnership",
         "Claim by attestation token.",
         tag=tag,
         parameters=(Parameter(name="dryrun", schema=FLAG),),
-        bodies={JSON: bodies.CLAIM, "text/csv": CLAIMS.schema},
+        bodies={JSON: CLAIM, "text/csv": CLAIMS.schema},
         refusals=(409,),
         answers={200: CLAIMED, 201: {"anyOf": [WHOLE, CLAIMED]}, 202: None},
     )
-    yield one(
+    yield declare(
         "GET /v1/claimed-devices",
         "ListClaimedDevices",
         "Claimed devices.",
@@ -149,18 +157,22 @@ def provisioning() -> Iterator[Operation]:
         answers={200: LIST},
     )
     base = "/v1/claimed-devices/{device}"
-    yield one(f"GET {base}", "FetchClaimedDevice", "One.", tag=tag, answers={200: WHOLE})
-    yield one(f"DELETE {base}", "UnclaimDevice", "Let go.", tag=tag, answers={204: None})
-    many = base + "/provisioning"
-    yield one(
+    yield declare(f"GET {base}", "FetchClaimedDevice", "One.", tag=tag, answers={200: WHOLE})
+    yield declare(f"DELETE {base}", "UnclaimDevice", "Let go.", tag=tag, answers={204: None})
+    yield from _commands(tag, base + "/provisioning")
+    yield from _rules(tag)
+
+
+def _commands(tag: str, many: str) -> Iterator[Operation]:
+    yield declare(
         f"POST {many}",
         "CreateDeviceProvisioningCommand",
         "A command for a device.",
         tag=tag,
-        body=bodies.COMMAND,
+        body=COMMAND,
         answers={201: WHOLE},
     )
-    yield one(
+    yield declare(
         f"GET {many}",
         "ListDeviceProvisioningCommands",
         "A device's commands.",
@@ -168,16 +180,19 @@ def provisioning() -> Iterator[Operation]:
         parameters=PAGES,
         answers={200: LIST},
     )
-    yield one(
+    yield declare(
         f"GET {many}/{{command}}",
         "FetchDeviceProvisioningCommand",
         "A command.",
         tag=tag,
         answers={200: WHOLE},
     )
+
+
+def _rules(tag: str) -> Iterator[Operation]:
     for path, key in (("/v1/provisioning-rules", "name"), ("/v1/provisioning/tags", "tag")):
         word = key.capitalize()
-        yield one(
+        yield declare(
             f"GET {path}",
             f"ListProvisioningBy{word}",
             "What was stored.",
@@ -185,8 +200,8 @@ def provisioning() -> Iterator[Operation]:
             parameters=PAGES,
             answers={200: LIST},
         )
-        yield one(
+        yield declare(
             f"POST {path}", f"CreateProvisioningBy{word}", "Store one.", tag=tag,
-            body=bodies.named(key),
+            body=named(key),
             answers={201: WHOLE},
         )  # fmt: skip

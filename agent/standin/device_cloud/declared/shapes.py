@@ -1,15 +1,17 @@
-"""What the declarations of the device cloud half share: schemes, shapes, a short form."""
+"""What the declarations of the device cloud share: schemes, shapes, links, a short form."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.operation import Link, Operation, Parameter
 from agent.standin.device_cloud.paging import TOKEN
 from agent.standin.device_cloud.seed import GENERIC
 from agent.standin.state import ORGANIZATION, PROJECT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent.standin.core.schema import Schema
 
 SIMPLE_TOKEN = "Simple Token"
@@ -56,17 +58,53 @@ PAGES = (
 _IF_MATCH = "Takes an optional `If-Match`; another version than the latest is refused with 412."
 _SEEDED = {"organization": ORGANIZATION, "project": PROJECT, "device_id": GENERIC}
 _REFUSALS = (400, 401, 403, 404, 412, 413, 415, 422)
+_OF_A_DEVICE = (
+    "FetchDevice",
+    "UpdateDeviceName",
+    "UpdateDeviceTags",
+    "UpdateDeviceState",
+    "SendDeviceMessage",
+    "ListFOTAJobExecutions",
+)
+_SAME_DEVICE = {"device_id": "$request.path.device_id"}
+_FIRST_DEVICE = {"device_id": "$response.body#/items/0/id"}
+_SAME_BULK_REQUEST = {"request_id": "$response.body#/bulkOpsRequestId"}
+_CLAIMED = {"device": "$response.body#/id"}
+_COMMAND = {"device": "$request.path.device", "command": "$response.body#/id"}
+_FIRST_BUNDLE = {"bundle_id": "$response.body#/items/0/bundleId"}
+_JOB = {"job_id": "$response.body#/jobId"}
+_ANCHOR = {"mac_address": "$request.body#/macAddress"}
+
+# From an operation, by the status of its answer, to others, with what they get from it.
+_LINKS: tuple[tuple[str, int, Mapping[str, str], tuple[str, ...]], ...] = (
+    ("ListDevices", 200, _FIRST_DEVICE, _OF_A_DEVICE),
+    ("AssociateDevice", 202, _SAME_DEVICE, (*_OF_A_DEVICE, "DeleteDevice", "DissociateDevice")),
+    ("OnboardDevice", 202, _SAME_DEVICE, (*_OF_A_DEVICE, "DeleteDevice")),
+    ("UpdateDeviceState", 202, _SAME_DEVICE, ("FetchDevice",)),
+    ("DeleteDevice", 202, _SAME_DEVICE, ("FetchDevice",)),
+    ("RegisterPublicKeys", 202, _SAME_BULK_REQUEST, ("FetchBulkOpsRequest",)),
+    ("RegisterCertificates", 202, _SAME_BULK_REQUEST, ("FetchBulkOpsRequest",)),
+    ("OnboardDevices", 202, _SAME_BULK_REQUEST, ("FetchBulkOpsRequest",)),
+    (
+        "ClaimDeviceOwnership",
+        201,
+        _CLAIMED,
+        ("FetchClaimedDevice", "CreateDeviceProvisioningCommand", "UnclaimDevice"),
+    ),
+    ("CreateDeviceProvisioningCommand", 201, _COMMAND, ("FetchDeviceProvisioningCommand",)),
+    ("ListFirmware", 200, _FIRST_BUNDLE, ("FetchFirmware", "DeleteFirmware")),
+    (
+        "CreateFOTAJob",
+        201,
+        _JOB,
+        ("FetchFOTAJob", "ApplyFOTAJob", "CancelFOTAJob", "DeleteFOTAJob"),
+    ),
+    ("CreateFOTAJob", 201, _JOB, ("ListFOTAJobExecutionStatuses",)),
+    ("CreateAnchor", 202, _ANCHOR, ("FetchAnchor", "UpdateAnchor", "DeleteAnchor")),
+)
 
 
-def _in_path(name: str, method: str, seeded: dict[str, str]) -> Parameter:
-    schema: Schema = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"}
-    # What is there from the start is no example of what to delete.
-    if name in seeded and method != "DELETE":
-        schema["examples"] = [seeded[name]]
-    return Parameter(name=name, schema=schema, where="path", required=True)
-
-
-def one(
+def declare(
     call: str, name: str, summary: str, *, answers: dict[int, Schema | None], **more: Any
 ) -> Operation:
     """Return an operation; `call` is "METHOD /path", an answer None has no body.
@@ -100,6 +138,25 @@ def one(
             for status, schema in answers.items()
         },
         refusals=(*_REFUSALS, *more.pop("refusals", ())),
+        links=_links(name),
         deprecated=more.get("deprecated", False),
         body_required=more.get("body_required", True),
+    )
+
+
+def _in_path(name: str, method: str, seeded: dict[str, str]) -> Parameter:
+    schema: Schema = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"}
+    # What is there from the start is no example of what to delete.
+    if name in seeded and method != "DELETE":
+        schema["examples"] = [seeded[name]]
+    return Parameter(name=name, schema=schema, where="path", required=True)
+
+
+def _links(name: str) -> tuple[Link, ...]:
+    """Return what can follow from the answers of an operation."""
+    return tuple(
+        Link(status=status, to=target, parameters=parameters)
+        for source, status, parameters, targets in _LINKS
+        if source == name
+        for target in targets
     )

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import access, bodies, seed
+from agent.standin.device_cloud import access, seed
 from agent.standin.device_cloud.devices.registry import Record, registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, no_device, not_found
 from agent.standin.device_cloud.resource import accepted, arrived, check_if_match, read_json
@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import Route
 
+    from agent.standin.core.schema import Schema
     from agent.standin.state import Cloud
+
+
+# The longest is that of an attribute: Bluetooth Core, volume 3, part F, 3.2.9.
+VALUE: Schema = {
+    "type": "array",
+    "maxItems": 512,
+    "items": {"type": "integer", "minimum": 0, "maximum": 255},
+}
 
 
 def routes(cloud: Cloud) -> list[Route]:
@@ -37,7 +46,7 @@ def routes(cloud: Cloud) -> list[Route]:
         fields = copy.deepcopy(record["fields"])
         found = _attribute(fields, request.path_params)
         check_if_match(request, record["version"])
-        value = await read_json(request, bodies.VALUE)
+        value = await read_json(request, VALUE)
         found["value"] = [int(byte) for byte in value]
         registry(cloud).change(record, fields)
         return accepted()

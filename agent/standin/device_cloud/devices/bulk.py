@@ -12,8 +12,9 @@ from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, paging
-from agent.standin.device_cloud.devices.registry import registry
-from agent.standin.device_cloud.onboarding.credentials_csv import BadKey, is_device_id, parse_rows
+from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
+from agent.standin.device_cloud.devices.credentials import BadKey, parse_rows, register
+from agent.standin.device_cloud.devices.registry import is_device_id, registry
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
@@ -29,9 +30,6 @@ TEXT_ONLY_TOOL = "nrfcloud-utils/"
 on an object: the one reader to whom `$meta` is not shown."""
 BY_PROJECT = "CREATE_DEVICES"
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_FIRMWARE = frozenset(
-    {"APP", "BOOT", "MODEM", "MDM_FULL", "SMP", "CUSTOM", "SOFTDEVICE", "BOOTLOADER"}
-)
 
 
 def start(cloud: Cloud, team: str, endpoint: str, text: str) -> str:
@@ -149,8 +147,6 @@ def _work_off(cloud: Cloud, row: dict[str, Any]) -> list[str]:
 
 
 def _register_row(cloud: Cloud, team: str, fields: list[str]) -> None:
-    from agent.standin.device_cloud.onboarding.device_keys import register
-
     if len(fields) != 2 or not is_device_id(fields[0]):
         raise BadKey("a row is a device id and a PEM")
     register(cloud, team, fields[0], fields[1])
@@ -182,10 +178,8 @@ class Newcomer:
 
 def onboard(cloud: Cloud, team: str, newcomer: Newcomer) -> None:
     """Add a device with its certificate or public key. Raises BadKey on what is wrong with it."""
-    from agent.standin.device_cloud.onboarding.device_keys import register
-
     device_id, firmware = newcomer.device_id, newcomer.firmware
-    unknown = [name for name in firmware if name not in _FIRMWARE]
+    unknown = [name for name in firmware if name not in FIRMWARE_TYPES]
     if unknown:
         raise BadKey(f"no firmware type {unknown[0][:40]!r}")
     register(cloud, team, device_id, newcomer.pem)

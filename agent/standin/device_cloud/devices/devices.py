@@ -1,32 +1,20 @@
-"""ListDevices and FetchDevice (clauses D4, D5.1)."""
+"""Devices: listed, read, transformed and changed (clauses D4, D5, D9.1)."""
 
 from __future__ import annotations
 
 import copy
-import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.responses import Response
 
-from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import access, bodies, paging
-from agent.standin.device_cloud.devices import bulk
-from agent.standin.device_cloud.devices.registry import Record, merge, registry, stamps
-from agent.standin.device_cloud.onboarding.credentials_csv import (
-    LINE_END,
-    Table,
-    parse_rows,
-    read_text,
-)
+from agent.standin.device_cloud import access, paging
+from agent.standin.device_cloud.devices.registry import TAGS, Record, merge, registry, stamps
 from agent.standin.device_cloud.refusals import (
     DeviceCloudRefused,
     bad_request,
-    invalid,
-    not_built,
-    not_found,
 )
 from agent.standin.device_cloud.resource import (
     accepted,
@@ -34,7 +22,6 @@ from agent.standin.device_cloud.resource import (
     arrived,
     check_if_match,
     read_json,
-    with_meta,
 )
 from agent.standin.jsonata_pool import Engine, EngineBusy, ExpressionFailed
 
@@ -44,32 +31,24 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import Route
 
+    from agent.standin.core.schema import Schema
     from agent.standin.state import Cloud
 
 
+_LINE: Schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[^\\r\\n]+$"}
+_PART: Schema = {"type": ["object", "null"]}
+NAME: Schema = {
+    "anyOf": [_LINE, {"type": "array", "minItems": 1, "maxItems": 1, "items": _LINE}],
+    "description": "A text, or, as vendor scripts send it, a list of one.",
+}
+STATE: Schema = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": False,
+    "properties": {"reported": _PART, "desired": _PART},
+}
 LONGEST = 4096
 """Characters of an expression."""
-
-
-async def apply(cloud: Cloud, expression: str, devices: list[Any]) -> list[Any]:
-    """Return the result for each device, in order; null where the expression yields nothing."""
-    if len(expression) > LONGEST:
-        raise bad_request(f"a transform is {LONGEST} characters at most")
-    if not expression.strip():
-        raise bad_request("the transform is empty")
-    engine = cloud.transient.get("jsonata")
-    if engine is None:
-        engine = cloud.transient["jsonata"] = Engine()
-        cloud.on_close.append(engine.close)
-    assert isinstance(engine, Engine)
-    try:
-        results = await engine.evaluate(expression, msgspec.json.encode(devices))
-    except ExpressionFailed as error:
-        raise bad_request(f"the transform failed: {error}") from error
-    except EngineBusy as error:
-        raise DeviceCloudRefused(429, str(error), headers={"Retry-After": "5"}) from error
-    # Already JSON: what the worker wrote goes out as it is.
-    return [msgspec.Raw(result) for result in results]
 
 
 def routes(cloud: Cloud) -> list[Route]:
@@ -109,6 +88,27 @@ def routes(cloud: Cloud) -> list[Route]:
     ]
 
 
+async def apply(cloud: Cloud, expression: str, devices: list[Any]) -> list[Any]:
+    """Return the result for each device, in order; null where the expression yields nothing."""
+    if len(expression) > LONGEST:
+        raise bad_request(f"a transform is {LONGEST} characters at most")
+    if not expression.strip():
+        raise bad_request("the transform is empty")
+    engine = cloud.transient.get("jsonata")
+    if engine is None:
+        engine = cloud.transient["jsonata"] = Engine()
+        cloud.on_close.append(engine.close)
+    assert isinstance(engine, Engine)
+    try:
+        results = await engine.evaluate(expression, msgspec.json.encode(devices))
+    except ExpressionFailed as error:
+        raise bad_request(f"the transform failed: {error}") from error
+    except EngineBusy as error:
+        raise DeviceCloudRefused(429, str(error), headers={"Retry-After": "5"}) from error
+    # Already JSON: what the worker wrote goes out as it is.
+    return [msgspec.Raw(result) for result in results]
+
+
 def _filter(request: Request) -> Callable[[Record], bool]:
     """Return the test that the query's filters make of a device."""
     tags = set(paging.listed(request, "tags"))
@@ -142,7 +142,7 @@ def change_routes(cloud: Cloud) -> list[Route]:
 
     async def rename(request: Request) -> Response:
         record = await _changed_by_user(request, cloud)
-        name = await read_json(request, bodies.NAME)
+        name = await read_json(request, NAME)
         if isinstance(name, list):
             (name,) = name
         registry(cloud).change(record, {**record["fields"], "name": name})
@@ -150,7 +150,7 @@ def change_routes(cloud: Cloud) -> list[Route]:
 
     async def retag(request: Request) -> Response:
         record = await _changed_by_user(request, cloud)
-        tags = await read_json(request, bodies.TAGS)
+        tags = await read_json(request, TAGS)
         registry(cloud).change(record, {**record["fields"], "tags": list(dict.fromkeys(tags))})
         return accepted()
 
@@ -160,7 +160,7 @@ def change_routes(cloud: Cloud) -> list[Route]:
         await arrived(request)
         record = registry(cloud).get(who.team, device_id)
         check_if_match(request, record["version"])
-        change = await read_json(request, bodies.STATE)
+        change = await read_json(request, STATE)
         if record["fields"]["type"] == "BLE":
             raise DeviceCloudRefused(409, "the state of a BLE device is its services: write those")
         _update_state(cloud, record, change)
@@ -206,58 +206,3 @@ def _update_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
     registry(cloud).change(record, fields)
     if fields["type"] == "Gateway":
         registry(cloud).agree(fields["id"])
-
-
-_TOKENS = ("attestationToken", "onboardingToken")
-TABLE = Table('device id,"PEM"', 2, 2, header="deviceId,certificate")
-_CREATE = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
-
-
-def project_routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of bulk creation."""
-
-    async def create(request: Request) -> Response:
-        path = request.path_params
-        who = access.project_client(request, cloud, path["organization"], path["project"])
-        head, *rest = re.split(LINE_END, await read_text(request), maxsplit=1)
-        columns, rows = head.split(","), "".join(rest)
-        if any(name in columns for name in _TOKENS):
-            raise not_built("nothing public says what such a token holds: send certificates")
-        if columns != TABLE.header.split(","):
-            raise invalid("the first row names the columns: deviceId,certificate")
-        TABLE.rows(rows)
-        key = bulk.start(cloud, who.team or cloud.team_id, bulk.BY_PROJECT, rows)
-        return Response(status_code=202, headers={"Location": f"{request.url.path}/{key}"})
-
-    async def fetch(request: Request) -> Response:
-        path = request.path_params
-        access.project_client(request, cloud, path["organization"], path["project"])
-        row = cloud.table("bulk").get(path["request_id"])
-        if row is None or row["endpoint"] != bulk.BY_PROJECT:
-            raise not_found("no such bulk request")
-        return answer_one(_show(cloud, path["request_id"], row))
-
-    return [
-        Endpoint(_CREATE, create, methods=["POST"], name="CreateProjectDevices"),
-        Endpoint(_CREATE + "/{request_id}", fetch, methods=["GET"], name="FetchProjectDevices"),
-    ]
-
-
-def _show(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
-    status = bulk.status(cloud, row)
-    shown: dict[str, Any] = {
-        "bulkOpsRequestId": key,
-        # A released tool takes any other word for the end.
-        "status": "IN_PROGRESS" if status == "PENDING" else status,
-        "requestedAt": iso(row["requested_at"]),
-    }
-    if row["errors"]:
-        ids = [fields[0] for fields in parse_rows(row["text"])]
-        told = (error.removeprefix("[").partition("]: ") for error in row["errors"])
-        shown["errorSummary"] = {
-            "errors": [
-                {"row": int(number), "deviceId": ids[int(number)], "error": text}
-                for number, _, text in told
-            ]
-        }
-    return with_meta(shown, shown["requestedAt"], iso(row["due"]) if row["done"] else "")

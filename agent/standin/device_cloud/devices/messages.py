@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import access, bodies, paging
+from agent.standin.device_cloud import access, paging
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.refusals import invalid
 from agent.standin.device_cloud.resource import accepted, read_json, with_meta
@@ -19,12 +19,22 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from agent.standin.core.schema import Schema
     from agent.standin.state import Cloud
 
 _DAY_S = 86400
 KEPT_S = 30 * _DAY_S
 OLDEST_STAMP_S = 90 * _DAY_S
 _MOST = 100_000
+
+
+MESSAGE: Schema = {
+    "type": "object",
+    "required": ["message"],
+    "properties": {"message": {"type": ["object", "array", "string"]}},
+    "description": "`topic` may be added, a text: one of the device's own, d/<id>/d2c,"
+    " d/<id>/d2c/bulk for a list or d/<id>/d2c/bin for base64.",
+}
 
 
 def routes(cloud: Cloud) -> list[Route]:
@@ -34,7 +44,7 @@ def routes(cloud: Cloud) -> list[Route]:
         device_id = request.path_params["device_id"]
         who = access.user_or_device(request, cloud, device_id, "device")
         record = registry(cloud).get(who.team, device_id)
-        body = await read_json(request, bodies.MESSAGE)
+        body = await read_json(request, MESSAGE)
         own = record["fields"]["id"]
         topic = body.get("topic", f"d/{own}/d2c")
         if not isinstance(topic, str) or not _is_topic(topic, own):

@@ -7,6 +7,7 @@ cost no memory, and do not slow a fetch.
 from __future__ import annotations
 
 import copy
+import re
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.clock import iso
@@ -17,56 +18,18 @@ from agent.standin.device_cloud.resource import new_version
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from agent.standin.core.schema import Schema
     from agent.standin.state import Cloud
-
-
-def merge(old: Any, change: dict[str, Any]) -> dict[str, Any]:
-    """Return `old` with `change` laid over it, object by object; null takes a key away."""
-    merged = dict(old) if isinstance(old, dict) else {}
-    for key, value in change.items():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, dict):
-            merged[key] = merge(merged.get(key), value)
-        else:
-            merged[key] = value
-    return merged
-
-
-def stamps(content: Any, now: int) -> Any:
-    """Return when each value of a change came, in the shape of the change."""
-    if isinstance(content, dict):
-        return {
-            key: None if value is None else stamps(value, now) for key, value in content.items()
-        }
-    return {"timestamp": now}
-
-
-def difference(desired: dict[str, Any], reported: Any) -> dict[str, Any]:
-    """Return what of `desired` is not `reported`: `state.delta`, which a device is to act on.
-
-    Objects are compared key by key, lists as a whole; what is reported alone makes no difference.
-    """
-    known = reported if isinstance(reported, dict) else {}
-    found = {}
-    for key, value in desired.items():
-        has = known.get(key)
-        if isinstance(value, dict) and isinstance(has, dict):
-            inner = difference(value, has)
-            if inner:
-                found[key] = inner
-        elif (
-            key not in known or has != value or isinstance(has, bool) is not isinstance(value, bool)
-        ):
-            found[key] = value
-    return found
 
 
 Record = dict[str, Any]
 """{"team", "fields": a Device without tenantId and $meta, "version", "created_at", "updated_at"}"""
-
+_TAG: Schema = {"type": "string", "maxLength": 799, "pattern": "^[a-zA-Z0-9_.@:#-]+$"}
+TAGS: Schema = {"type": "array", "items": _TAG}
 _ALWAYS_THERE_S = 1_735_787_045.678
 """When the fleet was made: 2025-01-02T03:04:05.678Z."""
+# Any text may be an id (clause D2.2); a control character is none.
+_ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
 class Registry:
@@ -230,6 +193,15 @@ class Registry:
         }
 
 
+def registry(cloud: Cloud) -> Registry:
+    """Return the one registry of a cloud."""
+    found = cloud.transient.get("devices")
+    if found is None:
+        found = cloud.transient["devices"] = Registry(cloud)
+    assert isinstance(found, Registry)
+    return found
+
+
 def _shown(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
     shown = {key: value for key, value in state.items() if metadata or key != "metadata"}
     desired = state.get("desired")
@@ -239,10 +211,48 @@ def _shown(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
     return shown
 
 
-def registry(cloud: Cloud) -> Registry:
-    """Return the one registry of a cloud."""
-    found = cloud.transient.get("devices")
-    if found is None:
-        found = cloud.transient["devices"] = Registry(cloud)
-    assert isinstance(found, Registry)
+def is_device_id(text: str) -> bool:
+    """Say whether a text may be a device id: 1 to 128 characters, none of them a control."""
+    return _ID.fullmatch(text) is not None
+
+
+def merge(old: Any, change: dict[str, Any]) -> dict[str, Any]:
+    """Return `old` with `change` laid over it, object by object; null takes a key away."""
+    merged = dict(old) if isinstance(old, dict) else {}
+    for key, value in change.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict):
+            merged[key] = merge(merged.get(key), value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def stamps(content: Any, now: int) -> Any:
+    """Return when each value of a change came, in the shape of the change."""
+    if isinstance(content, dict):
+        return {
+            key: None if value is None else stamps(value, now) for key, value in content.items()
+        }
+    return {"timestamp": now}
+
+
+def difference(desired: dict[str, Any], reported: Any) -> dict[str, Any]:
+    """Return what of `desired` is not `reported`: `state.delta`, which a device is to act on.
+
+    Objects are compared key by key, lists as a whole; what is reported alone makes no difference.
+    """
+    known = reported if isinstance(reported, dict) else {}
+    found = {}
+    for key, value in desired.items():
+        has = known.get(key)
+        if isinstance(value, dict) and isinstance(has, dict):
+            inner = difference(value, has)
+            if inner:
+                found[key] = inner
+        elif (
+            key not in known or has != value or isinstance(has, bool) is not isinstance(value, bool)
+        ):
+            found[key] = value
     return found

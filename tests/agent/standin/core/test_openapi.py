@@ -11,7 +11,7 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31
 from standin import StandIn
 
 from agent.standin.core.operation import Host
-from agent.standin.device_cloud.account import document as device_cloud_document
+from agent.standin.device_cloud.routes import document as device_cloud_document
 from agent.standin.observability.routes import document as observability_document
 from agent.standin.serve import collect
 from agent.standin.state import open_cloud

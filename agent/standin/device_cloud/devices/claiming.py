@@ -11,8 +11,9 @@ from starlette.responses import Response
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import access, bodies, paging
-from agent.standin.device_cloud.onboarding.credentials_csv import Table
+from agent.standin.device_cloud import access, paging
+from agent.standin.device_cloud.devices.credentials import Table
+from agent.standin.device_cloud.devices.registry import TAGS
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
 from agent.standin.device_cloud.resource import (
     answer_one,
@@ -28,12 +29,83 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import Route
 
+    from agent.standin.core.schema import Schema
     from agent.standin.state import Cloud
 
 
 CLAIMS = Table("claim token[,tags joined by commas]", 1, 2, first=r"[A-Za-z0-9_.=-]{30,}")
 # Where the UUID stands in the body of an attestation token, in bytes.
 _BEFORE_UUID, _AFTER_UUID = 6, 22
+
+
+# The body of an attestation token is a CBOR array of five with fixed lengths: identity, the
+# device's UUID, its type, its firmware's UUID, a nonce. So is its signature: ES256, not attached.
+_SIX_BITS = "[A-Za-z0-9_-]"
+_IDENTITY = f"2dn3hQFQ{_SIX_BITS}{{21}}[AQgw][BFJNRVZdhlptx159]Q"
+_IDENTITY += f"{_SIX_BITS}{{21}}[FVl1][A-D]{_SIX_BITS}{{21}}"
+CLAIM: Schema = {
+    "type": "object",
+    "required": ["claimToken"],
+    "properties": {
+        "claimToken": {
+            "type": "string",
+            "maxLength": 4096,
+            "pattern": rf"^{_IDENTITY}(\.{_SIX_BITS}*)?$",
+            "description": "What AT%ATTESTTOKEN answers.",
+        },
+        "tags": TAGS,
+    },
+}
+# Attributes of a distinguished name as RFC 4514 writes them, those that need no escape.
+_ASCII = "[A-Za-z0-9]([A-Za-z0-9 ._:@/-]{0,62}[A-Za-z0-9])?"
+_ATTRIBUTE = f"(C=[A-Z]{{2}}|(CN|O|OU|L|ST|STREET|UID)={_ASCII})"
+_SEC_TAG: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+
+
+def _command(**fields: Schema) -> Schema:
+    return {
+        "type": "object",
+        "required": [name for name in fields if name in {"secTag", "content"}],
+        "properties": fields,
+    }
+
+
+COMMANDS = {
+    "certificateSigningRequest": _command(
+        secTag=_SEC_TAG,
+        attributes={
+            "type": "string",
+            "maxLength": 512,
+            "pattern": f"^({_ATTRIBUTE}(,{_ATTRIBUTE})*)?$",
+        },
+        keyUsage={"type": "string", "pattern": "^[01]{9}$"},
+    ),
+    "clientCertificate": _command(secTag=_SEC_TAG, content={"type": "string"}),
+    "serverCertificate": _command(secTag=_SEC_TAG, content={"type": "string"}),
+    "clientPrivateKeyGeneration": _command(secTag=_SEC_TAG),
+    "cloudAccessKeyGeneration": _command(secTag=_SEC_TAG),
+    "finished": _command(),
+}
+COMMAND: Schema = {
+    "type": "object",
+    "required": ["request"],
+    "properties": {
+        "description": {"type": "string", "maxLength": 1024},
+        "request": {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": False,
+            "properties": COMMANDS,
+        },
+    },
+}
+
+
+def named(key: str) -> Schema:
+    """Return the body of what is known by one field."""
+    name: Schema = {"type": "string", "minLength": 1}
+    return {"type": "object", "required": [key], "properties": {key: name, "tags": TAGS}}
 
 
 def routes(cloud: Cloud) -> list[Route]:
@@ -47,7 +119,7 @@ def routes(cloud: Cloud) -> list[Route]:
         if not body.lstrip().startswith(b"{"):
             return _claim_rows(cloud, who.team, body, dry=dry)
         wish = decode_json(body)
-        require(wish, bodies.CLAIM)
+        require(wish, CLAIM)
         device = _claim(cloud, who.team, wish, dry=dry)
         if dry:
             return Response(status_code=202)
@@ -105,7 +177,7 @@ def _named(cloud: Cloud, path: str, key: str) -> list[Route]:
 
     async def create(request: Request) -> Response:
         who = access.user(request, cloud)
-        body = await read_json(request, bodies.named(key))
+        body = await read_json(request, named(key))
         row = f"{who.team}/{body[key]}"
         known = table.get(row)
         if known is not None:
@@ -134,7 +206,7 @@ def _claim_rows(cloud: Cloud, team: str, body: bytes, *, dry: bool) -> Response:
     for number, (token, *tags) in enumerate(rows):
         wish = {"claimToken": token, "tags": [tag for tag in ",".join(tags).split(",") if tag]}
         try:
-            require(wish, bodies.CLAIM)
+            require(wish, CLAIM)
             claimed.append(_claim(cloud, team, wish, dry=dry))
         except DeviceCloudRefused as error:
             failed.append({"row": number, "message": error.message})
@@ -175,7 +247,7 @@ def provisioning_routes(cloud: Cloud) -> list[Route]:
         device = request.path_params["device"]
         await arrived(request)
         claimed = find(cloud, who.team, device)
-        body = await read_json(request, bodies.COMMAND)
+        body = await read_json(request, COMMAND)
         command = str(uuid.uuid4())
         now = cloud.clock.time()
         row = {

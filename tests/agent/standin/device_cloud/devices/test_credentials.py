@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.standin.core.schema import check
-from agent.standin.device_cloud.onboarding.claiming import CLAIMS
-from agent.standin.device_cloud.onboarding.credentials_csv import KEYS, NEWCOMERS, Table
+from agent.standin.device_cloud.devices.claiming import CLAIMS
+from agent.standin.device_cloud.devices.credentials import KEYS, NEWCOMERS, Table
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 
 TABLES = pytest.mark.parametrize("table", [KEYS, NEWCOMERS, CLAIMS], ids=lambda one: one.columns)

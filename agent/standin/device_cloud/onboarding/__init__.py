@@ -1,1 +1,0 @@
-"""How devices come to a team: onboarding, claiming, certificates."""
