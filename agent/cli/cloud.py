@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ipaddress
-import os
 import signal
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, run, say
 from agent.config.write import write_profile
 from agent.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 def write_standin_profile(name: str, ready: dict[str, Any], *, file: Path | None = None) -> Path:
@@ -154,12 +149,12 @@ class _Wish:
 
 
 async def _serve(wish: _Wish) -> int:
+    from agent.cli.shell.signals import HANG_UP, first_signal, not_ignored, run_program
     from agent.standin.faults import install
     from agent.standin.keys import credentials
     from agent.standin.serve import serving
     from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
 
-    stop = asyncio.Event()
     try:
         cloud = open_cloud(wish.state, devices=wish.devices)
     except ValueError as error:
@@ -170,7 +165,8 @@ async def _serve(wish: _Wish) -> int:
         raise UsageError(str(error), hint="`--fault help` lists the names") from error
     async with contextlib.AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-cloud-")))
-        opened.enter_context(_signals(stop))
+        ending = (signal.SIGINT, signal.SIGTERM, *not_ignored(HANG_UP))
+        stopped = opened.enter_context(first_signal(*ending))
         keys = wish.state.parent / f"{wish.state.name}.keys" if wish.state else folder
         where = f"{wish.host}:{wish.port}"
         serve = serving(cloud, host=wish.host, port=wish.port, split=wish.split)
@@ -192,8 +188,9 @@ async def _serve(wish: _Wish) -> int:
         environment = _profile(wish, ready, folder)
         emit(ready)
         if wish.program:
-            return await _run_program(wish.program, stop, environment)
-        await stop.wait()
+            # Ctrl-C reaches the program as well: SIGTERM ends one that did not heed it.
+            return await run_program(wish.program, environment, stopped, sends=signal.SIGTERM)
+        await stopped
     return 0
 
 
@@ -228,50 +225,6 @@ async def _entered(
         ) from error
     except ValueError as error:
         raise UsageError(str(error)) from error
-
-
-@contextlib.contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
-    """Turn SIGINT, SIGTERM and a closed terminal into `stop`, for as long as the block lasts."""
-    loop = asyncio.get_running_loop()
-    taken = {signal.SIGINT, signal.SIGTERM}
-    hang_up = getattr(signal, "SIGHUP", signal.SIGTERM)
-    # Ignored, where it was started to outlive its terminal: nohup.
-    if signal.getsignal(hang_up) is not signal.SIG_IGN:
-        taken.add(hang_up)
-    try:
-        for number in taken:
-            loop.add_signal_handler(number, stop.set)
-    except NotImplementedError:
-        yield  # Windows: Ctrl-C cancels the task, which ends the server as well
-        return
-    try:
-        yield
-    finally:
-        for number in taken:
-            loop.remove_signal_handler(number)
-
-
-async def _run_program(
-    program: Sequence[str], stop: asyncio.Event, environment: dict[str, str]
-) -> int:
-    """Run CMD and return its exit code; being told to stop ends it first."""
-    try:
-        process = await asyncio.create_subprocess_exec(*program, env=os.environ | environment)
-    except OSError as error:
-        raise UsageError(f"cannot run {program[0]}: {error.strerror}") from error
-    ended = asyncio.create_task(process.wait())
-    told = asyncio.create_task(stop.wait())
-    await asyncio.wait({ended, told}, return_when=asyncio.FIRST_COMPLETED)
-    told.cancel()
-    if not ended.done():
-        process.terminate()
-        try:
-            await asyncio.wait_for(asyncio.shield(ended), 5)
-        except TimeoutError:
-            process.kill()
-    code = await ended
-    return 128 - code if code < 0 else code
 
 
 def _address(text: str, *, remote: bool) -> tuple[str, int]:

@@ -38,7 +38,7 @@ async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
     import asyncio
 
     from agent.cli.shell.session import configured
-    from agent.cli.shell.signals import until_told_to_stop
+    from agent.cli.shell.signals import serve_until_stopped
     from agent.daemon.control.client import TURN_S, open_request, process_name
     from agent.daemon.control.socket import control_socket_of
 
@@ -53,7 +53,7 @@ async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
             note(f"{held['kit']} ({held['port']}) is free for others; Ctrl-C gives it back")
         ended = asyncio.ensure_future(connection.reader.read())
         try:
-            return await until_told_to_stop(cmd, {"CELLAGENT_PORT": held["port"]})
+            return await serve_until_stopped(cmd, {"CELLAGENT_PORT": held["port"]})
         finally:
             ended.cancel()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 import sys
@@ -11,10 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.cli.shell.command import EXIT_INTERRUPTED, AgentCommand, emit, options, run, say
+from agent.cli.shell.signals import HANG_UP, handle_signals
+from agent.errors import AgentError
 
 if TYPE_CHECKING:
     from agent.config import Configuration
+    from agent.daemon.agent import Agent
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ async def _agent() -> int:
     from agent.daemon.agent import Agent
 
     agent = Agent(_configure)
-    told = _signals(agent)
+    received = _handle_signals(agent)
     watching: asyncio.Task[None] | None = None
 
     def ready() -> None:
@@ -54,7 +56,7 @@ async def _agent() -> int:
         names = {name: kit.kit.port for name, kit in agent.kits.items()}
         if options().json:
             emit({"ready": True, "profile": agent.configuration.name, "kits": names})
-            watching = asyncio.ensure_future(_tell_changes(agent))
+            watching = asyncio.ensure_future(_emit_changes(agent))
         else:
             shown = ", ".join(f"{name} on {port}" for name, port in names.items())
             _log.info("profile %s: %s", agent.configuration.name, shown)
@@ -65,14 +67,11 @@ async def _agent() -> int:
     finally:
         if watching is not None:
             watching.cancel()
-    return 130 if told.get("number") == signal.SIGINT else 0
+    return EXIT_INTERRUPTED if signal.SIGINT in received[-1:] else 0
 
 
-async def _tell_changes(agent: object) -> None:
+async def _emit_changes(agent: Agent) -> None:
     """Print a line at each change of a concern's state."""
-    from agent.daemon.agent import Agent
-
-    assert isinstance(agent, Agent)
     before: dict[tuple[str, str], tuple[str, str]] = {}
     while True:
         for each in list(agent.board.concerns):
@@ -91,46 +90,39 @@ async def _tell_changes(agent: object) -> None:
         await agent.board.changed()
 
 
-def _signals(agent: object) -> dict[str, int]:
-    """Have SIGTERM, Ctrl-C and the end of its terminal stop the agent, another SIGHUP reload it.
+def _handle_signals(agent: Agent) -> list[int]:
+    """Stop the agent at SIGTERM, Ctrl-C and a closed terminal; reload it at any other SIGHUP.
 
-    Returns who told it to stop.
+    Returns the list of the signals that stop it, filled as they come.
     """
-    from agent.daemon.agent import Agent
-    from agent.errors import AgentError
-
-    assert isinstance(agent, Agent)
-    loop = asyncio.get_running_loop()
-    told: dict[str, int] = {}
+    received: list[int] = []
     reloads: set[asyncio.Task[None]] = set()
 
     def stop(number: int) -> None:
-        told["number"] = number
+        received.append(number)
         agent.stop()
-
-    async def reload() -> None:
-        try:
-            await agent.reload()
-        except AgentError as error:
-            way_out = f"; try: {error.hint}" if error.hint else ""
-            _log.error("the profile is not used, the agent goes on as before: %s%s", error, way_out)
 
     on_terminal = sys.stdin.isatty()
 
-    def hang_up() -> None:
+    def hang_up(number: int) -> None:
         if on_terminal and not sys.stdin.isatty():
-            stop(signal.SIGHUP)  # its window was closed: nobody asks it to reload
+            stop(number)  # its window was closed: nobody asks it to reload
             return
-        task = asyncio.ensure_future(reload())
+        task = asyncio.ensure_future(_reload(agent))
         reloads.add(task)
         task.add_done_callback(reloads.discard)
 
-    # Windows has no handlers on the loop: there Ctrl-C arrives as KeyboardInterrupt.
-    with contextlib.suppress(NotImplementedError):
-        loop.add_signal_handler(signal.SIGTERM, stop, signal.SIGTERM)
-        loop.add_signal_handler(signal.SIGINT, stop, signal.SIGINT)
-        loop.add_signal_handler(signal.SIGHUP, hang_up)
-    return told
+    handle_signals((signal.SIGTERM, signal.SIGINT), stop)
+    handle_signals((HANG_UP,), hang_up)
+    return received
+
+
+async def _reload(agent: Agent) -> None:
+    try:
+        await agent.reload()
+    except AgentError as error:
+        hint = f"; try: {error.hint}" if error.hint else ""
+        _log.error("the profile is not used, the agent goes on as before: %s%s", error, hint)
 
 
 def _configure() -> Configuration:

@@ -63,7 +63,7 @@ async def _record(
     import tempfile
 
     from agent.cli.shell.session import chosen_kit, transport_on
-    from agent.cli.shell.signals import until_told_to_stop
+    from agent.cli.shell.signals import serve_until_stopped
     from at.protocol.errors import LinkLost
     from at.transcripts.recorder import RecordingTransport
 
@@ -86,7 +86,7 @@ async def _record(
         between.send = served.send
         await transport.open(between)
         emit({"ready": True, "port": served.port, "recording": file})
-        code = await until_told_to_stop(cmd, {"CELLAGENT_PORT": served.port}, lost)
+        code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, lost)
     note(f"the session is in {file}")
     if lost.done():
         raise LinkLost(f"{kit.port}: the link was lost") from lost.result()

@@ -63,7 +63,7 @@ async def _serve(
     import asyncio
     from contextlib import AsyncExitStack
 
-    from agent.cli.shell.signals import until_told_to_stop
+    from agent.cli.shell.signals import serve_until_stopped
     from at.protocol.errors import TranscriptError
     from at.transcripts.playback import Playback
     from at.transcripts.replay import load_transcript
@@ -80,7 +80,7 @@ async def _serve(
         stack.callback(playing.cancel)
         if not cmd:  # which may do without the port; with no CMD there is nothing left to serve
             playing.add_done_callback(lambda _: player.end(None))
-        code = await until_told_to_stop(cmd, {"CELLAGENT_PORT": served.port}, player.over)
+        code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, player.over)
     if player.over.done() and (misfit := player.over.result()) is not None:
         raise misfit
     if cmd and not lenient and not code and playback.remaining:

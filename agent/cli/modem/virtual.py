@@ -81,7 +81,7 @@ async def _serve(
 ) -> int:
     from contextlib import AsyncExitStack
 
-    from agent.cli.shell.signals import until_told_to_stop
+    from agent.cli.shell.signals import serve_until_stopped
     from at.virtual.modem import Port
     from at.virtual.options import OptionError
     from at.virtual.server.runner import ModemRunner, make_modem
@@ -117,7 +117,7 @@ async def _serve(
             ready["companion"] = places.companion
         runner.start()
         emit(ready)
-        return await until_told_to_stop(cmd, {"CELLAGENT_PORT": served.port})
+        return await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port})
 
 
 def _list_faults() -> None:

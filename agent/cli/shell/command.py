@@ -98,11 +98,11 @@ def run(work: Coroutine[Any, Any, int | None]) -> None:
     """Run a command's coroutine to its end and exit with the code that it returns."""
     import asyncio  # `--help` of a command must not pay for it
 
-    from agent.cli.shell.signals import signals_wake_the_loop, until_told_to_end
+    from agent.cli.shell.signals import cancel_on_signal, signals_wake_the_loop
 
     async def awake() -> int | None:
         with signals_wake_the_loop():
-            return await until_told_to_end(work)
+            return await cancel_on_signal(work)
 
     code = asyncio.run(awake())
     if code:

@@ -1,51 +1,67 @@
-"""What commands that serve share: one line once ready, a command run beside it, a clean end."""
+"""Signals: what ends a command, and a program that a command runs beside itself."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from agent.cli.shell.command import EXIT_INTERRUPTED
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+
+HANG_UP: int = getattr(signal, "SIGHUP", signal.SIGTERM)
+"""The terminal was closed. Windows has no such signal."""
+_GRACE_S = 5.0  # for a program to end after the signal, before it is killed
 
 
-async def until_told_to_end(work: Coroutine[None, None, int | None]) -> int | None:
-    """Do the work; SIGTERM and a terminal that closes cancel it: then 128 and the signal's number.
+def handle_signals(numbers: Iterable[int], handler: Callable[[int], None]) -> None:
+    """Call `handler` with the number of each signal that comes, while the running loop lives.
 
-    A second one ends the process at once. Who was started to outlive its terminal (nohup) does.
+    Does nothing on Windows: its loop has no handlers, and Ctrl-C arrives as KeyboardInterrupt.
     """
     loop = asyncio.get_running_loop()
-    doing = asyncio.ensure_future(work)
-    told: list[int] = []
+    with suppress(NotImplementedError):
+        for number in numbers:
+            loop.add_signal_handler(number, handler, number)
 
-    def tell(number: int) -> None:
-        told.append(number)
+
+def not_ignored(*numbers: int) -> set[int]:
+    """Return the signals that this process was not started to ignore, as nohup ignores SIGHUP."""
+    return {number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN}
+
+
+async def cancel_on_signal(work: Coroutine[None, None, int | None]) -> int | None:
+    """Do the work; SIGTERM and a closed terminal cancel it: then 128 and the signal's number.
+
+    A second one ends the process at once.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    received: list[int] = []
+
+    def cancel(number: int) -> None:
+        received.append(number)
         loop.remove_signal_handler(number)
-        doing.cancel()
+        task.cancel()
 
-    for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            with suppress(NotImplementedError):  # Windows has neither
-                loop.add_signal_handler(number, tell, number)
+    handle_signals(not_ignored(signal.SIGTERM, HANG_UP), cancel)
     try:
-        return await doing
+        return await task
     except asyncio.CancelledError:
-        if not told:
+        if not received:
             raise
-        return 128 + told[0]
+        return 128 + received[0]
 
 
 @contextmanager
 def signals_wake_the_loop() -> Iterator[None]:
-    """Have every signal wake the running loop, while the block runs."""
+    """Wake the running loop at every signal while the block runs, whichever thread takes it."""
     if sys.platform == "win32":  # its loop looks after Ctrl-C itself
         yield
         return
@@ -69,60 +85,73 @@ def signals_wake_the_loop() -> Iterator[None]:
         os.close(writes)
 
 
-_GRACE_S = 5.0
-
-
-async def until_told_to_stop(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    failure: asyncio.Future[Any] | None = None,
-) -> int:
-    """Run `command` to its end, or wait for a signal if there is none; return the exit code.
-
-    SIGTERM ends in 0, Ctrl-C in 130. A command is given the signal and has five seconds to end.
-    `failure` ends it likewise; what it means is the caller's.
-    """
+@contextmanager
+def first_signal(*numbers: int) -> Iterator[asyncio.Future[int]]:
+    """Give a future; the first of these signals to come while the block runs is its result."""
     loop = asyncio.get_running_loop()
-    told: asyncio.Future[signal.Signals] = loop.create_future()
+    received: asyncio.Future[int] = loop.create_future()
 
-    def tell(number: signal.Signals) -> None:
-        if not told.done():
-            told.set_result(number)
+    def receive(number: int) -> None:
+        if not received.done():
+            received.set_result(number)
 
-    if failure is not None:
-        failure.add_done_callback(lambda _: tell(signal.SIGTERM))
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
-        # Windows has no handlers on the loop: there Ctrl-C arrives as KeyboardInterrupt.
-        with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, tell, number)
+    handle_signals(numbers, receive)
     try:
-        if command:
-            return await _beside(command, environment, told)
-        number = await told
-        return 128 + number if number == signal.SIGINT else 0
+        yield received
     finally:
-        for number in numbers:
-            with contextlib.suppress(NotImplementedError):
+        with suppress(NotImplementedError):
+            for number in numbers:
                 loop.remove_signal_handler(number)
 
 
-async def _beside(
-    command: Sequence[str], environment: Mapping[str, str], told: asyncio.Future[signal.Signals]
+async def serve_until_stopped(
+    program: Sequence[str],
+    environment: Mapping[str, str],
+    failure: asyncio.Future[Any] | None = None,
 ) -> int:
+    """Run `program` to its end, or wait for a signal if it is empty; return the exit code.
+
+    SIGTERM ends in 0, Ctrl-C in 130. A program is sent the signal and has five seconds to end.
+    A result of `failure` ends it as SIGTERM does; what the result means is for the caller.
+    """
+    with first_signal(signal.SIGTERM, signal.SIGINT) as received:
+
+        def fail(_failure: asyncio.Future[Any]) -> None:
+            if not received.done():
+                received.set_result(signal.SIGTERM)
+
+        if failure is not None:
+            failure.add_done_callback(fail)
+        if program:
+            return await run_program(program, environment, received)
+        return EXIT_INTERRUPTED if await received == signal.SIGINT else 0
+
+
+async def run_program(
+    program: Sequence[str],
+    environment: Mapping[str, str],
+    received: asyncio.Future[int],
+    *,
+    sends: int | None = None,
+) -> int:
+    """Run a program with `environment` added to ours; return its exit code, 128 + N for signal N.
+
+    Once `received` has a result, the program is sent that signal, or the signal `sends`, and is
+    killed if it has not ended five seconds later. Raises UsageError where it cannot be started.
+    """
     try:
-        child = await asyncio.create_subprocess_exec(*command, env={**os.environ, **environment})
+        process = await asyncio.create_subprocess_exec(*program, env={**os.environ, **environment})
     except OSError as error:
-        raise UsageError(f"cannot run {command[0]}: {error.strerror}") from error
-    ended = asyncio.ensure_future(child.wait())
-    either: set[asyncio.Future[object]] = {ended, told}  # type: ignore[arg-type]
+        raise UsageError(f"cannot run {program[0]}: {error.strerror}") from error
+    ended = asyncio.ensure_future(process.wait())
+    either: set[asyncio.Future[int]] = {ended, received}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if not ended.done():
-        with contextlib.suppress(ProcessLookupError):
-            child.send_signal(told.result())
-        with contextlib.suppress(TimeoutError):
+        with suppress(ProcessLookupError):
+            process.send_signal(received.result() if sends is None else sends)
+        with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(ended), _GRACE_S)
         if not ended.done():
-            child.kill()
+            process.kill()
     code = await ended
     return code if code >= 0 else 128 - code
