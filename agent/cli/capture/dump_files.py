@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from agent.config.private_files import private_opener
 from agent.errors import UsageError
 from agent.observability.ingest.device_identity import UNKNOWN
 
@@ -34,8 +35,7 @@ def tell_frame(each: dict[str, Any]) -> str:
 def write_owner(dump: Path, device: DeviceIdentity) -> None:
     """Write what is known of the device; what is not is left out."""
     known = {name: value for name, value in asdict(device).items() if value != UNKNOWN}
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with os.fdopen(os.open(_beside(dump), flags, 0o600), "w") as file:
+    with open(_beside(dump), "w", encoding="ascii", opener=private_opener) as file:
         json.dump(known, file)
 
 
@@ -121,7 +121,7 @@ def _private(path: Path) -> Iterator[BinaryIO]:
     if path.is_file():
         path.unlink()  # its mode may be another
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        with open(path, "wb", opener=private_opener) as file:
             yield file
             file.flush()
             if path.is_file():  # a pipe cannot be synced

@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from agent.cli.capture.dump_files import DumpFiles, write_owner
-from agent.config.private_files import make_private_folder
+from agent.config.private_files import make_private_folder, private_opener
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.tasks import cancel_and_wait
@@ -164,8 +164,7 @@ class Saving:
 def _append(path: Path, chunks: Sequence[bytes]) -> None:
     """Append chunks as lines, all or none. Raises OSError."""
     text = "".join(f'{{"chunk": "{chunk.hex()}"}}\n' for chunk in chunks)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    with os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0) as file:
+    with open(path, "ab", buffering=0, opener=private_opener) as file:
         size = os.fstat(file.fileno()).st_size
         try:
             left = memoryview(text.encode())

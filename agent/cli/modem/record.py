@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -171,11 +170,14 @@ def import_log(log: str, output: str | None, redact: str | None) -> None:
 
 def _write_new(path: Path, text: str) -> None:
     """Write `text` to a file that does not exist yet, 0600. Raises RefusedByRule, OSError."""
+    from agent.config.private_files import private_opener
+
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(
+            path, "x", encoding="utf-8", errors="surrogateescape", opener=private_opener
+        ) as file:
+            file.write(text)
     except FileExistsError as error:
         raise RefusedByRule(
             f"{path} exists already", hint="nothing is overwritten: name another file"
         ) from error
-    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
