@@ -98,16 +98,9 @@ async def own_port(kit: KitSettings) -> str:
 
 def ports_of(kit: KitSettings) -> list[str]:
     """Return the ports of the kit, the named one alone if it is on no known kit."""
-    from at.ports.usb import kit_ports, system_ports
+    from at.ports.usb import ports_of_kit
 
-    ports = system_ports()
-    if kit.port.startswith("serial:"):
-        found = kit_ports(ports, kit.port.removeprefix("serial:"))
-        return [port.device for port in found] or [kit.port]
-    named = next((port for port in ports if port.device == kit.port), None)
-    if named is None or named.model is None or not named.serial:
-        return [kit.port]
-    return [port.device for port in kit_ports(ports, named.serial)]
+    return [port.device for port in ports_of_kit(kit.port)] or [kit.port]
 
 
 async def prints_text(port: str, baud: int, note: Callable[[str], None]) -> bool:

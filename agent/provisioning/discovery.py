@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.errors import UsageError
 from agent.provisioning.outcome import BoardLocation
-from at.ports.usb import UsbPort, resolve, system_ports
+from at.ports.usb import UsbPort, known_kits, resolve, system_ports
 from at.protocol.errors import PortNotFound
 
 
@@ -69,11 +69,7 @@ def _mark(name: str, listed: Sequence[UsbPort]) -> object:
 
 def _at_ports(ports: Sequence[UsbPort]) -> list[UsbPort]:
     """Return the first port of each kit, where its modem answers."""
-    first: dict[str, UsbPort] = {}
-    for port in ports:
-        if port.model is not None and port.serial:
-            first.setdefault(port.serial, port)
-    return list(first.values())
+    return [kit[0] for kit in known_kits(ports).values()]
 
 
 def _place(port: UsbPort, name: str, slots: Mapping[str, str]) -> BoardLocation:

@@ -96,6 +96,27 @@ def kit_ports(ports: Iterable[UsbPort], serial: str) -> list[UsbPort]:
     return [port for port in ports if port.serial and port.serial.lstrip("0").upper() == wanted]
 
 
+def ports_of_kit(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> list[UsbPort]:
+    """Return the ports of the kit that a port's name belongs to; none if it is on no known kit.
+
+    A kit that is named as "serial:NUMBER" need not be a known one.
+    """
+    ports = listing()
+    if name.startswith("serial:"):
+        return kit_ports(ports, name.removeprefix("serial:").partition("/")[0])
+    named = next((port for port in ports if port.device == name), None)
+    return kit_ports(ports, named.serial) if named is not None and named.model else []
+
+
+def known_kits(ports: Iterable[UsbPort]) -> dict[str, list[UsbPort]]:
+    """Return the ports of each known kit among `ports`, by its serial number."""
+    kits: dict[str, list[UsbPort]] = {}
+    for port in ports:
+        if port.model is not None:
+            kits.setdefault(port.serial, []).append(port)
+    return kits
+
+
 def resolve(
     name: str, rtscts: bool | None = None, listing: Callable[[], list[UsbPort]] = system_ports
 ) -> tuple[str, bool]:
@@ -127,12 +148,7 @@ def model_at(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> 
     """Return the kit that a port's name belongs to, None where that is not known."""
     if not name.startswith(("serial:", "/dev/", "COM")):
         return None
-    ports = listing()
-    if name.startswith("serial:"):
-        number = name.removeprefix("serial:").partition("/")[0]
-        found = kit_ports(ports, number)
-    else:
-        found = [port for port in ports if port.device == name]
+    found = ports_of_kit(name, listing)
     return found[0].model if found else None
 
 

@@ -66,10 +66,10 @@ def chosen_kit() -> KitSettings:
 
 def only_kit_port() -> str:
     """Return the AT port of the only kit that is plugged in. Raises UsageError, PortNotFound."""
-    from at.ports.usb import system_ports
+    from at.ports.usb import known_kits, system_ports
     from at.protocol.errors import PortNotFound
 
-    serials = sorted({port.serial for port in system_ports() if port.model})
+    serials = sorted(known_kits(system_ports()))
     if not serials:
         raise PortNotFound(
             "no kit is plugged in, and no port is named",
