@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.shell.command import EXIT_INTERRUPTED, AgentCommand, emit, options, run, say
-from agent.cli.shell.signals import HANG_UP, handle_signals
+from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.cli.shell.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
 from agent.errors import AgentError
 
 if TYPE_CHECKING:

@@ -16,8 +16,6 @@ from agent.redact import redact
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-EXIT_INTERRUPTED = 130
-
 
 @dataclass(slots=True)
 class Options:
@@ -119,6 +117,8 @@ def run_command_line(root: click.Command) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, click.Abort):
+        from agent.cli.shell.signals import EXIT_INTERRUPTED
+
         return _fail(as_json, EXIT_INTERRUPTED, "interrupted", "stopped by Ctrl-C", "")
     except click.ClickException as wrong:
         ctx = wrong.ctx if isinstance(wrong, click.UsageError) else None

@@ -9,7 +9,6 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.shell.command import EXIT_INTERRUPTED
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
 HANG_UP: int = getattr(signal, "SIGHUP", signal.SIGTERM)
 """The terminal was closed. Windows has no such signal."""
+EXIT_INTERRUPTED: int = 128 + signal.SIGINT
 _GRACE_S = 5.0  # for a program to end after the signal, before it is killed
 
 
