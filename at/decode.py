@@ -40,7 +40,7 @@ class Decoder:
     """
 
     def __init__(self, command: str | None = None) -> None:
-        self._given = command
+        self._command = command
         self._exchange = Exchange(offline=True)
         self._echoed = False
         self._expect()
@@ -54,29 +54,29 @@ class Decoder:
         yield from self._objects(self._exchange.finish())
 
     def _expect(self) -> None:
-        if self._given is not None:
-            self._exchange.start(self._given, owner_of(self._given))
+        if self._command is not None:
+            self._exchange.start(self._command, owner_of(self._command))
 
     def _objects(self, items: Iterable[Item]) -> Iterator[dict[str, Any]]:
         for item in items:
-            yield from self._found(item)
+            yield from self._objects_of(item)
             self._echoed = isinstance(item, Echo) or (self._echoed and not isinstance(item, Answer))
 
-    def _found(self, item: Item) -> Iterator[dict[str, Any]]:
+    def _objects_of(self, item: Item) -> Iterator[dict[str, Any]]:
         """Yield the objects of an item; none for what another item has told already."""
         if isinstance(item, Restart) and (item.is_banner or item.text.startswith("#XMODEM")):
             return  # the banner came as a log line, the report as a notice
         if isinstance(item, Answer) and item.final is None:
             if not item.lines and not self._echoed:
                 return  # nothing came of a command that we only heard of
-            if item.command is None and self._unasked(item.lines):
+            if item.command is None and self._is_unsolicited(item.lines):
                 for line in item.lines:
                     name = line_name(line)
                     yield self._object(NoticeLine(name, line) if name else Unknown(line))
                 return
         yield self._object(item)
 
-    def _unasked(self, lines: tuple[str, ...]) -> bool:
+    def _is_unsolicited(self, lines: tuple[str, ...]) -> bool:
         """Tell whether lines that nobody asked for, as far as is known, are notices."""
         names = {line_name(line) for line in lines} - {""}
         return not names & _REPLY_SHAPED and all(
@@ -109,7 +109,7 @@ class Decoder:
                 return {"type": "unknown", "line": item.head}
 
     def _answer(self, answer: Answer) -> dict[str, Any]:
-        command = answer.command or self._given_again(answer)
+        command = answer.command or self._command_answered_again(answer)
         value, error = answer_value(answer, command)
         found: dict[str, Any] = {
             "type": "answer",
@@ -124,17 +124,17 @@ class Decoder:
             found["text"] = answer.text
         return found
 
-    def _given_again(self, answer: Answer) -> str | None:
+    def _command_answered_again(self, answer: Answer) -> str | None:
         """Return the given command if this is one more answer to it."""
-        parts = read_command(self._given) if self._given is not None else None
+        parts = read_command(self._command) if self._command is not None else None
         names = {line_name(line) for line in answer.lines}
-        return self._given if parts is not None and names == {parts.name} else None
+        return self._command if parts is not None and names == {parts.name} else None
 
     def _notice(self, item: NoticeLine) -> dict[str, Any]:
         context = item.context
-        if context is None and self._given is not None:
-            parts = read_command(self._given)
-            context = self._given if parts is not None and parts.name == item.name else None
+        if context is None and self._command is not None:
+            parts = read_command(self._command)
+            context = self._command if parts is not None and parts.name == item.name else None
         notice = notices.parse(item.name, item.line, context)
         malformed = isinstance(notice, notices.Malformed)
         return {
@@ -156,7 +156,7 @@ def answer_value(answer: Answer, command: str | None) -> tuple[Any, str | None]:
     if typed is not None:
         readers = [typed]
     elif command is None and answer.lines:
-        readers = _unasked_readers(answer.lines[0])
+        readers = _readers_of_unsolicited(answer.lines[0])
     else:
         return None, None
     first_error: str | None = None
@@ -170,7 +170,7 @@ def answer_value(answer: Answer, command: str | None) -> tuple[Any, str | None]:
     return None, first_error
 
 
-def _unasked_readers(line: str) -> list[Command[Any]]:
+def _readers_of_unsolicited(line: str) -> list[Command[Any]]:
     """Return what may read an answer to a command that nobody knows.
 
     A line of lists answers a test command ("+CEREG: (0-5)"): what reads none of these has no say.

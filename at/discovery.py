@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Speeds of the kits' firmwares, the likeliest first; the first is Serial Modem's and AT host's.
 BAUD_RATES = (115200, 1000000, 921600, 460800, 230400)
-_PATIENCE_S = 0.4
+_ANSWER_TIMEOUT_S = 0.4
 _OTHER_RATE_S = 0.3
 _QUESTION_S = 2.0
 
@@ -86,7 +86,7 @@ async def probe(
 ) -> PortReport:
     """Ask one port whether it answers AT. Raises nothing: what goes wrong is the reason."""
     try:
-        return await _probe(port, BAUD_RATES[0], transport, _PATIENCE_S)
+        return await _probe(port, BAUD_RATES[0], transport, _ANSWER_TIMEOUT_S)
     except PortBusy as busy:
         return PortReport(
             port, reason=f"in use by {busy.holder or 'another program'}", hint=busy.hint
@@ -95,7 +95,7 @@ async def probe(
         group = f"; the group {forbidden.group} may open it" if forbidden.group else ""
         return PortReport(port, reason=f"no permission{group}", hint=forbidden.hint)
     except NoAnswer as silent:
-        if is_garbage(silent.heard):
+        if is_garbage(silent.received):
             return await _other_rates(port, transport, silent)
         return _silent(port, silent)
     except AtError as error:
@@ -103,10 +103,10 @@ async def probe(
 
 
 async def _probe(
-    port: UsbPort, baud: int, transport: Callable[[str, int], Transport], patience_s: float
+    port: UsbPort, baud: int, transport: Callable[[str, int], Transport], answer_timeout_s: float
 ) -> PortReport:
     modem = Modem(transport(port.device, baud))
-    await modem.open(patience_s=patience_s)
+    await modem.open(answer_timeout_s=answer_timeout_s)
     try:
         report = PortReport(
             port,
@@ -139,7 +139,7 @@ async def _other_rates(
         try:
             return await _probe(port, baud, transport, _OTHER_RATE_S)
         except NoAnswer as error:
-            if error.heard and not is_garbage(error.heard):
+            if error.received and not is_garbage(error.received):
                 return replace(_silent(port, error), baud=baud)
         except AtError as error:
             return PortReport(port, reason=str(error), hint=error.hint)
@@ -147,14 +147,14 @@ async def _other_rates(
     return PortReport(
         port,
         role="trace",
-        reason=f"no AT answer, {len(silent.heard)} garbage bytes at {BAUD_RATES[0]} baud; "
+        reason=f"no AT answer, {len(silent.received)} garbage bytes at {BAUD_RATES[0]} baud; "
         f"tried {rates}",
         hint="a modem trace looks like this; else name its speed with --baud",
     )
 
 
 def _silent(port: UsbPort, silent: NoAnswer) -> PortReport:
-    text = silent.heard
+    text = silent.received
     if not text:
         return PortReport(
             port,

@@ -144,7 +144,7 @@ def _kit(report: PortReport) -> dict[str, object] | None:
     usb = report.usb
     if usb.model is None:
         return None
-    return {"serial": usb.serial, "model": usb.model.name, "usb_place": usb.place or None}
+    return {"serial": usb.serial, "model": usb.model.name, "usb_place": usb.usb_path or None}
 
 
 def _show(reports: list[PortReport]) -> None:

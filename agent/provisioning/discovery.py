@@ -73,4 +73,4 @@ def _at_ports(ports: Sequence[UsbPort]) -> list[UsbPort]:
 
 
 def _place(port: UsbPort, name: str, slots: Mapping[str, str]) -> BoardLocation:
-    return BoardLocation(port.serial, port.place, slots.get(port.place, ""), name)
+    return BoardLocation(port.serial, port.usb_path, slots.get(port.usb_path, ""), name)

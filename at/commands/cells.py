@@ -91,7 +91,7 @@ class CellMeasurement(Record):
 class ServingMeasurement(CellMeasurement):
     """A result of types 0-2: the serving cell, whose fields also stand flat in JSON."""
 
-    def beside(self) -> dict[str, Any]:
+    def extra_json(self) -> dict[str, Any]:
         """Return the fields of the serving cell."""
         found: dict[str, Any] = as_json(self.cells[0]) if self.cells else {}
         return found

@@ -261,7 +261,7 @@ def _definition(row: Fields) -> ContextDefinition:
         address = row.optional_quoted("address")
     alloc = row.optional_integer("ipv4_alloc", 0, 255)
     while row.left:
-        row.take()
+        row.next_value()
     return ContextDefinition(cid, kind, apn, address, alloc)
 
 
@@ -306,15 +306,15 @@ def _parameters(row: Fields) -> ContextParameters:
     for text in (answer.gateway, answer.dns_primary, answer.dns_secondary):
         _check_address(row, text)
     while row.left:
-        row.take()
+        row.next_value()
     return answer
 
 
 def _mtu(row: Fields) -> int | None:
     """Take what stands behind two P-CSCF addresses and two flags, if it is a size in bytes."""
     for _ in range(4):
-        row.take()
-    mtu = row.take()
+        row.next_value()
+    mtu = row.next_value()
     is_size = not mtu.quoted and re.fullmatch(r"[0-9]{1,5}", mtu.text or "", re.ASCII)
     return int(mtu.text or "") if is_size else None
 

@@ -296,7 +296,7 @@ def _rsrq(fields: Fields) -> int:
 
 def _optional_rsrp(fields: Fields) -> int | None:
     if fields.peek().absent:
-        fields.take()
+        fields.next_value()
         return None
     return _rsrp(fields)
 

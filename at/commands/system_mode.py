@@ -25,7 +25,7 @@ class SystemMode(Record):
 
     hidden: ClassVar[frozenset[str]] = frozenset({"ntn_nb_iot"})
 
-    def beside(self) -> dict[str, Any]:
+    def extra_json(self) -> dict[str, Any]:
         """Return the satellite's flag where there is one."""
         return {} if self.ntn_nb_iot is None else {"ntn_nb_iot": self.ntn_nb_iot}
 

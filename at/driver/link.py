@@ -39,20 +39,20 @@ class Link:
         self.dialect = Dialect.AT_HOST
         self.terminator = Terminator.CR
         self.after_restart: Callable[[], Awaitable[None]] | None = None
-        """Sets again, in the turn of the next command, what a restart has undone."""
+        """Restores what a restart has undone; runs in the turn of the next command."""
         self.restarts = 0
         self.raw: bytearray | None = None
         """While not None, collects every byte that arrives."""
         self.in_data_mode = False
-        self.weak_probes = False
-        """The modem knows no probe of ours (ESP-AT): an answer to AT, then silence, must do."""
+        self.answers_no_probe = False
+        """Whether the modem knows none of the probes (ESP-AT): AT, then silence, must do."""
         self._borrower: Receiver | None = None
         self._on_item = on_item
         self._on_lost = on_lost
         self.on_idle_restart: Callable[[], None] = lambda: None
         """Called when the modem restarts while no command is in flight."""
         self._machine = Exchange()
-        self._debts = recovery.OutstandingCommands()
+        self._outstanding = recovery.OutstandingCommands()
         self._suspect = False
         self._restarted = False
         self._lost: LinkLost | None = None
@@ -61,8 +61,8 @@ class Link:
         self._waiter: asyncio.Future[Answer] | None = None
         self._payload: bytes | None = None
         self._accept: Callable[[Answer], bool] | None = None
-        self._answered = False  # something else came while a probe's answer was waited for
-        self._listening: tuple[str, Owner] = ("AT", Owner("", lambda _: True))
+        self._answered = False  # another answer came while a probe's answer was awaited
+        self._awaited: tuple[str, Owner] = ("AT", Owner("", lambda _: True))
         self._loop: asyncio.AbstractEventLoop
 
     async def open(self) -> None:
@@ -71,26 +71,26 @@ class Link:
         await self.transport.open(self)
 
     async def close(self) -> None:
-        """Close the transport; who still waits gets LinkLost."""
+        """Close the transport. A caller that still waits gets LinkLost."""
         await self.transport.close()
         self.connection_lost(None)
 
     # --- what the transport calls
 
     def data_received(self, data: bytes) -> None:
-        """Sort what arrived. A failure within ends the link by name: nobody is left waiting."""
+        """Route the bytes that arrived. A failure here ends the link: no caller is left waiting."""
         try:
             if self.raw is not None:
                 self.raw += data
             if self._borrower is not None:
                 self._borrower.data_received(data)
             for item in self._machine.feed(data):
-                self._take(item)
-        except Exception as error:  # noqa: BLE001 - every waiter must learn it, whatever it was
+                self._route(item)
+        except Exception as error:  # noqa: BLE001 - every caller must get it, whatever it is
             self._fail(LinkLost(f"{self.transport.name}: the reader failed: {error!r}"), error)
 
     def connection_lost(self, reason: Exception | None) -> None:
-        """Fail whoever waits, at once."""
+        """Raise LinkLost to every caller that waits, at once."""
         what = f"lost: {reason}" if reason else "closed"
         self._fail(LinkLost(f"{self.transport.name} was {what}"), reason)
 
@@ -106,51 +106,52 @@ class Link:
     ) -> Answer:
         """Send a checked command line when its turn comes; return its answer.
 
-        `payload` follows at the modem's prompt. Raises CommandTimeout, ModemReset, LinkLost,
-        NoAnswer.
+        `payload` is sent when the modem prompts for it. Raises CommandTimeout, ModemReset,
+        LinkLost, NoAnswer.
         """
         if self._busy or self._queue:
-            await self._turn()
+            await self._wait_for_turn()
         self._busy = True
         try:
             if self._suspect or self._restarted:
-                await self.settle()
+                await self.make_ready()
             return await self.exchange(line, timeout_s, owner, payload=payload)
         finally:
-            self._pass_on()
+            self._end_turn()
 
-    async def lend(self, borrower: Receiver, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work`, which may `write`, as one turn; `borrower` gets the bytes that arrive.
+    async def pass_through(self, borrower: Receiver, work: Callable[[], Awaitable[None]]) -> None:
+        """Run `work`, which may call `write`, as one turn; `borrower` gets the bytes that arrive.
 
-        They are sorted all the same, so that nothing printed meanwhile is lost. Afterwards nobody
-        knows what was left behind: the link is resynchronised.
+        The link reads the same bytes, so that no notice is lost. Afterwards it is suspect, since
+        nobody knows what was left half-typed.
         """
 
-        async def lent() -> None:
-            await self.settle()
+        async def passed_through() -> None:
+            await self.make_ready()
             self._borrower = borrower
             try:
                 await work()
             finally:
                 self._borrower = None
-                self.distrust()
+                self.mark_suspect()
 
-        await self.occupy(lent)
+        await self.exclusively(passed_through)
 
-    async def occupy(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run `work`, which uses `exchange()` and `settle()`, as one turn."""
+    async def exclusively(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run `work`, which may use `exchange()` and `settle()`, as one turn."""
         if self._busy or self._queue:
-            await self._turn()
+            await self._wait_for_turn()
         self._busy = True
         try:
             return await work()
         finally:
-            self._pass_on()
+            self._end_turn()
 
-    async def settle(self) -> None:
-        """Make the link trustworthy: resynchronise, then set again what a restart has undone.
+    async def make_ready(self) -> None:
+        """Resynchronise a suspect link, then restore what a restart has undone.
 
-        A kit says several times that it boots: that starts it over, a bounded number of times.
+        A kit reports one start several times, and each report begins this anew, a bounded number
+        of times. Raises NoAnswer, LinkLost.
         """
         for _ in range(_RESTARTS_IN_A_ROW):
             if self._lost:
@@ -170,11 +171,6 @@ class Link:
                 raise
         raise NoAnswer(f"{self.transport.name}: the modem keeps restarting")
 
-    @property
-    def unsettled(self) -> bool:
-        """Tell whether something is to be done before the next command."""
-        return self._suspect or self._restarted
-
     async def exchange(
         self,
         line: str,
@@ -186,7 +182,8 @@ class Link:
     ) -> Answer:
         """Send a command within a turn that the caller holds; return its answer.
 
-        `data` is written instead of the command, where an earlier attempt left most of it there.
+        `data` is written instead of the command where an earlier attempt left most of it in the
+        modem. Raises CommandTimeout, ModemReset, LinkLost.
         """
         if self._lost:
             raise self._lost
@@ -202,7 +199,7 @@ class Link:
         except BaseException:
             if self._machine.in_flight:
                 self._suspect = True
-                self._debts.owe(line)
+                self._outstanding.add(line)
                 for item in self._machine.abandon():
                     self._on_item(item)
             raise
@@ -216,28 +213,28 @@ class Link:
             raise self._lost
         self.transport.write(data)
 
-    def distrust(self) -> None:
-        """Have the link resynchronised before the next command."""
+    def mark_suspect(self) -> None:
+        """Mark the link as suspect: it is resynchronised before the next command."""
         self._suspect = True
 
-    def forget(self) -> None:
-        """Owe nothing: the caller has made sure that no older answer can follow."""
+    def mark_trusted(self) -> None:
+        """Mark the link as in step: the caller has made sure that no older answer can follow."""
         self._suspect = self._restarted = False
-        self._debts.clear()
+        self._outstanding.clear()
 
     # --- turns
 
-    async def _turn(self) -> None:
+    async def _wait_for_turn(self) -> None:
         ticket = self._loop.create_future()
         self._queue.append(ticket)
         try:
             await ticket
         except BaseException:
             if not ticket.cancelled():
-                self._pass_on()  # it was our turn already
+                self._end_turn()  # it was our turn already
             raise
 
-    def _pass_on(self) -> None:
+    def _end_turn(self) -> None:
         while self._queue:
             ticket = self._queue.popleft()
             if not ticket.done():
@@ -257,25 +254,26 @@ class Link:
                 )
             )
 
-    def _take(self, item: Item) -> None:
+    def _route(self, item: Item) -> None:
         if type(item) is NoticeLine:
-            if self._suspect and self._debts.owes(item.name) and not looks_like_notice(item.line):
-                self._on_item(Unknown(item.line))  # a late answer's line
+            late = self._suspect and self._outstanding.includes(item.name)
+            if late and not looks_like_notice(item.line):
+                self._on_item(Unknown(item.line))  # a line of a late answer
             else:
                 self._on_item(item)
             return
         waiter = self._waiter
         if type(item) is Answer:
             if self._accept is not None and not self._accept(item):
-                self._machine.start(*self._listening)
+                self._machine.start(*self._awaited)
                 drops = self.dialect.traits.drops_input_while_busy
                 if drops and waiter is not None and not self._answered:
-                    # It was busy when the probe came, and lost it: no use to wait much longer.
-                    self._loop.call_later(recovery.KICK_S, _give_up, waiter)
+                    # It was busy when the probe came and lost it: waiting longer is of no use.
+                    self._loop.call_later(recovery.ABORT_S, _give_up, waiter)
                 self._answered = True
             elif waiter is not None and not waiter.done():
                 if item.final == "OK" and not item.lines and _READ.fullmatch(item.command or ""):
-                    self._suspect = True  # it may be another command's OK, come twice
+                    self._suspect = True  # it may be another command's OK, sent twice
                 waiter.set_result(item)
             return
         if isinstance(item, Prompt) and self._payload is not None:
@@ -284,14 +282,14 @@ class Link:
         elif isinstance(item, Restart):
             self._restart(item)
         elif type(item) is Unknown and not self._machine.in_flight and final_result(item.text):
-            self._suspect = True  # a final result too many: is there another on its way?
+            self._suspect = True  # one final result too many: another may follow
         self._on_item(item)
 
     def _restart(self, item: Restart) -> None:
         self.restarts += 1
         self._restarted = self._suspect = True
         self.in_data_mode = False
-        self._debts.clear()
+        self._outstanding.clear()
         if not self._busy:
             self.on_idle_restart()
         if self._waiter is not None and not self._waiter.done():
@@ -311,7 +309,7 @@ class Link:
             self._waiter.set_exception(self._lost)
         for ticket in self._queue:
             if not ticket.done():
-                ticket.set_result(None)  # its turn comes, and meets the loss
+                ticket.set_result(None)  # its turn comes, and raises the loss
         if self._borrower is not None:
             self._borrower.connection_lost(self._lost)
         self._on_lost(self._lost)
@@ -319,19 +317,19 @@ class Link:
     # --- resynchronisation
 
     async def _resynchronise(self) -> None:
-        kicked, self._answered = 0, False
+        aborts, self._answered = 0, False
         for _ in range(recovery.ATTEMPTS):
-            # Who answers something holds no line that is to be ended: a probe is enough.
+            # A modem that answers holds no half-typed line: a probe is enough.
             if not self._answered:
-                for kick in recovery.kicks(
-                    kicked, self.terminator, self.dialect, data_mode=self.in_data_mode
+                for sequence in recovery.abort_sequences(
+                    aborts, self.terminator, self.dialect, data_mode=self.in_data_mode
                 ):
-                    await self._listen("AT", kick, recovery.KICK_S, lambda _answer: True)
-                kicked += 1
+                    await self._await_answer("AT", sequence, recovery.ABORT_S)
+                aborts += 1
             self._answered = False
             if await self._probe():
                 self._suspect = self.in_data_mode = False
-                self._debts.clear()
+                self._outstanding.clear()
                 return
         raise NoAnswer(
             f"{self.transport.name}: the modem does not answer since a command was broken off",
@@ -339,31 +337,33 @@ class Link:
         )
 
     async def _probe(self) -> bool:
-        """Send one probe; tell whether an answer came after which nothing older can follow."""
-        if self.weak_probes:
-            end = self.terminator.wire
-            if (
-                await self._listen("AT", b"AT" + end, recovery.PROBE_S, lambda _answer: True)
-                is None
-            ):
+        """Send one probe. Return whether its answer came, after which no older one can follow."""
+        if self.answers_no_probe:
+            data = b"AT" + self.terminator.wire
+            if await self._await_answer("AT", data, recovery.PROBE_S) is None:
                 return False
-            return await self._listen("AT", b"", recovery.PROBE_S, lambda _answer: True) is None
-        probe = self._debts.choose_probe()
-        self._debts.owe(probe)
+            return await self._await_answer("AT", b"", recovery.PROBE_S) is None
+        probe = self._outstanding.choose_probe()
+        self._outstanding.add(probe)
         data = self.dialect.typed(probe).encode() + self.terminator.wire
-        return await self._listen(probe, data, recovery.PROBE_S, self._debts.settled_by) is not None
+        settled_by = self._outstanding.settled_by
+        return await self._await_answer(probe, data, recovery.PROBE_S, settled_by) is not None
 
-    async def _listen(
-        self, command: str, data: bytes, seconds: float, accept: Callable[[Answer], bool]
+    async def _await_answer(
+        self,
+        command: str,
+        data: bytes,
+        seconds: float,
+        accept: Callable[[Answer], bool] = lambda _answer: True,
     ) -> Answer | None:
-        """Write `data`; return the next answer that `accept` takes, None after `seconds`."""
+        """Write `data`; return the next answer that `accept` accepts, None after `seconds`."""
         if self._lost:
             raise self._lost
-        self._listening = (command, Owner(command_name(command), lambda _: True, bare=False))
+        self._awaited = (command, Owner(command_name(command), lambda _: True, bare=False))
         self._accept = accept
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
-        self._machine.start(*self._listening)
+        self._machine.start(*self._awaited)
         timer = self._loop.call_later(seconds, _give_up, waiter)
         try:
             self.transport.write(data)

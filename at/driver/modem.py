@@ -1,4 +1,4 @@
-"""A modem to talk to: typed commands, raw lines, notices, payloads; opened by its port's name."""
+"""`Modem`: typed commands, raw lines, notices and payloads; `open_modem` opens one by its port."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from at.driver.link import Link
-from at.driver.opening import PATIENCE_S, establish, transport_of
+from at.driver.opening import ANSWER_TIMEOUT_S, handshake, transport_of
 from at.driver.stream import Stream
 from at.protocol import encoding
 from at.protocol.dialect import Dialect, Terminator
@@ -29,6 +29,7 @@ N = TypeVar("N", bound=Notice)
 DEFAULT_TIMEOUT_S = 5.0
 _CLOSE_S = 3.0
 _BACKLOG = 256
+_PIECE_BYTES = 4096
 
 
 class Modem:
@@ -41,31 +42,31 @@ class Modem:
         self, transport: Transport, *, dialect: str = "auto", terminator: str = "auto"
     ) -> None:
         self._link = Link(transport, self._sort, self._on_lost)
-        self._link.after_restart = self._set_again
-        self._link.on_idle_restart = self._recover
-        self._wanted = (dialect, terminator)
+        self._link.after_restart = self._restore_settings
+        self._link.on_idle_restart = self._restore_when_idle
+        self._requested = (dialect, terminator)
         self._dispatcher = Dispatcher()
         self._notices: list[Stream[Notice]] = []
         self._consoles: list[Stream[Item]] = []
         self._subscriptions: dict[str, str] = {}
         self._cmee_before: int | None = None
-        self._again: asyncio.Task[None] | None = None
+        self._restoring: asyncio.Task[None] | None = None
         self.on_restart: Callable[[str], None] = lambda _line: None
-        """Called with each line by which the modem says that it started again: several a start."""
+        """Called with each line that reports a start of the modem; one start has several."""
         self._lost: LinkLost | None = None
         self._unread: BoundedQueue[Item] = BoundedQueue(_BACKLOG)
 
     # --- life
 
-    async def open(self, *, patience_s: float = PATIENCE_S) -> None:
-        """Open the port, find out who answers and how, turn numbered errors on.
+    async def open(self, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+        """Open the port, find terminator and dialect, turn numbered errors on.
 
-        A line end or dialect that gets no answer is given up after `patience_s`. Raises PortError,
-        NoAnswer.
+        A terminator or dialect is given up after `answer_timeout_s` without an answer. Raises
+        PortError, NoAnswer.
         """
         await self._link.open()
         try:
-            self._cmee_before = await establish(self._link, *self._wanted, patience_s)
+            self._cmee_before = await handshake(self._link, *self._requested, answer_timeout_s)
             if self._cmee_before == 0:
                 await self._link.ask("AT+CMEE=1", timeout_s=DEFAULT_TIMEOUT_S)
         except BaseException:
@@ -73,9 +74,9 @@ class Modem:
             raise
 
     async def close(self) -> None:
-        """Put CMEE back as it was found and close the port, in bounded time. Twice is harmless."""
-        if self._again is not None:
-            self._again.cancel()
+        """Restore CMEE and close the port, within a bounded time. Closing twice is harmless."""
+        if self._restoring is not None:
+            self._restoring.cancel()
         try:
             if self._cmee_before == 0 and self._lost is None:
                 self._cmee_before = None
@@ -92,7 +93,7 @@ class Modem:
 
     @property
     def dialect(self) -> Dialect:
-        """Who takes the command lines."""
+        """The firmware that takes the command lines."""
         return self._link.dialect
 
     @property
@@ -126,7 +127,7 @@ class Modem:
             return command.parse(answer.lines)
         except ParseError:
             if not answer.lines:
-                self._link.distrust()  # it may be another command's OK, come twice
+                self._link.mark_suspect()  # it may be another command's OK, sent twice
             raise
 
     async def execute(
@@ -137,18 +138,18 @@ class Modem:
         multiline: bool = False,
         payload: bytes | None = None,
     ) -> Answer:
-        """Send a command line as it stands and return its answer, whether OK or not.
+        """Send a command line unchanged and return its answer, whether OK or not.
 
         `multiline` permits CR and LF within its quotes; `payload` is the text for a command that
-        asks with a prompt. Raises as `send`, but for CommandRejected and ParseError.
+        prompts for one. Raises as `send`, except CommandRejected and ParseError.
         """
         line = self._checked(line, multiline=multiline)
         return await self._link.ask(line, timeout_s=timeout_s, payload=payload)
 
     async def subscribe(self, line: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
-        """Send a subscription ("AT+CEREG=5"), and again after each restart of the modem.
+        """Send a subscription ("AT+CEREG=5"), and repeat it after each restart of the modem.
 
-        A later subscription of the same name takes its place. Raises CommandRejected.
+        A later subscription of the same name replaces it. Raises CommandRejected.
         """
         answer = await self.execute(line, timeout_s=timeout_s)
         if not answer.ok:
@@ -160,41 +161,40 @@ class Modem:
     ) -> str:
         """Send a command that answers OK and then takes raw bytes (#XDFUWRITE); send the bytes.
 
-        Returns the line called `done` that ends it. Within `timeout_s`, or CommandTimeout.
+        Returns the line called `done` that ends the transfer. Raises CommandTimeout after
+        `timeout_s`, CommandRejected.
         """
-        # few sessions carry payloads
-
         with self.notices(done) as ends:
-            return await transfer(self._link, self._checked(command), payload, ends, timeout_s)
+            return await _transfer(self._link, self._checked(command), payload, ends, timeout_s)
 
-    async def lend(
+    async def pass_through(
         self,
         borrower: Receiver,
         work: Callable[[Callable[[bytes], None]], Awaitable[None]],
     ) -> None:
-        """Let somebody else speak to the modem while `work(write)` runs; commands wait meanwhile.
+        """Give the raw line to `borrower` while `work(write)` runs; commands wait meanwhile.
 
-        `borrower` gets the bytes that arrive, and learns of a loss. Raises LinkLost, NoAnswer.
+        `borrower` gets the bytes that arrive, and the loss of the link. Raises LinkLost, NoAnswer.
         """
-        await self._link.lend(borrower, lambda: work(self._link.write))
-        await self._settle()
+        await self._link.pass_through(borrower, lambda: work(self._link.write))
+        await self._make_ready()
 
     async def type_line(self, line: str) -> None:
-        """Write a line as a person would, a shell's perhaps, in a turn of its own.
+        """Write any line, such as a command of the kit's shell, in a turn of its own.
 
-        What it is answered comes as console lines. Raises LinkLost, NoAnswer.
+        The answer comes as console lines (`lines`). Raises LinkLost, NoAnswer.
         """
         data = line.encode() + self.terminator.wire
 
         async def typed() -> None:
-            await self._link.settle()
+            await self._link.make_ready()
             self._link.write(data)
-            self._link.distrust()  # nobody knows what it started
+            self._link.mark_suspect()  # nobody knows what the line started
 
-        await self._link.occupy(typed)
-        await self._settle()
+        await self._link.exclusively(typed)
+        await self._make_ready()
 
-    # --- what comes unasked
+    # --- unsolicited lines
 
     @overload
     def notices(self, first: type[N], /, *wanted: type[N], limit: int = 256) -> Stream[N]: ...
@@ -223,12 +223,12 @@ class Modem:
     def lines(self, limit: int = 4096) -> Stream[Item]:
         """Subscribe to the console: log lines, unknown lines, echoes, restarts.
 
-        It begins with what came while nobody listened, a boot banner that waited in the port for
-        one; what was too much to be kept counts as dropped.
+        The first items are those that came before anyone subscribed, such as a boot banner; what
+        did not fit into that backlog counts as dropped.
         """
         stream: Stream[Item] = Stream(limit, self._consoles.remove)
         while self._unread:
-            stream.queue.put(self._unread.take())
+            stream.queue.put(self._unread.get())
         stream.queue.dropped += self._unread.dropped
         self._unread.dropped = 0
         self._consoles.append(stream)
@@ -261,17 +261,17 @@ class Modem:
         for console in self._consoles:
             console.end(error)
 
-    def _recover(self) -> None:
-        """Bring subscriptions back though nobody sends a command."""
-        if self._subscriptions and (self._again is None or self._again.done()):
-            self._again = asyncio.get_running_loop().create_task(self._settle())
+    def _restore_when_idle(self) -> None:
+        """Repeat the subscriptions after a restart, even if no command follows."""
+        if self._subscriptions and (self._restoring is None or self._restoring.done()):
+            self._restoring = asyncio.get_running_loop().create_task(self._make_ready())
 
-    async def _settle(self) -> None:
-        with contextlib.suppress(AtError):  # the next command tries again, and says what is wrong
+    async def _make_ready(self) -> None:
+        with contextlib.suppress(AtError):  # the next command tries again, and raises
             await self._link.ask("AT", timeout_s=DEFAULT_TIMEOUT_S)
 
-    async def _set_again(self) -> None:
-        """Set what a restart has undone. Runs in the turn of the command that comes next."""
+    async def _restore_settings(self) -> None:
+        """Restore what a restart has undone. Runs in the turn of the next command."""
         lines = list(self._subscriptions.values())
         if self._cmee_before is not None:
             lines.insert(0, "AT+CMEE=1")
@@ -288,11 +288,11 @@ async def open_modem(
     terminator: str = "auto",
     rtscts: bool | None = None,
 ) -> AsyncIterator[Modem]:
-    """Open the modem behind `port`; close it at the end. Raises PortError, NoAnswer.
+    """Open the modem at `port` as a context manager. Raises PortError, NoAnswer.
 
     `port`: "/dev/ttyACM0", "COM3", "serial:NUMBER", "tcp://HOST:PORT", "virtual:[STATEFILE]" or
     "replay:FILE". `dialect`: "auto", "at-host", "serial-modem" or "shell". `terminator`: "auto",
-    "cr", "lf", "crlf" or "null". `rtscts`: hardware flow control, None for what the kit has.
+    "cr", "lf", "crlf" or "null". `rtscts`: hardware flow control; None: as the kit has it.
     """
     transport = transport_of(port, baud=baud, rtscts=rtscts)
     modem = Modem(transport, dialect=dialect, terminator=terminator)
@@ -303,21 +303,18 @@ async def open_modem(
         await modem.close()
 
 
-_PIECE_BYTES = 4096
-
-
-async def transfer(
+async def _transfer(
     link: Link, line: str, payload: bytes, ends: Stream[Notice], timeout_s: float
 ) -> str:
     """Send `line`, then `payload`; return the line that ends the transfer.
 
-    Broken off within, the link leaves data mode before anything else is sent.
+    If it is broken off, the link leaves data mode before anything else is sent.
     """
     last = ""
 
     async def work() -> Answer:
         nonlocal last
-        await link.settle()
+        await link.make_ready()
         answer = await link.exchange(line, timeout_s)
         if not answer.ok:
             return answer
@@ -329,16 +326,16 @@ async def transfer(
                     await link.transport.drain()
                 last = (await anext(ends)).line
         except TimeoutError as error:
-            link.distrust()
+            link.mark_suspect()
             name = command_name(line)
             raise CommandTimeout(f"{name}: no end of the transfer in {timeout_s:g} s") from error
         except BaseException:
-            link.distrust()
+            link.mark_suspect()
             raise
         link.in_data_mode = False
         return answer
 
-    answer = await link.occupy(work)
+    answer = await link.exclusively(work)
     if not answer.ok:
         raise rejection(line, answer)
     return last

@@ -1,4 +1,4 @@
-"""From the name of a port to a transport, and from a transport to a modem that answers."""
+"""Opening a modem: the transport for a port's name, then the handshake: terminator and dialect."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from at.protocol.exchange import Answer
     from at.transport.base import Transport
 
-PATIENCE_S = 1.0
+ANSWER_TIMEOUT_S = 1.0
 _ATTEMPTS = 4
-# What is written after AT+CMEE? CR found silence, and which terminator an answer then proves. A
-# modem that waits for LF alone keeps the CR in its text and says ERROR.
+# What is written after AT+CMEE? CR got no answer, and which terminator an answer then proves: first
+# if it is OK, then if it is ERROR. A modem that waits for LF alone takes the CR for text: ERROR.
 _LATER_ENDS = ((b"\n", Terminator.CRLF, Terminator.LF), (b"\x00", Terminator.NUL, Terminator.NUL))
 
 
@@ -44,30 +44,30 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
     return serial_transport(port, baud=baud, rtscts=rtscts)
 
 
-async def establish(
-    link: Link, dialect: str, terminator: str, patience_s: float = PATIENCE_S
+async def handshake(
+    link: Link, dialect: str, terminator: str, answer_timeout_s: float = ANSWER_TIMEOUT_S
 ) -> int | None:
-    """Find out who answers, and how; return the CMEE setting found, None if it has none.
+    """Find terminator and dialect; return the modem's CMEE setting, None if it has none.
 
-    The first command does four things: it tells whether anyone answers, which terminator it waits
-    for, who it is, and whether numbered errors are on. Each answer is waited for `patience_s`.
+    One question, AT+CMEE?, proves four things: that a modem answers, which terminator it needs,
+    its dialect, and whether numbered errors are on. An answer may take `answer_timeout_s` seconds.
     Raises NoAnswer.
     """
 
     async def work() -> Answer:
-        return await _Opening(link, patience_s).first_answer(dialect, terminator)
+        return await _Handshake(link, answer_timeout_s).first_answer(dialect, terminator)
 
-    answer = await link.occupy(work)
-    link.weak_probes = not answer.ok
+    answer = await link.exclusively(work)
+    link.answers_no_probe = not answer.ok
     setting = next((fields(line) for line in answer.lines if line.startswith("+CMEE:")), [])
     return int(setting[0]) if setting and setting[0].isdigit() else None
 
 
-class _Opening:
-    def __init__(self, link: Link, patience_s: float) -> None:
+class _Handshake:
+    def __init__(self, link: Link, answer_timeout_s: float) -> None:
         self._link = link
-        self._patience_s = patience_s
-        self._heard = bytearray()
+        self._answer_timeout_s = answer_timeout_s
+        self._received = bytearray()
 
     async def first_answer(self, dialect: str, terminator: str) -> Answer:
         link = self._link
@@ -75,52 +75,54 @@ class _Opening:
             link.dialect = Dialect(dialect)
         if terminator != "auto":
             link.terminator = Terminator(terminator)
-        link.raw = self._heard
+        link.raw = self._received
         try:
             answer = await self._ask()
-            if answer is None and is_garbage(self._heard):
-                raise silence(link.transport.name, bytes(self._heard))
-            wrapper = link.dialect.traits.wrapper or recognised(self._heard).traits.wrapper
+            if answer is None and is_garbage(self._received):
+                raise silence(link.transport.name, bytes(self._received))
+            wrapper = link.dialect.traits.wrapper or recognised(self._received).traits.wrapper
             if answer is None and terminator == "auto" and not wrapper:
                 answer = await self._find_terminator()
             if dialect == "auto":
-                link.dialect = recognised(self._heard)
+                link.dialect = recognised(self._received)
                 if link.dialect.traits.wrapper:
-                    answer = None  # the question was not wrapped: what came were its own words
+                    answer = None  # to the bare question, it answered in words of its own
             return answer if answer is not None and answer.ok else await self._insist()
         finally:
             link.raw = None
-            link.forget()
+            link.mark_trusted()
 
     async def _insist(self) -> Answer:
-        """Ask again, each time assuming more of what an earlier client may have left behind."""
+        """Ask again, each time assuming that an earlier client left a worse state behind."""
         link = self._link
         for attempt in range(_ATTEMPTS):
-            for kick in recovery.kicks(attempt, link.terminator, link.dialect, data_mode=False):
-                await self._complete(kick, recovery.KICK_S)
+            for sequence in recovery.abort_sequences(
+                attempt, link.terminator, link.dialect, data_mode=False
+            ):
+                await self._complete(sequence, recovery.ABORT_S)
             answer = await self._ask()
             if answer is not None and not answer.ok:
-                # The refusal of a kick, come late? Then the question's own answer follows.
-                answer = await self._complete(b"", 3 * recovery.KICK_S) or answer
+                # It may be a late refusal of an abort sequence: then the answer still follows.
+                answer = await self._complete(b"", 3 * recovery.ABORT_S) or answer
             if answer is not None:
                 return answer
-        raise silence(link.transport.name, bytes(self._heard))
+        raise silence(link.transport.name, bytes(self._received))
 
     async def _ask(self) -> Answer | None:
-        return await self._complete(None, self._patience_s)
+        return await self._complete(None, self._answer_timeout_s)
 
     async def _complete(self, data: bytes | None, seconds: float) -> Answer | None:
-        """Write the question, or what may be missing of it; return the answer, if one comes."""
+        """Write the question, or `data` to complete it; return its answer, None if none came."""
         try:
             return await self._link.exchange("AT+CMEE?", seconds, data=data)
         except (CommandTimeout, ModemReset):
             return None
 
     async def _find_terminator(self) -> Answer | None:
-        """Complete the command that got no answer with the other terminators, one by one."""
+        """Complete the unanswered question with the other terminators, one by one."""
         link = self._link
         for end, if_ok, if_error in _LATER_ENDS:
-            answer = await self._complete(end, self._patience_s)
+            answer = await self._complete(end, self._answer_timeout_s)
             if answer is not None:
                 link.terminator = if_ok if answer.ok else if_error
                 return answer if answer.ok else await self._ask()
@@ -128,27 +130,27 @@ class _Opening:
         return None
 
 
-def silence(name: str, heard: bytes) -> NoAnswer:
-    """Return the error of a port where nothing answers AT, with what was heard instead."""
-    if not heard:
+def silence(name: str, received: bytes) -> NoAnswer:
+    """Return the error for a port where nothing answers AT; `received` is what came instead."""
+    if not received:
         return NoAnswer(
             f"{name}: nothing answers AT there, with any line end",
             hint="`cellagent ports` tells which port of the kit answers",
         )
-    if is_garbage(heard):
+    if is_garbage(received):
         return NoAnswer(
-            f"{name}: no AT answer, {len(heard)} garbage bytes",
+            f"{name}: no AT answer, {len(received)} garbage bytes",
             hint="the speed may be wrong, or it is a trace port: `cellagent ports` tries others",
-            heard=heard,
+            received=received,
         )
     return NoAnswer(
-        f"{name}: no AT answer, only {len(heard)} bytes of other text",
+        f"{name}: no AT answer, only {len(received)} bytes of other text",
         hint="it may be the kit's console: `cellagent ports` tells which port answers",
-        heard=heard,
+        received=received,
     )
 
 
-def is_garbage(heard: bytes | bytearray) -> bool:
-    """Tell bytes of a wrong speed, or of a binary trace, from text."""
-    odd = sum(byte > 126 or (byte < 32 and byte not in b"\r\n\t\x1b\x08") for byte in heard)
-    return odd * 4 > len(heard)
+def is_garbage(received: bytes | bytearray) -> bool:
+    """Return whether bytes are no text: the speed is wrong, or it is a binary trace."""
+    odd = sum(byte > 126 or (byte < 32 and byte not in b"\r\n\t\x1b\x08") for byte in received)
+    return odd * 4 > len(received)

@@ -1,4 +1,4 @@
-"""What a modem sends, as an asynchronous iterator over a bounded queue."""
+"""Notices or console lines of a modem, as an asynchronous iterator over a bounded queue."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class Stream(Generic[T]):
-    """Items as they come. A context manager: leaving it unsubscribes.
+    """A subscription and its items. A context manager: leaving it unsubscribes.
 
-    Iterating waits for the next item; once the link is lost, it raises the loss after the items
-    that came before; once closed, it ends.
+    Iterating waits for the next item. After a loss of the link it yields what came before, then
+    raises LinkLost; after `close` it ends.
     """
 
     def __init__(self, limit: int, unsubscribe: Callable[[Stream[T]], None]) -> None:
@@ -31,16 +31,16 @@ class Stream(Generic[T]):
 
     @property
     def dropped(self) -> int:
-        """Items that made room for newer ones before they were read."""
+        """How many items were dropped for newer ones before they were read."""
         return self.queue.dropped
 
     def end(self, reason: AtError) -> None:
-        """Raise `reason` to the reader once the queue is empty."""
+        """Raise `reason` in the reader once the queue is empty."""
         self._ended = reason
         self._wake()
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Unsubscribe. Closing twice is harmless."""
         if not self._closed:
             self._closed = True
             self._unsubscribe(self)
@@ -66,7 +66,7 @@ class Stream(Generic[T]):
                 await self._waiter
             finally:
                 self._waiter = None
-        return self.queue.take()
+        return self.queue.get()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -87,7 +87,7 @@ def _modem_manager(device: str, pid: str) -> str:
     """Name ModemManager, whose files we may not see, where its own list has the port."""
     # only a busy port asks for it
 
-    held = lists(device)
+    held = modem_manager_holds(device)
     if held is None:
         return f"ModemManager, perhaps (PID {pid})"
     return f"ModemManager (PID {pid})" if held else _ANOTHER
@@ -137,7 +137,7 @@ _MODEM = f"{NAME}.Modem"
 _PATIENCE_S = 1.0
 
 
-def lists(device: str) -> bool | None:
+def modem_manager_holds(device: str) -> bool | None:
     """Tell whether `device` is a port of a modem that ModemManager holds; None where it is silent.
 
     Waits a second at most. Never starts a ModemManager that does not run.

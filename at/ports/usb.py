@@ -54,7 +54,7 @@ class UsbPort:
     vendor: int | None = None
     product: int | None = None
     serial: str = ""
-    place: str = ""
+    usb_path: str = ""
     """Where on the bus: "1-2.4" names the hub's socket."""
     interface: int = 0
     description: str = ""
@@ -87,7 +87,7 @@ def system_ports() -> list[UsbPort]:
                 "" if port.description in {None, "n/a"} else str(port.description),
             )
         )
-    return sorted(found, key=lambda port: (port.place, port.interface, port.device))
+    return sorted(found, key=lambda port: (port.usb_path, port.interface, port.device))
 
 
 def kit_ports(ports: Iterable[UsbPort], serial: str) -> list[UsbPort]:

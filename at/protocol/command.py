@@ -64,7 +64,7 @@ class Command(Generic[T]):
 
     def encode(self) -> str:
         """Return the command line without its terminator. Raises UnsafeArgument."""
-        return f"AT{self.name}{self.form.value}{written(self.parameters())}"
+        return f"AT{self.name}{self.form.value}{format_parameters(self.parameters())}"
 
     def parse(self, lines: Sequence[str]) -> T:
         """Return the value of the body lines of an answer that ended in OK. Raises ParseError."""
@@ -95,7 +95,7 @@ class OkCommand(Command[None]):
         """Take the OK."""
 
 
-def written(parameters: Parameters) -> str:
+def format_parameters(parameters: Parameters) -> str:
     """Return parameters as a command carries them: numbers bare, texts in quotes, None empty.
 
     Trailing Nones leave no comma behind. Raises UnsafeArgument.

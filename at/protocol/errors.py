@@ -71,13 +71,13 @@ class LinkLost(AtError):
 
 
 class NoAnswer(AtError):
-    """The port is open, yet nothing behind it answers AT; `heard` is what came instead."""
+    """The port is open, yet nothing behind it answers AT; `received` is what came instead."""
 
     kind = "no-answer"
 
-    def __init__(self, message: str, *, hint: str = "", heard: bytes = b"") -> None:
+    def __init__(self, message: str, *, hint: str = "", received: bytes = b"") -> None:
         super().__init__(message, hint=hint)
-        self.heard = heard
+        self.received = received
 
 
 class CommandTimeout(AtError):

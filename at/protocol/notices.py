@@ -135,6 +135,6 @@ class BoundedQueue(Generic[T]):
         if len(items) == 1:
             self.wake()
 
-    def take(self) -> T:
+    def get(self) -> T:
         """Return the oldest item. Raises IndexError where there is none."""
         return self._items.popleft()

@@ -92,7 +92,7 @@ class Fields:
         place = self._at + ahead
         return self._values[place] if place < len(self._values) else Value()
 
-    def take(self) -> Value:
+    def next_value(self) -> Value:
         """Return the next parameter; an absent one behind the end."""
         value = self.peek()
         self._at += 1
@@ -114,7 +114,7 @@ class Fields:
         self, name: str, low: int | None = None, high: int | None = None
     ) -> int | None:
         """Take an integer of `low`..`high`, None where it is absent."""
-        value = self.take()
+        value = self.next_value()
         if value.absent:
             return None
         if value.text is None or value.quoted or not _INTEGER.fullmatch(value.text):
@@ -133,7 +133,7 @@ class Fields:
 
     def optional_text(self, name: str) -> str | None:
         """Take a text, in quotes or bare, None where it is absent."""
-        value = self.take()
+        value = self.next_value()
         if value.items is not None:
             raise self.fail(name, "is a list")
         return value.text
@@ -147,7 +147,7 @@ class Fields:
 
     def optional_quoted(self, name: str) -> str | None:
         """Take a text that must stand in quotes, None where it is absent."""
-        value = self.take()
+        value = self.next_value()
         if value.absent:
             return None
         if not value.quoted:
@@ -192,7 +192,7 @@ class Fields:
 
     def integers(self, name: str) -> tuple[int, ...]:
         """Take a list in parentheses of integers and ranges, such as (0-3) or (1,2,5)."""
-        value = self.take()
+        value = self.next_value()
         if value.items is None:
             raise self.fail(name, "is not a list")
         numbers: list[int] = []
@@ -324,7 +324,7 @@ class Record:
     hidden: ClassVar[frozenset[str]] = frozenset()
     """Fields that stay out of JSON: the bytes that a signature covers."""
 
-    def beside(self) -> dict[str, Any]:
+    def extra_json(self) -> dict[str, Any]:
         """Return what stands beside the fields in JSON."""
         return {name: getattr(self, name) for name in self.derived}
 
@@ -336,7 +336,7 @@ def as_json(value: Any) -> Any:
         names = [field.name for field in fields(value) if field.name not in hidden]
         found = {name: as_json(getattr(value, name)) for name in names}
         if isinstance(value, Record):
-            found |= {name: as_json(item) for name, item in value.beside().items()}
+            found |= {name: as_json(item) for name, item in value.extra_json().items()}
         return found
     if isinstance(value, dict):
         return {str(key): as_json(item) for key, item in value.items()}

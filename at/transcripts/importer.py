@@ -69,7 +69,7 @@ class _Line:
 
 def import_log(text: str, *, redact_identity: bool = False) -> Imported:
     """Read a log. Raises TranscriptError where it holds no command and no answer."""
-    lines = _turned(
+    lines = _with_true_directions(
         [
             taken
             for line in re.split(r"\r\n|\n|\r", text)
@@ -131,7 +131,7 @@ def _quoted_port(line: str) -> list[_Line]:
     return [_Line(direction, text, at_s) for text in texts]
 
 
-def _turned(lines: list[_Line]) -> list[_Line]:
+def _with_true_directions(lines: list[_Line]) -> list[_Line]:
     """Return the lines with both directions turned where only the "received" ones are commands.
 
     Some tools point the arrow at the modem's side, others at the host's.
@@ -161,11 +161,11 @@ def _line(line: str) -> _Line:
     for mark, direction in _MARKS:
         found = mark.match(text.lstrip())
         if found:
-            return _Line(direction, _told(text.lstrip()[found.end() :]), at_s)
-    return _Line(None, _told(text), at_s)
+            return _Line(direction, _without_line_end(text.lstrip()[found.end() :]), at_s)
+    return _Line(None, _without_line_end(text), at_s)
 
 
-def _told(text: str) -> str:
+def _without_line_end(text: str) -> str:
     """Return what went over the line, without line ends that a tool spelt out."""
     return _SHOWN_END.sub("", text.strip())
 

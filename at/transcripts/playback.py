@@ -35,13 +35,13 @@ class Playback:
         self._transcript = transcript
         end = transcript.terminator
         self._setup = {
-            command + end: _shaped(transcript, lines)
+            command + end: _setup_answer(transcript, lines)
             for command, lines in _SETUP.items()
             if answers_setup
         }
         self._rest = b""
         """What was sent together with the byte at hand: it makes an error readable."""
-        self._aside = b""
+        self._setup_sent = b""
         """What was sent of a question that the session does not have."""
         self._steps = transcript.steps
         self._strict = strict
@@ -53,7 +53,7 @@ class Playback:
         self._answers = _answers(transcript) if not strict else {}
         self._asked: defaultdict[bytes, int] = defaultdict(int)
 
-    def opening(self) -> list[TranscriptStep]:
+    def first_steps(self) -> list[TranscriptStep]:
         """Return what the modem says before anything is sent."""
         if self._strict:
             return self._until_sent()
@@ -86,10 +86,10 @@ class Playback:
         return list(self._steps[start : self._place])
 
     def _byte_strict(self, byte: int) -> list[TranscriptStep]:
-        if self._aside:
-            return self._byte_aside(self._aside + bytes([byte]))
+        if self._setup_sent:
+            return self._byte_of_setup(self._setup_sent + bytes([byte]))
         if self._place >= len(self._steps):
-            return self._byte_aside(bytes([byte]))
+            return self._byte_of_setup(bytes([byte]))
         expected = self._steps[self._place].data
         wild = _WILD.match(expected, len(self._matched))
         if wild is not None:
@@ -97,7 +97,7 @@ class Playback:
                 return []  # the secret that stood here; a secret holds no quote
             self._matched += wild.group()
         if self._matched == expected or expected[len(self._matched)] != byte:
-            return self._byte_aside(bytes(self._matched) + bytes([byte]))
+            return self._byte_of_setup(bytes(self._matched) + bytes([byte]))
         self._matched.append(byte)
         if len(self._matched) < len(expected):
             return []
@@ -105,18 +105,18 @@ class Playback:
         self._place += 1
         return self._until_sent()
 
-    def _byte_aside(self, sent: bytes) -> list[TranscriptStep]:
+    def _byte_of_setup(self, sent: bytes) -> list[TranscriptStep]:
         """Take what does not fit the session: a question of the setup, or an error."""
         if not any(command.startswith(sent) for command in self._setup):
-            raise self._misfit(sent)
+            raise self._mismatch(sent)
         answer = self._setup.get(sent)
-        self._aside = b"" if answer else sent
+        self._setup_sent = b"" if answer else sent
         if answer is None:
             return []
         self._matched.clear()
         return [answer]
 
-    def _misfit(self, begun: bytes) -> TranscriptError:
+    def _mismatch(self, begun: bytes) -> TranscriptError:
         sent = begun + self._rest
         if self._place >= len(self._steps):
             return TranscriptError(f"sent {_shown(sent)} after the last step of the transcript")
@@ -156,7 +156,7 @@ class Playback:
         return recorded[turn]
 
 
-def _shaped(transcript: Transcript, lines: tuple[bytes, ...]) -> TranscriptStep:
+def _setup_answer(transcript: Transcript, lines: tuple[bytes, ...]) -> TranscriptStep:
     """Return an answer as the recorded firmware would print it."""
     dialect = transcript.header.get("dialect")
     body = b"".join(line + b"\r\n" for line in lines)

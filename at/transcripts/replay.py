@@ -60,7 +60,7 @@ class ReplayTransport:
     async def open(self, receiver: Receiver) -> None:
         """Begin; what the modem said unasked comes first."""
         self._receiver = receiver
-        self._schedule(self._playback.opening())
+        self._schedule(self._playback.first_steps())
 
     def write(self, data: bytes) -> None:
         """Send bytes. Raises LinkLost once closed, TranscriptError where they do not fit."""

@@ -132,7 +132,7 @@ class _Player:
         from at.protocol.errors import AtError
 
         port.opened = self._somebody.set
-        steps = self._playback.opening()
+        steps = self._playback.first_steps()
         while True:
             try:
                 if await self._play(steps, port, stays=stays):

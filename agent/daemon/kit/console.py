@@ -268,7 +268,7 @@ class KitConsole:
 def _at_hand(lines: Stream[Item]) -> list[Item]:
     items = []
     while lines.queue:
-        items.append(lines.queue.take())
+        items.append(lines.queue.get())
     return items
 
 

@@ -76,7 +76,7 @@ class Lending:
             )
             self.is_lent = True
             try:
-                await modem.lend(borrower, borrower.write_through)
+                await modem.pass_through(borrower, borrower.write_through)
             finally:
                 self.is_lent = False
 

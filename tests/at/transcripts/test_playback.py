@@ -32,7 +32,7 @@ def data(steps: list[TranscriptStep]) -> bytes:
 @given(cuts=st.sets(st.integers(1, 60)))
 def test_a_strict_session_is_answered_however_it_is_cut(cuts: set[int]) -> None:
     playback = Playback(SESSION)
-    assert data(playback.opening()) == b"Ready\r\n"
+    assert data(playback.first_steps()) == b"Ready\r\n"
     stream = b'AT+CGMR\rAT%CMNG=0,7,3,"0123"\rAT+CGMR\r'
     edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
     got = b"".join(data(playback.sent(stream[a:b])) for a, b in itertools.pairwise(edges))
@@ -42,7 +42,7 @@ def test_a_strict_session_is_answered_however_it_is_cut(cuts: set[int]) -> None:
 
 def test_the_first_byte_that_does_not_fit_is_explained() -> None:
     playback = Playback(SESSION)
-    playback.opening()
+    playback.first_steps()
     with pytest.raises(TranscriptError) as failure:
         playback.sent(b'AT%CMNG=0,7,3,"0123"\r')
     assert "AT%CMNG" in str(failure.value)
@@ -59,7 +59,7 @@ def test_what_comes_after_the_last_step_is_refused() -> None:
 
 def test_the_questions_of_a_drivers_setup_are_answered_beside_the_session() -> None:
     playback = Playback(SESSION, answers_setup=True)
-    playback.opening()
+    playback.first_steps()
     assert data(playback.sent(b"AT+CMEE?\r")) == b"+CMEE: 1\r\nOK\r\n"
     assert data(playback.sent(b"AT+CGMR\r")) == b"mfw_nrf9160_1.3.7\r\nOK\r\n"
     with pytest.raises(TranscriptError):
