@@ -120,7 +120,7 @@ async def offered(times: int) -> Row:
             for _ in range(times):
                 runner = make_runner(folder)
                 await runner.pull()
-                await runner.downloader.close()
+                await runner.close()
                 (folder / "reports").unlink()
         installs = len(PaperKit(folder).installed)
     return Row("installs of a job offered again and again", installs, "", 1, f"{times} offers")

@@ -11,15 +11,14 @@ import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
 from agent.cli.shell.terminal import printable
-from agent.fota.tools import Observer
+from agent.fota.reporter import UpdateObserver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from agent.fota.journal import Result
-    from agent.fota.planning import Plan
-    from agent.fota.runner import Runner
+    from agent.fota.runner import UpdatePlan, UpdateRunner
     from at.driver.modem import Modem
 
 
@@ -27,7 +26,7 @@ _BAR = 24
 _PAUSE_S = 0.1
 
 
-class ProgressOnStderr(Observer):
+class ProgressOnStderr(UpdateObserver):
     """Shows stages as lines and progress as one line that is written over."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -122,7 +121,7 @@ def status(device_id: str | None) -> None:
     from urllib.parse import unquote
 
     from agent.cli.shell.session import configured
-    from agent.fota.assemble import journal_folder
+    from agent.wiring.update_runner import journal_folder
 
     state_dir = configured().state_dir
     if device_id is not None:
@@ -190,11 +189,10 @@ async def _abandon(reason: str, *, yes: bool) -> int:
 
 
 @contextlib.asynccontextmanager
-async def _runner(observer: Observer | None = None) -> AsyncIterator[Runner]:
+async def _runner(observer: UpdateObserver | None = None) -> AsyncIterator[UpdateRunner]:
     """Put the runner of the chosen kit together, and take it apart again."""
     from agent.cli.shell.session import configured
-    from agent.fota.assemble import needs_modem
-    from agent.wiring.update_runner import update_runner
+    from agent.wiring.update_runner import needs_modem, update_runner
 
     configuration = configured()
     async with contextlib.AsyncExitStack() as stack:
@@ -227,7 +225,7 @@ def _result_object(result: Result | None) -> dict[str, Any]:
     }
 
 
-def _plan_object(plan: Plan | None) -> dict[str, Any]:
+def _plan_object(plan: UpdatePlan | None) -> dict[str, Any]:
     if plan is None:
         return {"job": None}
     job = plan.job
@@ -245,7 +243,7 @@ def _plan_object(plan: Plan | None) -> dict[str, Any]:
     }
 
 
-def _say_plan(plan: Plan) -> None:
+def _say_plan(plan: UpdatePlan) -> None:
     job = plan.job
     say(f"job      {plan.execution.job_id} ({plan.execution.status.value})")
     if job is not None:

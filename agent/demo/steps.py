@@ -20,7 +20,7 @@ from agent.call import Scheme
 from agent.cloud.devices import FetchDevice
 from agent.demo.portal import CreateJob, UploadFirmware
 from agent.errors import AgentError
-from agent.fota.tools import Observer
+from agent.fota.reporter import UpdateObserver
 from agent.location.access_points import select
 from agent.location.cell_scan import scan_cells
 from agent.location.settings import WIFI_DEADLINE_S, locator_for
@@ -333,7 +333,7 @@ class Show:
             await asyncio.sleep(0.05)
 
 
-class _Watcher(Observer):
+class _Watcher(UpdateObserver):
     """Passes on how far an update has come."""
 
     def __init__(self, progress: Callable[[str, int, int], None]) -> None:

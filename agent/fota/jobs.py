@@ -87,6 +87,19 @@ class MalformedJob(AgentError):
     kind = "fota-job"
 
 
+class JobWithdrawn(Exception):
+    """The cloud cancelled or replaced the job while it was carried out."""
+
+
+class JobEnded(Exception):
+    """A step raises this when the job has its result: nothing more is done for it."""
+
+    def __init__(self, status: Status, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
 def check_transition(before: Status, after: Status) -> None:
     """Raise IllegalTransition unless `after` may follow; a repeated final state may."""
     if after is not before and after not in TRANSITIONS[before]:
@@ -122,6 +135,10 @@ class Job:
     """Digest of the file, hex, where the job names one."""
     signature: bytes = b""
     """Signature over the file, where the job names one."""
+
+    def summary(self) -> str:
+        """Return what the job is about, for a person: "APP v2.0.1"."""
+        return f"{self.kind.value} {self.version}".strip()
 
 
 def read_execution(body: Any) -> Execution:

@@ -1,34 +1,146 @@
-"""One pull from end to end: fetch, decide, report, download, prove, install, read back, report.
+"""One pull from end to end: plan, report, download, prove, install, read back, report.
 
-It wires what the other files decide and do. Each step is in the journal before it is done, so
-`pull` may be called again after a kill anywhere and goes on from there.
+Each step is in the journal before it is done, so `UpdateRunner.pull` may be called again after a
+kill anywhere and goes on from there.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.errors import ServiceRefusal
-from agent.fota import jobs
+from agent.errors import RefusedByRule, ServiceRefusal
+from agent.fota import jobs, verification
+from agent.fota.addresses import job_target
 from agent.fota.download.ranges import TryAgain
-from agent.fota.fetching import fetch
+from agent.fota.fetch import package_of
 from agent.fota.image import same_version
-from agent.fota.installing import finish, install
-from agent.fota.jobs import Move, Remembered, Status
+from agent.fota.jobs import (
+    JobEnded,
+    JobWithdrawn,
+    KitFacts,
+    MalformedJob,
+    Move,
+    Remembered,
+    Status,
+)
 from agent.fota.journal import MAX_DOWNLOAD_TRIES, OpenJob, Result, Step
-from agent.fota.planning import plan_for
-from agent.fota.reporting import deliver, drop, end, report, report_again, still_ours
-from agent.fota.tools import Decided, JobGone, Tools, shown
+from agent.http.addresses import SourceRefused
 
 if TYPE_CHECKING:
-    from agent.fota.jobs import Execution
-    from agent.fota.planning import Plan
+    from agent.fota.addresses import Sources
+    from agent.fota.fetch import ImageFetcher
+    from agent.fota.install import Installation
+    from agent.fota.installers.base import Installer, Package
+    from agent.fota.jobs import Execution, Job
+    from agent.fota.journal import Journal
+    from agent.fota.reporter import JobReporter, JobSource
+    from agent.fota.verification import Trust
+    from agent.http.addresses import Target
 
 
-class Runner(Tools):
-    """Carries out the jobs of one kit."""
+@dataclass(frozen=True, slots=True)
+class UpdatePlan:
+    """What would be done with the pending job, and why. `refusal` is "" where it is taken."""
 
-    __slots__ = ()
+    execution: Execution
+    job: Job | None
+    targets: tuple[Target, ...]
+    running: str
+    refusal: str
+    needed: str
+    """What the image must prove: size-checked, intact or verified."""
+
+
+class Planner:
+    """Decides about a job: nothing is changed, reported or downloaded.
+
+    `firmware_refusal` is why the modem's firmware is too old, "" where it is not (clauses D1.3,
+    D1.4).
+    """
+
+    def __init__(
+        self, sources: Sources, trust: Trust, installer: Installer, firmware_refusal: str
+    ) -> None:
+        self._sources = sources
+        self._trust = trust
+        self._installer = installer
+        self._firmware_refusal = firmware_refusal
+
+    async def plan(self, offered: Execution) -> UpdatePlan:
+        """Return the plan of a job. Raises RefusedByRule for the firmware gate, at.AtError."""
+        try:
+            job = jobs.read_job(offered)
+        except MalformedJob as bad:
+            return UpdatePlan(offered, None, (), "", str(bad), "")
+        needed = verification.required_level(job.kind, self._trust).word
+        targets: tuple[Target, ...] = ()
+        running = refusal = ""
+        try:
+            refusal = await self._kit_refusal(job)
+            if not refusal:
+                targets = tuple(job_target(job.host, path, self._sources) for path in job.paths)
+                verification.check_provable(job, self._trust)
+                now = await self._installer.running(job.kind)
+                running = now.version if now else ""
+                verification.check_downgrade(job, "", running, self._trust)
+        except (SourceRefused, verification.NotProven) as refused:
+            refusal = str(refused)
+        return UpdatePlan(offered, job, targets, running, refusal, needed)
+
+    async def version_already_running(self, plan: UpdatePlan) -> str:
+        """Return the version that runs if it is the job's and no image hash tells more, else ""."""
+        job = plan.job
+        if job is None or not plan.running or not job.version:
+            return ""
+        if not same_version(plan.running, job.version):
+            return ""
+        now = await self._installer.running(job.kind)
+        return now.version if now is not None and not now.image_hash else ""
+
+    def kit_fetches(self, job: Job) -> bool:
+        """Tell whether the kit downloads this job's image itself."""
+        return self._installer.fetches_itself(job)
+
+    def url_of(self, job: Job) -> str:
+        """Return the URL of a job that was taken, "" if the profile does not allow it any more."""
+        try:
+            return job_target(job.host, job.paths[0], self._sources).url
+        except SourceRefused:
+            return ""
+
+    async def _kit_refusal(self, job: Job) -> str:
+        gate = self._firmware_refusal
+        if gate and job.kind not in jobs.MODEM_TYPES:
+            # Clause D1.3: nothing is done in such a kit's name; only D1.4's refusal is reported.
+            raise RefusedByRule(gate, hint="update the modem's firmware by cable first")
+        installer = self._installer
+        facts = KitFacts(installer=installer.name, types=installer.types, gate_refusal=gate)
+        return jobs.reject_reason(job, facts) or await installer.check(job)
+
+
+class UpdateRunner:
+    """Carries out the jobs of one kit. `close` it."""
+
+    def __init__(
+        self,
+        cloud: JobSource,
+        journal: Journal,
+        planner: Planner,
+        reporter: JobReporter,
+        fetcher: ImageFetcher,
+        installation: Installation,
+    ) -> None:
+        self.journal = journal
+        self._cloud = cloud
+        self._planner = planner
+        self._reporter = reporter
+        self._fetcher = fetcher
+        self._installation = installation
+
+    async def close(self) -> None:
+        """Close the connections to download hosts."""
+        await self._fetcher.close()
 
     async def pull(self) -> Result | None:
         """Carry the pending job to its end; None where there is none.
@@ -37,17 +149,17 @@ class Runner(Tools):
         later), at.AtError where the kit is (the same), RefusedByRule for the firmware gate.
         """
         done = await self._go_on_installing()
-        await deliver(self)
-        offered = await self.cloud.current()
+        await self._reporter.deliver()
+        offered = await self._cloud.current()
         move = self._move(offered)
         if move is Move.DROP:
-            drop(self)
+            self._reporter.close_withdrawn()
             move = self._move(offered)
         if move is Move.REPORT_AGAIN and offered is not None:
-            return await report_again(self, offered.job_id)
+            return await self._reporter.report_again(offered.job_id)
         if move not in {Move.TAKE, Move.RESUME} or offered is None:
             return done
-        plan = await plan_for(self, offered)
+        plan = await self._planner.plan(offered)
         if move is Move.TAKE:
             self.journal.begin(
                 OpenJob(
@@ -62,10 +174,10 @@ class Runner(Tools):
             self.journal.update(reported=Status.IN_PROGRESS)
         return await self._carry_out(plan)
 
-    async def plan(self) -> Plan | None:
+    async def plan(self) -> UpdatePlan | None:
         """Return what `pull` would do with the pending job; nothing is changed or reported."""
-        offered = await self.cloud.current()
-        return None if offered is None else await plan_for(self, offered)
+        offered = await self._cloud.current()
+        return None if offered is None else await self._planner.plan(offered)
 
     async def abandon(self, detail: str) -> Result | None:
         """Give up the open job and report it FAILED; None where there is none."""
@@ -73,8 +185,8 @@ class Runner(Tools):
         if job is None:
             return None
         if job.reported is Status.QUEUED:
-            return await end(self, Status.REJECTED, detail)
-        return await end(self, Status.FAILED, detail)
+            return await self._reporter.end(Status.REJECTED, detail)
+        return await self._reporter.end(Status.FAILED, detail)
 
     def _move(self, offered: Execution | None) -> Move:
         opened = self.journal.open_job
@@ -85,36 +197,37 @@ class Runner(Tools):
             finished=offered is not None and self.journal.result_of(offered.job_id) is not None,
         )
 
-    async def _carry_out(self, plan: Plan) -> Result | None:
+    async def _carry_out(self, plan: UpdatePlan) -> Result | None:
         try:
             if plan.refusal or plan.job is None:
-                raise Decided(Status.REJECTED, plan.refusal)
-            await self._begin(plan)
-            package = await fetch(self, plan.job, plan.targets)
-            await still_ours(self)
-            await install(self, package)
-        except Decided as decided:
-            return await end(self, decided.status, decided.detail)
-        except (JobGone, ServiceRefusal):
-            return drop(self)
+                raise JobEnded(Status.REJECTED, plan.refusal)
+            await self._begin(plan, plan.job)
+            package = await self._fetch(plan.job, plan.targets)
+            await self._reporter.check_offered()
+            await self._installation.install(package)
+        except JobEnded as ended:
+            return await self._reporter.end(ended.status, ended.detail)
+        except (JobWithdrawn, ServiceRefusal):
+            return self._reporter.close_withdrawn()
         except TryAgain as away:
             return await self._later(away)
         return await self._go_on_installing()
 
-    async def _begin(self, plan: Plan) -> None:
-        open_job, job = self.journal.open_job, plan.job
+    async def _begin(self, plan: UpdatePlan, job: Job) -> None:
+        open_job = self.journal.open_job
         assert open_job is not None
-        assert job is not None
         if open_job.reported is Status.QUEUED:
-            await report(self, Status.IN_PROGRESS, f"download of {shown(job)} begins")
+            text = f"download of {job.summary()} begins"
+            await self._reporter.report(Status.IN_PROGRESS, text)
         if open_job.step is Step.TAKEN:
             self.journal.update(step=Step.STARTED, running_before=plan.running)
-        if plan.running and job.version and same_version(plan.running, job.version):
-            now = await self.installer.running(job.kind)
-            if now is not None and not now.image_hash:
-                raise Decided(
-                    Status.SUCCEEDED, f"{now.version} already runs; nothing was installed"
-                )
+        if version := await self._planner.version_already_running(plan):
+            raise JobEnded(Status.SUCCEEDED, f"{version} already runs; nothing was installed")
+
+    async def _fetch(self, job: Job, targets: tuple[Target, ...]) -> Package:
+        if self._planner.kit_fetches(job):
+            return await self._fetcher.leave_to_kit(job, targets[0])
+        return await self._fetcher.fetch(job, targets, check_offered=self._reporter.check_offered)
 
     async def _later(self, away: TryAgain) -> Result:
         """Leave the download for the next pull, unless it was left often enough."""
@@ -124,15 +237,18 @@ class Runner(Tools):
             self.journal.update(download_tries=opened.download_tries + 1)
             raise away
         text = f"download given up after {MAX_DOWNLOAD_TRIES} tries: {away}"
-        return await end(self, Status.TIMED_OUT, text)
+        return await self._reporter.end(Status.TIMED_OUT, text)
 
     async def _go_on_installing(self) -> Result | None:
         """Bring an install that has begun to its end; None where none has."""
         opened = self.journal.open_job
         if opened is None or opened.remembered is not Remembered.INSTALLING:
             return None
+        document = {"jobId": opened.job_id, "jobDocument": opened.document}
+        job = jobs.read_job(jobs.read_execution(document))
+        package = package_of(self.journal, job, self._planner.url_of(job))
         try:
-            version = await finish(self, opened)
-        except Decided as decided:
-            return await end(self, decided.status, decided.detail)
-        return await end(self, Status.SUCCEEDED, f"{version} runs; {opened.proof}")
+            version = await self._installation.finish(package)
+        except JobEnded as ended:
+            return await self._reporter.end(ended.status, ended.detail)
+        return await self._reporter.end(Status.SUCCEEDED, f"{version} runs; {opened.proof}")

@@ -63,7 +63,7 @@ def pull(folder: Path, kill_at: int = 0, mood: str = "good") -> None:
     async def once() -> None:
         runner = make_runner(folder, edge=edges, mood=mood)
         await runner.pull()
-        await runner.downloader.close()
+        await runner.close()
 
     asyncio.run(once())
     (folder / "edges").write_text(str(edges.seen))

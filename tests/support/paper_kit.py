@@ -20,12 +20,13 @@ from agent.fota.addresses import Sources
 from agent.fota.download.connection import Network
 from agent.fota.download.downloader import Clock, Downloader, Limits
 from agent.fota.image import is_mcuboot, read_image
-from agent.fota.installers.base import InstallFailed, Package, Running
+from agent.fota.installers.base import Installer, InstallFailed, Package, Running
 from agent.fota.jobs import Execution, FirmwareType, Job, Status, read_execution
 from agent.fota.journal import Journal
-from agent.fota.runner import Runner
-from agent.fota.tools import Observer
+from agent.fota.reporter import UpdateObserver
+from agent.fota.runner import UpdateRunner
 from agent.fota.verification import Trust
+from agent.wiring import update_runner
 
 
 class Edges:
@@ -184,31 +185,29 @@ class EdgedJournal(Journal):
         self.edge()
 
 
-async def no_gate() -> str:
-    return ""
-
-
 def make_runner(
     folder: Path,
     *,
     edge: Any = lambda: None,
     mood: str = "good",
     trust: Trust | None = None,
-    gate: Any = no_gate,
-    observer: Observer | None = None,
+    firmware_refusal: str = "",
+    observer: UpdateObserver | None = None,
     clock: Clock | None = None,
+    cloud: PaperCloud | None = None,
+    installer: Installer | None = None,
     **kit: Any,
-) -> Runner:
+) -> UpdateRunner:
     clock = clock or HandClock()
     sources = Sources(hosts=(), stand_in=True)
-    return Runner(
-        cloud=PaperCloud(folder, edge),
-        installer=PaperKit(folder, edge, mood=mood, **kit),
-        journal=EdgedJournal(folder / "fota", edge),
-        downloader=Downloader(Network(sources), limits=Limits(tries=2), clock=clock),
-        clock=clock,
+    return update_runner.make_runner(
+        cloud or PaperCloud(folder, edge),
+        installer or PaperKit(folder, edge, mood=mood, **kit),
+        EdgedJournal(folder / "fota", edge),
+        Downloader(Network(sources), limits=Limits(tries=2), clock=clock),
         sources=sources,
         trust=trust or Trust(),
-        gate=gate,
-        observer=observer or Observer(),
+        firmware_refusal=firmware_refusal,
+        clock=clock,
+        observer=observer,
     )

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from agent.daemon.own_events import job_end
 from agent.daemon.status import State
-from agent.fota.assemble import runner_for
 from agent.fota.download.downloader import LoopClock
 from agent.fota.jobs import Status
 from agent.fota.polling import keep_pulling, parse_quiet_hours
-from agent.fota.tools import Observer
+from agent.fota.reporter import UpdateObserver
 from agent.tasks import wait_for_event
+from agent.wiring.update_runner import runner_for
 from at.protocol.errors import LinkLost
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class Updates:
                     client,
                     modem=modem,
                     observer=_Shown(self.concern, self._link, self._console),
+                    wrap_installer=lambda installer: Undisturbed(installer, self._link),
                 )
-                runner.installer = Undisturbed(runner.installer, self._link)
                 try:
                     return await runner.pull()
                 finally:
@@ -194,7 +194,7 @@ class _Told:
             self._concern.failed(error)
 
 
-class _Shown(Observer):
+class _Shown(UpdateObserver):
     def __init__(self, concern: Concern, link: KitLink, console: KitConsole) -> None:
         self._concern = concern
         self._link = link

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from agent.errors import UsageError
 from agent.fota.installers.base import InstallFailed, Running
 from agent.fota.jobs import FirmwareType
-from agent.fota.tools import Observer
 from at.ports.holders import opening_error
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy, PortError, PortForbidden
 
@@ -37,13 +36,17 @@ class _Silent(Exception):
     """Nothing behind the port speaks SMP at the moment."""
 
 
+async def _ignore(_printed: bytes) -> None:
+    pass
+
+
 @dataclass(slots=True)
 class McubootInstaller:
     """One kit's SMP server behind a serial port. BOOT is not offered: SMP does not tell it back."""
 
     port: str
     baud: int = 115200
-    overheard: Callable[[bytes], Awaitable[None]] = Observer().overheard
+    overheard: Callable[[bytes], Awaitable[None]] = _ignore
     name: str = "mcuboot"
     types: frozenset[FirmwareType] = frozenset({FirmwareType.APP, FirmwareType.SMP})
 

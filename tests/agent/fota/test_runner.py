@@ -12,10 +12,11 @@ from signed_images import public_pem, signed_image, signing_key
 
 from agent.errors import RefusedByRule, Unavailable
 from agent.fota.download.ranges import TryAgain
-from agent.fota.jobs import Status
+from agent.fota.installers.base import Package
+from agent.fota.jobs import Execution, Status
 from agent.fota.journal import MAX_INSTALL_STARTS, Journal, Step
-from agent.fota.runner import Runner
-from agent.fota.tools import Observer
+from agent.fota.reporter import UpdateObserver
+from agent.fota.runner import UpdateRunner
 from agent.fota.verification import Trust, load_public_key
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Scene:
     image: Path
     options: dict[str, Any] = field(default_factory=dict)
 
-    def runner(self, **options: Any) -> Runner:
+    def runner(self, **options: Any) -> UpdateRunner:
         return make_runner(self.folder, **{**self.options, **options})
 
     @property
@@ -59,7 +60,7 @@ class Scene:
         try:
             return await runner.pull()
         finally:
-            await runner.downloader.close()
+            await runner.close()
 
 
 @asynccontextmanager
@@ -103,12 +104,9 @@ async def test_the_same_job_a_hundred_times_is_one_install(tmp_path: Path) -> No
 
 @pytest.mark.contract("D1.4")
 async def test_a_modem_job_on_an_old_modem_is_rejected_before_a_byte(tmp_path: Path) -> None:
-    async def old() -> str:
-        return "modem firmware 1.2.7 is older than 1.3.0"
-
     async with scene(tmp_path) as here:
         here.offer(firmwareType="MODEM")
-        result = await here.pull(gate=old)
+        result = await here.pull(firmware_refusal="modem firmware 1.2.7 is older than 1.3.0")
         assert not here.server.requests
     assert here.cloud.statuses == ["REJECTED"]
     assert "1.2.7 is older" in result.detail
@@ -116,12 +114,9 @@ async def test_a_modem_job_on_an_old_modem_is_rejected_before_a_byte(tmp_path: P
 
 @pytest.mark.contract("D1.3")
 async def test_no_other_job_is_touched_in_the_name_of_an_old_modem(tmp_path: Path) -> None:
-    async def old() -> str:
-        return "modem firmware 1.2.7 is older than 1.3.0"
-
     async with scene(tmp_path) as here:
         with pytest.raises(RefusedByRule, match=r"1\.2\.7"):
-            await here.pull(gate=old)
+            await here.pull(firmware_refusal="modem firmware 1.2.7 is older than 1.3.0")
     assert not here.cloud.reports
     assert here.journal.open_job is None
 
@@ -220,7 +215,7 @@ async def test_a_version_that_already_runs_is_not_installed_again(tmp_path: Path
 async def test_a_job_that_is_cancelled_is_noticed_at_the_next_tenth(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
 
-        class Cancelling(Observer):
+        class Cancelling(UpdateObserver):
             def progress(self, what: str, done: int, total: int) -> None:
                 if done * 10 > total * 4 and (tmp_path / "offer.json").exists():
                     here.cloud.cancel()
@@ -234,10 +229,9 @@ async def test_a_job_that_is_cancelled_is_noticed_at_the_next_tenth(tmp_path: Pa
 
 async def test_the_cloud_is_asked_at_each_tenth_and_before_the_install(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
-        runner = here.runner()
-        await runner.pull()
-        await runner.downloader.close()
-    assert 4 <= runner.cloud.fetches <= 12
+        cloud = PaperCloud(tmp_path)
+        await here.pull(cloud=cloud)
+    assert 4 <= cloud.fetches <= 12
 
 
 async def test_a_host_out_of_reach_is_left_for_later_and_the_bytes_are_kept(
@@ -265,64 +259,69 @@ async def test_a_host_that_stays_away_ends_the_job(tmp_path: Path) -> None:
     assert "given up after 20 tries" in result.detail
 
 
+class LosingCloud(PaperCloud):
+    """A device cloud that no final report reaches."""
+
+    lost: list[tuple[str, str]]
+
+    async def report(self, job_id: str, status: Status, detail: str) -> None:
+        if status.final:
+            self.lost.append((status.value, detail))
+            raise Unavailable("no network")
+        await super().report(job_id, status, detail)
+
+
 async def test_a_lost_report_is_sent_again_and_says_the_same(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
-        runner = here.runner()
-        report, lost = runner.cloud.report, []
-
-        async def losing(job_id: str, status: Status, detail: str) -> None:
-            if status.final:
-                lost.append((status.value, detail))
-                raise Unavailable("no network")
-            await report(job_id, status, detail)
-
-        runner.cloud.report = losing  # type: ignore[method-assign]
+        cloud = LosingCloud(tmp_path)
+        cloud.lost = []
         with pytest.raises(Unavailable):
-            await runner.pull()
-        await runner.downloader.close()
+            await here.pull(cloud=cloud)
         await here.pull()
-    assert [tuple(one[1:]) for one in here.cloud.reports[1:]] == lost
+    assert [tuple(one[1:]) for one in here.cloud.reports[1:]] == cloud.lost
     assert len(here.kit.installed) == 1
+
+
+class PowerCut(Exception):
+    pass
+
+
+class DyingKit(PaperKit):
+    """A kit whose every install ends in a power cut of the host."""
+
+    async def install(self, package: Package, progress: Any) -> None:
+        raise PowerCut
 
 
 async def test_a_reboot_loop_within_the_install_stops(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
-        runner = here.runner()
-
-        class PowerCut(Exception):
-            pass
-
-        async def dies(*_: object) -> None:
-            raise PowerCut
-
-        runner.installer.install = dies  # type: ignore[method-assign, assignment]
+        runner = here.runner(installer=DyingKit(tmp_path))
         for _ in range(MAX_INSTALL_STARTS):
             with pytest.raises(PowerCut):
                 await runner.pull()
         result = await runner.pull()
-        await runner.downloader.close()
+        await runner.close()
     assert result is not None
     assert result.status is Status.FAILED
     assert "given up after 10 starts" in result.detail
+
+
+class TamperingCloud(PaperCloud):
+    """A device cloud that changes the image on the host's disk once it is proven."""
+
+    async def current(self) -> Execution | None:
+        journal = Journal(self.folder / "fota")
+        if journal.open_job is not None and journal.open_job.step is Step.PROVEN:
+            with journal.image_path().open("r+b") as file:
+                file.write(b"evil")
+        return await super().current()
 
 
 async def test_an_image_changed_on_the_disk_after_its_proof_is_not_installed(
     tmp_path: Path,
 ) -> None:
     async with scene(tmp_path) as here:
-        runner = here.runner()
-        still_ours = runner.cloud.current
-
-        async def tampering() -> Any:
-            opened = runner.journal.open_job
-            if opened is not None and opened.step is Step.PROVEN:
-                with runner.journal.image_path().open("r+b") as file:
-                    file.write(b"evil")
-            return await still_ours()
-
-        runner.cloud.current = tampering  # type: ignore[method-assign]
-        result = await runner.pull()
-        await runner.downloader.close()
+        result = await here.pull(cloud=TamperingCloud(tmp_path))
     assert result is not None
     assert result.status is Status.FAILED
     assert "changed on the host's disk" in result.detail
@@ -346,7 +345,7 @@ async def test_plan_changes_nothing(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         runner = here.runner()
         plan = await runner.plan()
-        await runner.downloader.close()
+        await runner.close()
         assert not here.server.requests
     assert plan is not None
     assert (plan.refusal, plan.needed, plan.running) == ("", "intact", "1.0.0")
@@ -361,7 +360,7 @@ async def test_abandon_reports_and_clears(tmp_path: Path) -> None:
             await here.pull()
         runner = here.runner()
         result = await runner.abandon("given up by the operator")
-        await runner.downloader.close()
+        await runner.close()
         assert await runner.abandon("again") is None
     assert result is not None
     assert here.cloud.reports[-1][1:] == ["FAILED", "given up by the operator"]

@@ -19,10 +19,10 @@ from smp_server import SmpKit, smp_kit
 
 from agent.errors import UsageError
 from agent.fota.image import read_image
+from agent.fota.install import NotSeen, read_back
 from agent.fota.installers import mcuboot
 from agent.fota.installers.base import InstallFailed, Package, Running
 from agent.fota.installers.mcuboot import McubootInstaller
-from agent.fota.installing import NotSeen, read_back
 from agent.fota.jobs import FirmwareType, Job
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy
 
@@ -172,10 +172,10 @@ async def test_a_whole_job_over_smp_ends_in_what_was_seen(
             fileSize=new.job.size_bytes,
             version="2.0.1.7",
         )
-        runner = make_runner(tmp_path, clock=QuickClock())
-        runner.installer = McubootInstaller(served.port)
+        installer = McubootInstaller(served.port)
+        runner = make_runner(tmp_path, clock=QuickClock(), installer=installer)
         result = await runner.pull()
-        await runner.downloader.close()
+        await runner.close()
         assert result is not None
         assert (result.status.value, served.confirmed) == (status, True)
         assert words in result.detail

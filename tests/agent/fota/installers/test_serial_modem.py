@@ -9,9 +9,9 @@ from download_server import file_server
 from hand_clock import HandClock
 from signed_images import signed_image
 
+from agent.fota.install import NotSeen, read_back
 from agent.fota.installers.base import InstallFailed, Package, Running
 from agent.fota.installers.serial_modem import SerialModemInstaller
-from agent.fota.installing import NotSeen, read_back
 from agent.fota.jobs import FirmwareType, Job
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport

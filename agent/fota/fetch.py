@@ -1,0 +1,149 @@
+"""From a job to an image that has proven what it must, in the journal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.fota import verification
+from agent.fota.download.downloader import TooSlow, Wanted
+from agent.fota.download.ranges import DownloadError, WrongLength
+from agent.fota.installers.base import Package
+from agent.fota.jobs import JobEnded, Status
+from agent.fota.journal import Step
+from agent.http.addresses import SourceRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from agent.fota.download.downloader import Downloader
+    from agent.fota.jobs import Job
+    from agent.fota.journal import Journal
+    from agent.fota.reporter import UpdateObserver
+    from agent.fota.verification import Proof, Trust
+    from agent.http.addresses import Target
+
+
+class ImageFetcher:
+    """Downloads and proves the image of a journal's open job."""
+
+    def __init__(
+        self, downloader: Downloader, journal: Journal, trust: Trust, observer: UpdateObserver
+    ) -> None:
+        self._downloader = downloader
+        self._journal = journal
+        self._trust = trust
+        self._observer = observer
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._downloader.close()
+
+    async def fetch(
+        self,
+        job: Job,
+        targets: tuple[Target, ...],
+        *,
+        check_offered: Callable[[], Awaitable[None]],
+    ) -> Package:
+        """Download the files of the job, one for each target, and prove them.
+
+        `check_offered` is awaited after each tenth of a file; what it raises ends the download.
+        Raises JobEnded, and TryAgain where the download host is out of reach.
+        """
+        journal = self._journal
+        try:
+            proofs = [
+                await self._fetch_file(job, target, index, check_offered)
+                for index, target in enumerate(targets)
+            ]
+            sizes = [journal.image_path(n).stat().st_size for n in range(len(targets))]
+            # Two builds share one declared size, of each or of both together: not stated.
+            if sum(sizes) != job.size_bytes and set(sizes) != {job.size_bytes}:
+                raise WrongLength(f"the files have {sizes} bytes, the job says {job.size_bytes}")
+        except TooSlow as slow:
+            raise JobEnded(Status.TIMED_OUT, f"download took too long: {slow}") from slow
+        except (DownloadError, SourceRefused) as failed:
+            raise JobEnded(Status.FAILED, f"download failed: {failed}") from failed
+        except verification.NotProven as unproven:
+            raise JobEnded(Status.REJECTED, f"not installed: {unproven}") from unproven
+        proof = min(proofs, key=lambda one: one.level)
+        self._observer.stage(proof.sentence())
+        journal.update(
+            step=Step.PROVEN,
+            sha256=tuple(one.sha256 for one in proofs),
+            proof=proof.sentence(),
+            version=proof.version or job.version,
+            image_hash=proof.image_hash,
+        )
+        return package_of(journal, job, targets[0].url)
+
+    async def leave_to_kit(self, job: Job, target: Target) -> Package:
+        """Leave the download to the kit: only the size that the host states is checked.
+
+        Raises JobEnded, and TryAgain where the download host is out of reach.
+        """
+        if verification.required_level(job.kind, self._trust) > verification.Level.SIZE_CHECKED:
+            raise JobEnded(Status.REJECTED, "what the kit fetches itself can only be size-checked")
+        try:
+            size = await self._downloader.probe_size(target)
+        except (DownloadError, SourceRefused) as failed:
+            raise JobEnded(Status.FAILED, f"download failed: {failed}") from failed
+        if size != job.size_bytes:
+            text = f"the file has {size} bytes, the job says {job.size_bytes}"
+            raise JobEnded(Status.FAILED, text)
+        proof = "size-checked at the host: the kit itself downloads and checks the image"
+        self._journal.update(step=Step.PROVEN, proof=proof, version=job.version)
+        return package_of(self._journal, job, target.url)
+
+    async def _fetch_file(
+        self,
+        job: Job,
+        target: Target,
+        index: int,
+        check_offered: Callable[[], Awaitable[None]],
+    ) -> Proof:
+        open_job = self._journal.open_job
+        assert open_job is not None
+        etags = [*open_job.etags, "", ""][:2]
+
+        def remember(etag: str) -> None:
+            etags[index] = etag
+            self._journal.update(etags=tuple(etags))
+
+        path = self._journal.image_path(index)
+        needed = verification.required_level(job.kind, self._trust)
+        self._observer.stage(f"downloading {target.url}")
+        fetched = await self._downloader.fetch(
+            Wanted(
+                target=target,
+                path=path,
+                size_bytes=job.size_bytes,
+                exact=len(job.paths) == 1,
+                etag=etags[index],
+                join_loosely=needed > verification.Level.SIZE_CHECKED,
+                on_etag=remember,
+                on_progress=lambda done, total: self._observer.progress("download", done, total),
+                at_each_tenth=check_offered,
+            )
+        )
+        proof = verification.prove(path, job, fetched.sha256, self._trust)
+        verification.check_level(proof, job.kind, self._trust)
+        verification.check_downgrade(job, proof.version, open_job.running_before, self._trust)
+        return proof
+
+
+def package_of(journal: Journal, job: Job, url: str) -> Package:
+    """Return the package of the open job, whose image is proven, perhaps before a restart.
+
+    It has no path where the kit fetches the image itself, from `url`.
+    """
+    opened = journal.open_job
+    assert opened is not None
+    paths = tuple(journal.image_path(index) for index in range(len(job.paths)))
+    return Package(
+        job=job,
+        paths=paths if opened.sha256 else (),
+        url=url,
+        version=opened.version,
+        image_hash=opened.image_hash,
+    )

@@ -1,0 +1,123 @@
+"""From a proven image to a version that was seen to run and stays; with or without the cloud."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.errors import AgentError
+from agent.fota.image import hash_of
+from agent.fota.installers.base import InstallFailed, runs
+from agent.fota.jobs import JobEnded, Status
+from agent.fota.journal import MAX_INSTALL_STARTS, Step
+
+if TYPE_CHECKING:
+    from agent.fota.download.downloader import Clock
+    from agent.fota.installers.base import Installer, Package
+    from agent.fota.journal import Journal, OpenJob
+    from agent.fota.reporter import UpdateObserver
+
+
+DEADLINE_S = 300.0
+"""A swap of two 1 MB slots takes a minute, a whole modem image a few."""
+PAUSE_S = 2.0
+SAME_ANSWERS = 3
+"""So often in a row the kit must name something else before it is believed."""
+
+
+class NotSeen(AgentError):
+    """The new version did not run within the time; the message says what did."""
+
+    kind = "fota-readback"
+
+
+class Installation:
+    """Puts the proven image of a journal's open job on the kit, and sees it run."""
+
+    def __init__(
+        self, installer: Installer, journal: Journal, clock: Clock, observer: UpdateObserver
+    ) -> None:
+        self._installer = installer
+        self._journal = journal
+        self._clock = clock
+        self._observer = observer
+
+    async def install(self, package: Package) -> None:
+        """Put the image on the kit. Raises JobEnded."""
+        opened = self._open_job()
+        if opened.install_starts >= MAX_INSTALL_STARTS:
+            raise JobEnded(
+                Status.FAILED, f"given up after {opened.install_starts} starts of the install"
+            )
+        starts = opened.install_starts + 1
+        opened = self._journal.update(step=Step.INSTALLING, install_starts=starts)
+        for path, sha256 in zip(package.paths, opened.sha256, strict=False):
+            # The proof was of these bytes, perhaps before a restart: they must still be the same.
+            if not path.exists() or hash_of(path, path.stat().st_size).hex() != sha256:
+                raise JobEnded(Status.FAILED, "the proven image was changed on the host's disk")
+        self._observer.stage(f"installing {package.job.summary()} by {self._installer.name}")
+        try:
+            await self._installer.install(package, self._observer.progress)
+        except InstallFailed as failed:
+            raise JobEnded(Status.FAILED, f"not installed: {failed}") from failed
+        self._journal.update(step=Step.INSTALLED)
+
+    async def finish(self, package: Package) -> str:
+        """Finish an install that has begun; return which version runs. Raises JobEnded."""
+        opened = self._open_job()
+        before = opened.running_before
+        try:
+            if opened.step is Step.INSTALLING:
+                now = await self._installer.running(package.job.kind)
+                if now is None or not runs(package, now, before):
+                    await self.install(package)
+            await self._seen_to_run(package, before)
+            self._journal.update(step=Step.CONFIRMING)
+            await self._installer.confirm(package)
+            return await self._seen_to_run(package, before)
+        except InstallFailed as failed:
+            text = f"{package.version} ran, but could not be made to stay: {failed}"
+            raise JobEnded(Status.FAILED, text) from failed
+
+    def _open_job(self) -> OpenJob:
+        opened = self._journal.open_job
+        assert opened is not None
+        return opened
+
+    async def _seen_to_run(self, package: Package, before: str) -> str:
+        self._observer.stage("waiting for the kit to say what it runs")
+        try:
+            return await read_back(self._installer, package, before=before, clock=self._clock)
+        except NotSeen as failed:
+            raise JobEnded(Status.FAILED, str(failed)) from failed
+
+
+async def read_back(
+    installer: Installer,
+    package: Package,
+    *,
+    before: str,
+    clock: Clock,
+    deadline_s: float = DEADLINE_S,
+) -> str:
+    """Return the version that runs, once it is the package's. Raises NotSeen."""
+    end = clock.monotonic() + deadline_s
+    others = 0
+    last = ""
+    while True:
+        now = await installer.running(package.job.kind)
+        if now is not None:
+            if runs(package, now, before):
+                return now.version
+            last = now.version
+            others = 0 if now.pending else others + 1
+            if others >= SAME_ANSWERS:
+                break
+        if clock.monotonic() + PAUSE_S > end:
+            break
+        await clock.sleep(PAUSE_S)
+    wanted = package.version or "the new version"
+    if not last:
+        raise NotSeen(f"the kit did not answer within {deadline_s:.0f} s after the restart")
+    if last == before:
+        raise NotSeen(f"the kit runs {last} as before, not {wanted}: it went back, or never left")
+    raise NotSeen(f"the kit runs {last or 'nothing that it names'}, not {wanted}")

@@ -1,0 +1,121 @@
+"""Reports a job: to the device cloud, which must get each result, and to observers here."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Protocol
+
+from agent.errors import ServiceRefusal, Unavailable
+from agent.fota import jobs
+from agent.fota.jobs import JobWithdrawn, Status
+from agent.fota.journal import Result
+
+if TYPE_CHECKING:
+    from agent.fota.download.downloader import Clock
+    from agent.fota.jobs import Execution
+    from agent.fota.journal import Journal
+
+
+class JobSource(Protocol):
+    """The device cloud, for one device."""
+
+    async def current(self) -> Execution | None:
+        """Return the pending job, None where there is none."""
+
+    async def report(self, job_id: str, status: Status, detail: str) -> None:
+        """Report a state. Raises ServiceRefusal (the job is not ours any more), Unavailable."""
+
+
+class UpdateObserver:
+    """Observes an update; this one ignores what it is called with."""
+
+    def stage(self, text: str) -> None:
+        """Handle the begin of a stage; `text` is a sentence for a person."""
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Handle progress: `done` of `total` units of `what`; 0 stands for not known."""
+
+    async def overheard(self, data: bytes) -> None:
+        """Handle what the kit printed on the port that the installer had open."""
+
+
+class JobReporter:
+    """Reports the open job of a journal; a result that the cloud did not get is sent again."""
+
+    def __init__(
+        self, cloud: JobSource, journal: Journal, clock: Clock, observer: UpdateObserver
+    ) -> None:
+        self._cloud = cloud
+        self._journal = journal
+        self._clock = clock
+        self._observer = observer
+
+    async def report(self, status: Status, detail: str) -> None:
+        """Report a state of the open job. Raises ServiceRefusal, Unavailable."""
+        opened = self._journal.open_job
+        assert opened is not None
+        jobs.check_transition(opened.reported, status)
+        await self._cloud.report(opened.job_id, status, jobs.detail_text(detail))
+        self._journal.update(reported=status)
+
+    async def end(self, status: Status, detail: str) -> Result:
+        """Close the open job with its result, then report it. Raises Unavailable."""
+        opened = self._journal.open_job
+        assert opened is not None
+        jobs.check_transition(opened.reported, status)
+        result = Result(
+            job_id=opened.job_id,
+            status=status,
+            detail=jobs.detail_text(detail),
+            at=self._clock.now().isoformat(timespec="seconds"),
+            proof=opened.proof,
+        )
+        self._journal.close(result)
+        self._observer.stage(f"{status.value}: {result.detail}")
+        await self.deliver()
+        return self._journal.result_of(result.job_id) or result
+
+    async def deliver(self) -> None:
+        """Report the results that the cloud has not acknowledged. Raises Unavailable."""
+        for result in self._journal.results:
+            if not result.delivered:
+                await self._report_result(result)
+                self._journal.delivered(result.job_id)
+
+    async def report_again(self, job_id: str) -> Result | None:
+        """Report again how a job ended that is offered again; it is not done again."""
+        result = self._journal.result_of(job_id)
+        if result is None or result.status is Status.CANCELLED:
+            return None
+        await self._report_result(result)
+        return result
+
+    def close_withdrawn(self) -> Result | None:
+        """Close the open job that the cloud took back; None where there is none."""
+        opened = self._journal.open_job
+        if opened is None:
+            return None
+        result = Result(
+            job_id=opened.job_id,
+            status=Status.CANCELLED,
+            detail="the device cloud took the job back; nothing was installed",
+            at=self._clock.now().isoformat(timespec="seconds"),
+            delivered=True,
+        )
+        self._journal.close(result)
+        self._observer.stage(f"CANCELLED: {result.detail}")
+        return result
+
+    async def check_offered(self) -> None:
+        """Raise JobWithdrawn if the cloud offers the open job no more. No answer is no proof."""
+        opened = self._journal.open_job
+        try:
+            offered = await self._cloud.current()
+        except Unavailable:
+            return
+        if offered is None or opened is None or offered.job_id != opened.job_id:
+            raise JobWithdrawn
+
+    async def _report_result(self, result: Result) -> None:
+        with contextlib.suppress(ServiceRefusal):  # deleted or cancelled meanwhile
+            await self._cloud.report(result.job_id, result.status, result.detail)
