@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STORED = b"CHNK"
-"""Before each chunk of the file form, with its length in four bytes, big endian."""
+"""Precedes each chunk of a file of stored chunks; then its length in four bytes, big endian."""
 
 _READ = 65536
 _LONGEST_LINE = 4 * 1024 * 1024  # a chunk as a line of JSON has two digits a byte
 
 
-def pieces(source: BinaryIO) -> Iterator[bytes]:
+def read_pieces(source: BinaryIO) -> Iterator[bytes]:
     """Yield the bytes of a file or a pipe as they come."""
     # read1 returns what a pipe holds at the moment, so that a live capture is not held back.
     read = getattr(source, "read1", source.read)
@@ -26,13 +26,13 @@ def pieces(source: BinaryIO) -> Iterator[bytes]:
 def read_chunks(source: BinaryIO) -> Iterator[bytes | str]:
     """Yield the chunks of console text, of lines of JSON, or of a file of stored chunks.
 
-    A text says why one is lost.
+    A str stands for a lost chunk and says why it is lost.
     """
     from agent.console.chunk_lines import ChunkLine, DamagedChunk
     from agent.console.log_line import LogLine
     from agent.console.reader import ConsoleItem, ConsoleReader
 
-    def taken(items: list[ConsoleItem]) -> Iterator[bytes | str]:
+    def chunks_of(items: list[ConsoleItem]) -> Iterator[bytes | str]:
         for item in items:
             if isinstance(item, ChunkLine):
                 yield item.chunk
@@ -45,16 +45,16 @@ def read_chunks(source: BinaryIO) -> Iterator[bytes | str]:
 
     reader = ConsoleReader(max_line=_LONGEST_LINE)
     head = b""
-    coming = pieces(source)
-    while len(head) < len(STORED) and (data := next(coming, b"")):
+    rest = read_pieces(source)
+    while len(head) < len(STORED) and (data := next(rest, b"")):
         head += data
     if head.startswith(STORED):
-        yield from _stored(head + b"".join(coming))
+        yield from _stored(head + b"".join(rest))
         return
-    yield from taken(reader.receive(head))
-    for data in coming:
-        yield from taken(reader.receive(data))
-    yield from taken(reader.finish())
+    yield from chunks_of(reader.receive(head))
+    for data in rest:
+        yield from chunks_of(reader.receive(data))
+    yield from chunks_of(reader.finish())
 
 
 def _stored(data: bytes) -> Iterator[bytes | str]:
@@ -70,7 +70,7 @@ def _stored(data: bytes) -> Iterator[bytes | str]:
 
 
 def _json_chunk(line: str) -> bytes | str | None:
-    """Return the chunk of a line of `capture chunks`, why it has none, or None for other text."""
+    """Return the chunk of a line of `capture chunks`, why it is damaged, or None for other text."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from agent.cli.capture.chunk_sources import pieces, read_chunks
+from agent.cli.capture.chunk_sources import read_chunks, read_pieces
 from agent.cli.shell.command import AgentGroup, emit, note, options, say
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def chunks(source: BinaryIO) -> None:
     from agent.console.reader import ConsoleReader
 
     reader = ConsoleReader()
-    for data in pieces(source):
+    for data in read_pieces(source):
         for item in reader.receive(data):
             if isinstance(item, ChunkLine):
                 emit({"chunk": item.chunk.hex()})
@@ -106,24 +106,24 @@ def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
     A dump that is not whole goes to OUT.incomplete. Exits 1 if none is usable. FILE may also be
     a core dump itself: of Zephyr, of the device SDK, or of Linux.
     """
+    from agent.cli.capture.core_files import describe_core, format_core, seekable
     from agent.cli.capture.dump_files import DumpFiles
-    from agent.cli.capture.other_cores import other_core, spooled, tell_core
-    from agent.cli.capture.zephyr_dumps import describe_dump, find_dumps, tell_dump
+    from agent.cli.capture.zephyr_dumps import describe_dump, find_dumps, format_dump
     from agent.errors import AgentError
 
-    files, source, symbols = DumpFiles(out), spooled(source), _symbols(elf)
-    if (core := other_core(source, symbols)) is not None:
+    files, source, symbols = DumpFiles(out), seekable(source), _symbols(elf)
+    if (core := describe_core(source, symbols)) is not None:
         core["file"] = str(files.copy(source, usable=core["status"] == "complete"))
-        _show(core, tell_core)
+        _show(core, format_core)
         if not files.usable:
             raise AgentError("the core dump is not whole", hint=files.advice)
         return
-    for captured in find_dumps(pieces(source)):
+    for captured in find_dumps(read_pieces(source)):
         path = files.write(captured)
         shown = describe_dump(captured, symbols)
         if path is not None:
             shown["file"] = str(path)
-        _show(shown, tell_dump)
+        _show(shown, format_dump)
     if not files.usable:
         raise AgentError("no usable core dump was found", hint=files.advice)
 
@@ -134,12 +134,12 @@ def _symbols(elf: Path | None) -> ElfSymbols | None:
     return None if elf is None else ElfSymbols(elf)
 
 
-def _show(shown: dict[str, Any], tell: Callable[[dict[str, Any]], str]) -> None:
+def _show(shown: dict[str, Any], describe: Callable[[dict[str, Any]], str]) -> None:
     """Show a dump to a person at a terminal, else to a program."""
     if options().json or not sys.stdout.isatty():
         emit(shown)
     else:
-        say(tell(shown))
+        say(describe(shown))
 
 
 def _message(item: ReassembledMessage | DamagedMessage) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _message(item: ReassembledMessage | DamagedMessage) -> dict[str, Any]:
     try:
         opened = open_message(item.data)
         if opened.kind == "coredump":
-            from agent.cli.capture.other_cores import device_coredump_summary
+            from agent.cli.capture.core_files import device_coredump_summary
 
             shown["decoded"] = device_coredump_summary(opened.payload)
         else:

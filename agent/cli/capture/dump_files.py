@@ -1,4 +1,4 @@
-"""The files that core dumps are written to: OUT, OUT.1 ... and OUT.incomplete, private."""
+"""The files that core dumps are written to: OUT, OUT.1 ... and OUT.incomplete; all 0600."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from agent.config.private_files import private_opener
 from agent.errors import UsageError
@@ -21,27 +21,16 @@ if TYPE_CHECKING:
     from agent.observability.ingest.device_identity import DeviceIdentity
 
 
-def region(address: int, size: int) -> dict[str, Any]:
-    """Return where a region of memory begins, where it ends, and its bytes."""
-    return {"start": f"0x{address:08x}", "end": f"0x{address + size:08x}", "bytes": size}
-
-
-def tell_frame(each: dict[str, Any]) -> str:
-    """Return a place in the program for a person: its function and its source line."""
-    where = f"{each['file']}:{each['line']}" if each["file"] else "no source line"
-    return f"{each['function'] or '?'} ({where})"
-
-
-def write_owner(dump: Path, device: DeviceIdentity) -> None:
-    """Write what is known of the device; what is not is left out."""
+def write_device_file(dump: Path, device: DeviceIdentity) -> None:
+    """Write what is known of the dump's device beside the dump, as JSON."""
     known = {name: value for name, value in asdict(device).items() if value != UNKNOWN}
-    with open(_beside(dump), "w", encoding="ascii", opener=private_opener) as file:
+    with open(_device_file(dump), "w", encoding="ascii", opener=private_opener) as file:
         json.dump(known, file)
 
 
-def read_owner(dump: Path) -> dict[str, str]:
-    """Return what stands beside a dump: {} where nothing does. Raises UsageError."""
-    path = _beside(dump)
+def read_device_file(dump: Path) -> dict[str, str]:
+    """Return what the file beside a dump says of its device, {} without one. Raises UsageError."""
+    path = _device_file(dump)
     try:
         owner = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -55,7 +44,7 @@ def read_owner(dump: Path) -> dict[str, str]:
     return {name: value for name, value in owner.items() if isinstance(value, str)}
 
 
-def _beside(dump: Path) -> Path:
+def _device_file(dump: Path) -> Path:
     return dump.with_name(f"{dump.name}.device.json")
 
 
@@ -69,7 +58,7 @@ class DumpFiles:
 
     @classmethod
     def unused(cls, out: Path) -> DumpFiles:
-        """Return names behind those that are taken, so that nothing of an earlier run goes."""
+        """Return names after those of existing files, so that no earlier dump is overwritten."""
         files = cls(out)
         while files._usable_path().exists():
             files.usable += 1
@@ -79,13 +68,13 @@ class DumpFiles:
 
     @property
     def advice(self) -> str:
-        """What to try when no dump was usable."""
+        """The hint for a run that found no usable dump."""
         if self.others:
             return f"{self.others} cannot be used; what was heard is in {self.out}.incomplete"
         return "the kit prints one with CONFIG_DEBUG_COREDUMP, or on `coredump print`"
 
     def copy(self, source: BinaryIO, *, usable: bool) -> Path:
-        """Write a file that is a dump itself, however large. Raises OSError."""
+        """Copy a file that is one dump, of any size; return the copy's path. Raises OSError."""
         path = self._usable_path() if usable else self._other_path()
         source.seek(0)
         with _private(path) as file:
@@ -94,7 +83,7 @@ class DumpFiles:
         return path
 
     def write(self, captured: CapturedDump) -> Path | None:
-        """Write one dump; return where it is, None when it has no bytes. Raises OSError."""
+        """Write one dump; return its path, None if it has no bytes. Raises OSError."""
         if not captured.data:
             return None
         usable = captured.dump.usable
@@ -116,8 +105,8 @@ class DumpFiles:
 
 @contextmanager
 def _private(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file, synced at the end; half of one does not stay."""
-    # Memory of a device holds what it was told in confidence: private from the first moment.
+    """Open a new 0600 file and sync it at the end; after an error no file is left."""
+    # The memory of a device holds its secrets.
     if path.is_file():
         path.unlink()  # its mode may be another
     try:

@@ -1,11 +1,10 @@
-"""Zephyr core dumps at the command line: found in a console or a file, told to a person."""
+"""Zephyr core dumps at the command line: found in a console or a file, and described."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.capture.dump_files import region, tell_frame
 from agent.console.dump_lines import CapturedDump
 from agent.console.zephyr_coredump import (
     MAGIC,
@@ -50,7 +49,7 @@ def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
 
 
 def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None = None) -> dict[str, Any]:
-    """Return what a program wants to know about a dump; `symbols` are its firmware's."""
+    """Return what a dump says, as a JSON object; `symbols` are its firmware's."""
     dump = captured.dump
     shown: dict[str, Any] = {
         "status": dump.status.value,
@@ -85,7 +84,7 @@ def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None = None) -> 
 
 
 def _threads(captured: CapturedDump, symbols: ElfSymbols | None) -> dict[str, Any]:
-    """Return the threads of a dump, and why they cannot be told, or not all of them."""
+    """Return the threads of a dump, and the reason why some or all of them are not known."""
     from agent.console.zephyr_threads import ThreadLayout, read_threads
 
     if not any(block.id == "T" for block in captured.dump.blocks):
@@ -126,7 +125,7 @@ def _hex(value: int | None) -> str | None:
     return None if value is None else f"0x{value:08x}"
 
 
-def tell_dump(shown: dict[str, Any]) -> str:
+def format_dump(shown: dict[str, Any]) -> str:
     """Return a dump as lines for a person."""
     lines = [f"core dump: {shown['status']}, {shown['bytes']} bytes"]
     if "detail" in shown:
@@ -134,20 +133,20 @@ def tell_dump(shown: dict[str, Any]) -> str:
     if "target" in shown:
         lines += [f"  target   {shown['target']}", f"  reason   {shown['reason']}"]
     for each in shown.get("frames", ()):
-        lines.append(f"  {each['register']:8} {tell_frame(each)}")
+        lines.append(f"  {each['register']:8} {format_frame(each)}")
     pairs = [f"{name} {value}" for name, value in shown.get("registers", {}).items()]
     lines += [
         "  " + "  ".join(f"{pair:16}" for pair in pairs[at : at + 4]).rstrip()
         for at in range(0, len(pairs), 4)
     ]
     lines += [
-        f"  memory   {region['start']}..{region['end']}  {region['bytes']} bytes"
-        for region in shown.get("memory", ())
+        f"  memory   {each['start']}..{each['end']}  {each['bytes']} bytes"
+        for each in shown.get("memory", ())
     ]
     if kernel := shown.get("kernel"):
         inside = "  ".join(kernel["into_memory"]) or "none"
         lines.append(f"  kernel   {kernel['words']} words; into this memory: {inside}")
-    lines += [f"  thread   {_tell_thread(thread)}" for thread in shown.get("threads", ())]
+    lines += [f"  thread   {_format_thread(thread)}" for thread in shown.get("threads", ())]
     if "threads_detail" in shown:
         lines.append(f"  threads  {shown['threads_detail']}")
     if "file" in shown:
@@ -155,20 +154,20 @@ def tell_dump(shown: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _tell_thread(thread: dict[str, Any]) -> str:
+def _format_thread(thread: dict[str, Any]) -> str:
     name = thread["name"] or thread["entry"] or thread["address"]
-    told = [f"{'*' if thread['current'] else ' '} {name:20}"]
+    parts = [f"{'*' if thread['current'] else ' '} {name:20}"]
     if thread["states"] is not None:
-        told.append(", ".join(thread["states"]) or "running")
+        parts.append(", ".join(thread["states"]) or "running")
     if thread["priority"] is not None:
-        told.append(f"priority {thread['priority']}")
+        parts.append(f"priority {thread['priority']}")
     if thread["stack_pointer"] is not None:
-        told.append(f"sp {thread['stack_pointer']}")
+        parts.append(f"sp {thread['stack_pointer']}")
     if thread["function"] is not None:
-        told.append(f"in {thread['function']}")
+        parts.append(f"in {thread['function']}")
     if thread["states"] is None:
-        told.append("not in the dump")
-    return "  ".join(told).rstrip()
+        parts.append("not in the dump")
+    return "  ".join(parts).rstrip()
 
 
 def _kernel(captured: CapturedDump) -> dict[str, Any] | None:
@@ -190,3 +189,14 @@ def _kernel(captured: CapturedDump) -> dict[str, Any] | None:
 
 def _memory_map(dump: Dump) -> list[dict[str, Any]]:
     return [region(block.address, block.size) for block in dump.blocks if block.address is not None]
+
+
+def region(address: int, size: int) -> dict[str, Any]:
+    """Return a region of memory as a JSON object: start and end in hex, and its size in bytes."""
+    return {"start": f"0x{address:08x}", "end": f"0x{address + size:08x}", "bytes": size}
+
+
+def format_frame(each: dict[str, Any]) -> str:
+    """Return a stack frame for a person: its function and its source line."""
+    where = f"{each['file']}:{each['line']}" if each["file"] else "no source line"
+    return f"{each['function'] or '?'} ({where})"

@@ -79,48 +79,48 @@ async def _console(
 ) -> int:
     import msgspec
 
-    from agent.cli.console.sinks import Saving, forwarding, names_of
-    from agent.cli.console.sources import Listening, Typing, Watching
+    from agent.cli.console.sinks import FileSink, device_identity, outbox_sink
+    from agent.cli.console.sources import AgentSource, ConsoleSource, PortSource, TypedLines
     from agent.cli.shell.session import chosen_kit, held_kit
 
     kit = chosen_kit()
     if baud:
         kit = msgspec.structs.replace(kit, baud=baud)
-    names = names_of(kit, identity)
+    names = device_identity(kit, identity)
     held = await held_kit(kit.port, to_watch=True)
-    keepers: list[Callable[[list[ConsoleItem]], Awaitable[None]]] = []
+    sinks: list[Callable[[list[ConsoleItem]], Awaitable[None]]] = []
 
-    async def take(items: list[ConsoleItem]) -> None:
-        for keep in keepers:  # before anything is shown: the kit says it once
-            await keep(items)
+    async def handle(items: list[ConsoleItem]) -> None:
+        for store in sinks:  # before anything is shown: the kit prints it once
+            await store(items)
         for item in items:
             window.show(item)
 
     async with AsyncExitStack() as stack:
         if forward and held is None:
-            keepers.append(await stack.enter_async_context(forwarding(names, window.note)))
+            sinks.append(await stack.enter_async_context(outbox_sink(names, window.note)))
         if save is not None:
-            saving = Saving(save, names, window.note)
-            stack.push_async_callback(saving.close)
-            keepers.append(saving.keep)
-        heard: Listening | Watching
+            files = FileSink(save, names, window.note)
+            stack.push_async_callback(files.close)
+            sinks.append(files.store)
+        source: ConsoleSource
         if held is None:
-            heard = Listening(kit, window, take, Typing(lines))
+            source = PortSource(kit, window, handle, TypedLines(lines))
         else:
-            heard = Watching(held, window, take, Typing(lines))
-            _say_what_the_agent_does(window.note, forward, baud)
+            source = AgentSource(held, window, handle, TypedLines(lines))
+            _note_unused_options(window.note, forward, baud)
         try:
             async with asyncio.timeout(seconds):
-                await heard.run()
+                await source.run()
         except TimeoutError:
             pass
         finally:
-            await heard.finish()
-            window.sum_up(heard.counts)
+            await source.finish()
+            window.show_summary(source.counts)
     return 0
 
 
-def _say_what_the_agent_does(note: Callable[[str], None], forward: bool, baud: int | None) -> None:
+def _note_unused_options(note: Callable[[str], None], forward: bool, baud: int | None) -> None:
     if forward:
         note("the running agent delivers chunks and core dumps already: --forward adds nothing")
     if baud:

@@ -1,4 +1,4 @@
-"""What `cellagent console` saves to files of what the kit prints, synced."""
+"""Where `cellagent console` puts chunks and core dumps: the outbox, and files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING
 
-from agent.cli.capture.dump_files import DumpFiles, write_owner
+from agent.cli.capture.dump_files import DumpFiles, write_device_file
 from agent.config.private_files import make_private_folder, private_opener
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 
 
-def names_of(kit: KitSettings, given: dict[str, str | None]) -> IdentityTracker:
-    """Return who the kit is: by option, by the profile, by its own events, by its USB identity."""
+def device_identity(kit: KitSettings, given: dict[str, str | None]) -> IdentityTracker:
+    """Return the device's identity: `given` by option takes precedence over the profile.
+
+    Then come the kit's own events and its USB identity. Raises UsageError for a name that breaks
+    its rule.
+    """
     from agent.observability.ingest.device_identity import (
         IdentityTracker,
         PartialIdentity,
@@ -32,20 +36,23 @@ def names_of(kit: KitSettings, given: dict[str, str | None]) -> IdentityTracker:
     )
     from at.ports.usb import model_at
 
-    said = PartialIdentity(
+    given_identity = PartialIdentity(
         **{name: value or "" for name, value in given.items()}
     ) | profile_identity(kit)
-    said.identity()  # a name that breaks its rule is told before anything is opened
+    given_identity.identity()  # raises before anything is opened
     model = model_at(kit.port)
     usb = PartialIdentity(hardware_version=model.board if model else "")
-    return IdentityTracker(lambda: said, lambda: usb)
+    return IdentityTracker(lambda: given_identity, lambda: usb)
 
 
 @contextlib.asynccontextmanager
-async def forwarding(
+async def outbox_sink(
     names: IdentityTracker, note: Callable[[str], None]
 ) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
-    """Keep chunks and dumps in the outbox, and deliver them meanwhile; `note` hears of trouble."""
+    """Give a function that stores chunks and dumps in the outbox, and deliver them meanwhile.
+
+    `note` is called with what goes wrong. Raises UsageError, OutboxHeld.
+    """
     from agent.cli.observability.queueing import open_outbox
     from agent.cli.shell.session import configured
     from agent.errors import UsageError
@@ -63,15 +70,15 @@ async def forwarding(
     with open_outbox(configuration) as outbox:
         async with connect(configuration, unattended=True) as client:
             delivery = Delivery(outbox, ServiceSender(client))
-            told = Trouble(note)
-            forwarder = Forwarder(outbox, names, wake=delivery.wake, told=told.hear)
+            trouble = TroubleNotes(note)
+            forwarder = Forwarder(outbox, names, wake=delivery.wake, told=trouble.report)
             work = [asyncio.create_task(each) for each in (delivery.run(), forwarder.run())]
 
-            async def keep(items: list[ConsoleItem]) -> None:
+            async def store(items: list[ConsoleItem]) -> None:
                 await forwarder.take(items, utc_now())
 
             try:
-                yield keep
+                yield store
             finally:
                 await cancel_and_wait(*work)
                 await forwarder.keep()
@@ -82,46 +89,46 @@ async def forwarding(
                 note(f"{delivery.done.items} delivered, {totals.waiting} wait in the outbox")
 
 
-class Trouble:
-    """Says once that what is heard waits in memory, and once that it is on disk."""
+class TroubleNotes:
+    """Notes once that items wait in memory, and once that they are on disk."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
-        self._known = False
+        self._reported = False
 
-    def hear(self, error: Exception | None) -> None:
-        """Hear why nothing is kept; None once all is."""
-        if error is not None and not self._known:
+    def report(self, error: Exception | None) -> None:
+        """Take the reason why nothing is stored; None once everything is."""
+        if error is not None and not self._reported:
             self._note(f"not kept yet, it waits in memory: {error}")
-        if error is None and self._known:
+        if error is None and self._reported:
             self._note("all is kept now")
-        self._known = error is not None
+        self._reported = error is not None
 
 
 _MOST_WAITING = 1000  # chunks, and as many dumps, that wait in memory for room on the disk
 
 
-class Saving:
+class FileSink:
     """Appends chunks to FOLDER/chunks.jsonl, writes each dump to a file of its own; 0600.
 
-    Beside a dump stands whose it is: it does not say so itself. What the disk does not take waits
-    in memory, and is tried again with what comes next.
+    A file beside each dump names its device, which the dump itself does not. What cannot be
+    written waits in memory, and is tried again with what comes next.
     """
 
     def __init__(self, folder: Path, names: IdentityTracker, note: Callable[[str], None]) -> None:
-        """`note` hears where each dump is, and of trouble."""
+        """`note` is called with the file of each dump, and with what goes wrong."""
         make_private_folder(folder)
         self._files = DumpFiles.unused(folder / "coredump.bin")
         self._chunk_file = folder / "chunks.jsonl"
         self._names = names
         self._note = note
-        self._trouble = Trouble(note)
+        self._trouble = TroubleNotes(note)
         self._chunks: deque[bytes] = deque()
         self._dumps: deque[tuple[CapturedDump, DeviceIdentity]] = deque()
         self._lost = 0
 
-    async def keep(self, items: Sequence[ConsoleItem]) -> None:
-        """Save what is to be saved, and what still waits."""
+    async def store(self, items: Sequence[ConsoleItem]) -> None:
+        """Save chunks and dumps among the items, and what still waits."""
         for item in items:
             if isinstance(item, ChunkLine):
                 self._names.hear(item.chunk)
@@ -134,17 +141,17 @@ class Saving:
             # In a thread: while the disk syncs, the kit goes on printing.
             await asyncio.to_thread(self._save)
         except OSError as error:
-            self._trouble.hear(error)
+            self._trouble.report(error)
             for waiting in (self._chunks, self._dumps):
                 while len(waiting) > _MOST_WAITING:
                     waiting.popleft()
                     self._lost += 1
         else:
-            self._trouble.hear(None)
+            self._trouble.report(None)
 
     async def close(self) -> None:
-        """Try once more to save what waits; say what is lost."""
-        await self.keep(())
+        """Try once more to save what waits; note how much is lost."""
+        await self.store(())
         if lost := self._lost + len(self._chunks) + len(self._dumps):
             self._note(f"{lost} chunks and dumps are lost: they could not be saved")
 
@@ -158,7 +165,7 @@ class Saving:
             self._dumps.popleft()
             self._note(f"core dump, {captured.dump.status.value}: {path or 'no bytes'}")
             if path is not None:
-                write_owner(path, device)
+                write_device_file(path, device)
 
 
 def _append(path: Path, chunks: Sequence[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""The console of a kit that the running agent holds: shown as the agent hears it."""
+"""Where `cellagent console` reads from: the kit's port, or the agent that holds the kit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import sys
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -23,24 +24,30 @@ if TYPE_CHECKING:
     from agent.daemon.control.client import AgentConnection
     from agent.daemon.control.lease import HeldKit
 
+_RETRY_S = 1.0  # between two looks for a port or an agent that went away
+_LONGEST_LINE = 32 * 1024 * 1024  # bytes: a core dump of 16 MiB as base64
 
-class Typing:
-    """Types each line once, over however many connections."""
+
+class TypedLines:
+    """The lines for the kit: those of --send, then the keyboard's, over any number of connections.
+
+    Each line is sent once.
+    """
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._first = deque(lines)
         self._keyboard: asyncio.StreamReader | None = None
 
     @contextlib.asynccontextmanager
-    async def into(self, send: Callable[[str], None]) -> AsyncIterator[None]:
-        """Hand lines, without their ends, to `send` while the block runs."""
-        typing = asyncio.create_task(self._type(send))
+    async def sent_to(self, send: Callable[[str], None]) -> AsyncIterator[None]:
+        """Call `send` with each line, without its end, while the block runs."""
+        sending = asyncio.create_task(self._send_all(send))
         try:
             yield
         finally:
-            await cancel_and_wait(typing)
+            await cancel_and_wait(sending)
 
-    async def _type(self, send: Callable[[str], None]) -> None:
+    async def _send_all(self, send: Callable[[str], None]) -> None:
         while self._first:
             send(self._first[0])
             self._first.popleft()
@@ -52,33 +59,58 @@ class Typing:
             send(line.decode("utf-8", "replace").rstrip("\r\n"))
 
 
-_AGAIN_S = 1.0  # between two looks for a port that went away
+class ConsoleSource(ABC):
+    """The console of one kit, read until the command ends; what went away is waited for."""
+
+    def __init__(
+        self,
+        window: ConsoleWindow,
+        handle: Callable[[list[ConsoleItem]], Awaitable[None]],
+        lines: TypedLines,
+    ) -> None:
+        """`handle` stores and shows items; notes go to `window`; `lines` are sent to the kit."""
+        self._window = window
+        self._handle = handle
+        self._lines = lines
+
+    @property
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """How much was read so far, by kind."""
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Read until cancelled, or until the console ends for good."""
+
+    @abstractmethod
+    async def finish(self) -> None:
+        """Handle a last line that has no end, and an unfinished dump."""
 
 
-class Listening:
-    """The port of one console, from plug to plug."""
+class PortSource(ConsoleSource):
+    """The console read from its own port."""
 
     def __init__(
         self,
         kit: KitSettings,
         window: ConsoleWindow,
-        take: Callable[[list[ConsoleItem]], Awaitable[None]],
-        typing: Typing,
+        handle: Callable[[list[ConsoleItem]], Awaitable[None]],
+        lines: TypedLines,
     ) -> None:
-        """`take` keeps and shows what was heard."""
+        super().__init__(window, handle, lines)
         self._kit = kit
-        self._window = window
-        self._take = take
-        self._typing = typing
         self._reader = ConsoleReader()
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was heard so far, by name."""
+        """How much was read so far, by kind."""
         return asdict(self._reader.counts)
 
     async def run(self) -> None:
-        """Read the console until it ends for good; a port that went away is waited for."""
+        """Read the port until it ends for good; wait for it while it is away.
+
+        Raises PortError where it cannot be opened at first.
+        """
         from agent.console.port import find_console
         from at.protocol.errors import PortError
 
@@ -100,14 +132,14 @@ class Listening:
                 self._window.note(f"{port} went away; waiting for it to come back")
                 waiting = True
             first = False
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(_RETRY_S)
 
     async def finish(self) -> None:
-        """End the last line and what is in progress."""
-        await self._take(self._reader.finish())
+        """Handle a last line that has no end, and an unfinished dump."""
+        await self._handle(self._reader.finish())
 
     async def _read(self, port: str) -> bool:
-        """Read one connection to its end; return whether nothing more can come after it."""
+        """Read one connection to its end; return True if nothing more can come after it."""
         from agent.console.port import ByteQueue, console_transport
 
         receiver = ByteQueue()
@@ -115,10 +147,10 @@ class Listening:
         await transport.open(receiver)
         self._window.note(f"{transport.name}: Ctrl-C ends")
         try:
-            async with self._typing.into(lambda line: transport.write(line.encode() + b"\r")):
+            async with self._lines.sent_to(lambda line: transport.write(line.encode() + b"\r")):
                 while (data := await receiver.next()) is not None:
-                    await self._take(self._reader.receive(data))
-                    self._window.show_coming(self._reader.dump_bytes)
+                    await self._handle(self._reader.receive(data))
+                    self._window.announce_dump(self._reader.dump_bytes)
         finally:
             await transport.close()
         # What comes after a break is not the rest of this line, nor of this dump.
@@ -126,38 +158,32 @@ class Listening:
         return receiver.reason is None or port.startswith(("replay:", "virtual:"))
 
 
-_LONGEST_LINE = 32 * 1024 * 1024  # bytes: a core dump of 16 MiB as base64
-
-
-class Watching:
-    """One window on the console of one kit, from agent to agent."""
+class AgentSource(ConsoleSource):
+    """The console as the running agent reads it, from one agent to the next."""
 
     def __init__(
         self,
         kit: HeldKit,
         window: ConsoleWindow,
-        take: Callable[[list[ConsoleItem]], Awaitable[None]],
-        typing: Typing,
+        handle: Callable[[list[ConsoleItem]], Awaitable[None]],
+        lines: TypedLines,
     ) -> None:
-        """`take` keeps and shows what was heard."""
+        super().__init__(window, handle, lines)
         self._kit = kit
-        self._window = window
-        self._take = take
-        self._typing = typing
         self._port = ""
-        self._troubled = False
+        self._in_trouble = False
         self._lost = 0
         self._before = asdict(ConsoleCounts())  # what earlier agents counted
         self._now: dict[str, int] = {}
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was heard so far, by name, and how much of it was not shown."""
-        heard = {name: value + self._now.get(name, 0) for name, value in self._before.items()}
-        return {**heard, "not_shown": self._lost}
+        """How much was read so far, by kind, and how much of it was not shown."""
+        total = {name: value + self._now.get(name, 0) for name, value in self._before.items()}
+        return {**total, "not_shown": self._lost}
 
     async def run(self) -> None:
-        """Show what is heard until cancelled; an agent that ended is waited for.
+        """Read until cancelled; wait for another agent where one has ended.
 
         Raises AgentSaid where the agent refuses.
         """
@@ -165,25 +191,25 @@ class Watching:
 
         while True:
             kit = self._kit
-            asked = open_request(
+            request = open_request(
                 kit.socket, longest_answer=_LONGEST_LINE, do="console", kit=kit.name
             )
             try:
-                async with asked as connection:
-                    await self._connected(connection)
+                async with request as connection:
+                    await self._read(connection)
             except NotRunning as error:
                 self._window.note(f"{error}; waiting for it to run again")
-            heard = self.counts
-            self._before, self._now = {name: heard[name] for name in self._before}, {}
-            self._kit = await _found_again(kit.port)
+            total = self.counts
+            self._before, self._now = {name: total[name] for name in self._before}, {}
+            self._kit = await _wait_for_agent(kit.port)
 
     async def finish(self) -> None:
-        """Do nothing more: the agent goes on."""
+        """Do nothing: the agent reads on."""
 
-    async def _connected(self, connection: AgentConnection) -> None:
+    async def _read(self, connection: AgentConnection) -> None:
         first = await connection.answer()
         self._port = first["port"]
-        self._troubled = False
+        self._in_trouble = False
         self._window.note(
             f"{self._port}, through the running agent (PID {first['pid']}): Ctrl-C ends"
         )
@@ -191,42 +217,42 @@ class Watching:
         def send(line: str) -> None:
             connection.writer.write(json.dumps({"type": line}).encode() + b"\n")
 
-        async with self._typing.into(send):
+        async with self._lines.sent_to(send):
             while True:
-                await self._heard(await connection.answer(None))
+                await self._handle_answer(await connection.answer(None))
 
-    async def _heard(self, told: dict[str, Any]) -> None:
+    async def _handle_answer(self, answer: dict[str, Any]) -> None:
         from agent.console.reader import decode
 
-        if "is" in told:
-            await self._take([decode(told)])
-        elif "coming" in told:
-            self._window.show_coming(told["coming"])
-        elif "counts" in told:
-            self._now = told["counts"]
-        elif "lost" in told:
-            self._lost += told["lost"]
-            self._window.show_lost(told["lost"])
-        elif "answer" in told:
-            self._window.show_answer(told["answer"])
-        elif "refused" in told:
-            self._window.note(_sentence(f"not typed: {told['refused']}", told["try"]))
-        elif told["trouble"]:
-            self._troubled = True
-            self._window.note(_sentence(f"{self._port}: {told['trouble']}", told["try"]))
-        elif self._troubled:
-            self._troubled = False
+        if "is" in answer:
+            await self._handle([decode(answer)])
+        elif "coming" in answer:
+            self._window.announce_dump(answer["coming"])
+        elif "counts" in answer:
+            self._now = answer["counts"]
+        elif "lost" in answer:
+            self._lost += answer["lost"]
+            self._window.show_lost(answer["lost"])
+        elif "answer" in answer:
+            self._window.show_answer(answer["answer"])
+        elif "refused" in answer:
+            self._window.note(_with_hint(f"not typed: {answer['refused']}", answer["try"]))
+        elif answer["trouble"]:
+            self._in_trouble = True
+            self._window.note(_with_hint(f"{self._port}: {answer['trouble']}", answer["try"]))
+        elif self._in_trouble:
+            self._in_trouble = False
             self._window.note(f"{self._port} is back")
 
 
-async def _found_again(port: str) -> HeldKit:
+async def _wait_for_agent(port: str) -> HeldKit:
     from agent.cli.shell.session import held_kit
 
     while True:
         if found := await held_kit(port, to_watch=True):
             return found
-        await asyncio.sleep(_AGAIN_S)
+        await asyncio.sleep(_RETRY_S)
 
 
-def _sentence(text: str, way_out: str) -> str:
-    return f"{text}; try: {way_out}" if way_out else text
+def _with_hint(text: str, hint: str) -> str:
+    return f"{text}; try: {hint}" if hint else text

@@ -32,7 +32,7 @@ class PacedOutput:
     """Writes texts to standard output and standard error, in order, in a thread of its own."""
 
     def __init__(self, not_shown: Callable[[int], str], limit: int = LIMIT) -> None:
-        """Begin; `not_shown` says that so many lines were left out."""
+        """`not_shown` makes the text that stands for a number of lines that were left out."""
         self._not_shown = not_shown
         self._limit = limit
         self._texts: deque[tuple[int, bytes]] = deque()
@@ -45,7 +45,7 @@ class PacedOutput:
         self._thread.start()
 
     def put(self, text: str, *, error: bool = False) -> None:
-        """Have `text` written, to standard error with `error`.
+        """Write `text` when its turn comes, to standard error with `error`.
 
         Raises BrokenPipeError, OSError once nobody can read any more.
         """
@@ -83,8 +83,8 @@ class PacedOutput:
     def _next(self) -> tuple[int, bytes] | None:
         with self._changed:
             if self._left_out and self._bytes < self._limit // 2:
-                told, self._left_out = self._not_shown(self._left_out), 0
-                self._append(1, told.encode() + b"\n")
+                text, self._left_out = self._not_shown(self._left_out), 0
+                self._append(1, text.encode() + b"\n")
             while not self._texts:
                 if self._ended:
                     return None
@@ -112,7 +112,7 @@ RANK = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 
 
 class ConsoleWindow:
-    """What a person, or a program, is shown; it never waits for who looks at it."""
+    """Shows items to a person, or to a program; it never waits for a slow terminal."""
 
     def __init__(self, level: str | None, match: str, symbols: ElfSymbols | None = None) -> None:
         self._floor = RANK[level] if level else -1
@@ -125,10 +125,10 @@ class ConsoleWindow:
         self._output = PacedOutput(self._not_shown)
         self._damage = ""
         self._more_damage = 0
-        self._dump_told = False
+        self._dump_announced = False
 
     def show(self, item: ConsoleItem) -> None:
-        """Show one thing that was heard."""
+        """Show one item of the console."""
         from agent.console.log_line import LogLine
 
         if isinstance(item, LogLine):
@@ -139,34 +139,34 @@ class ConsoleWindow:
         if self._json:
             self._emit(_describe(item, self._symbols))
         elif not self._is_more_damage(item):
-            self._show_lines(self._told(item))
+            self._show_lines(self._lines_of(item))
 
     def note(self, text: str) -> None:
         """Show progress or a warning on standard error, without the secrets it may hold."""
         self._output.put(printable(redact(text)) + "\n", error=True)
 
-    def show_coming(self, dump_bytes: int) -> None:
+    def announce_dump(self, dump_bytes: int) -> None:
         """Say once that a core dump is being printed: its lines are not shown."""
-        if dump_bytes and not self._dump_told and not self._json:
+        if dump_bytes and not self._dump_announced and not self._json:
             self._show_lines(["** a core dump is coming"])
-        self._dump_told = bool(dump_bytes)
+        self._dump_announced = bool(dump_bytes)
 
     def show_lost(self, count: int) -> None:
-        """Show that things which were heard are not shown here."""
+        """Show that so many items of the console are left out here."""
         if self._json:
             self._emit({"type": "lost", "count": count})
         else:
             self._show_lines([f"!! {count} lines are not shown: this window did not keep up"])
 
     def show_answer(self, lines: list[str]) -> None:
-        """Show what the modem answers to a line that was typed."""
+        """Show the modem's answer to a typed line."""
         if self._json:
             self._emit({"type": "answer", "lines": lines})
         else:
             self._show_lines([printable(line) for line in lines])
 
-    def sum_up(self, counts: dict[str, int]) -> None:
-        """Show, at the end, how much was heard."""
+    def show_summary(self, counts: dict[str, int]) -> None:
+        """Show, at the end, how much was read."""
         if self._json:
             self._emit({"summary": counts})
             return
@@ -179,7 +179,7 @@ class ConsoleWindow:
         self._output.close()
 
     def _is_more_damage(self, item: ConsoleItem) -> bool:
-        """Tell whether a line is damaged as the one before: such lines are only counted."""
+        """Return True if a line is damaged as the one before: such lines are only counted."""
         from agent.console.dump_lines import DamagedDumpLine
 
         damage = item.reason if isinstance(item, DamagedDumpLine) else ""
@@ -207,8 +207,8 @@ class ConsoleWindow:
             return json_line({"type": "lost", "count": lines}).rstrip("\n")
         return f"!! {lines} lines are not shown: the terminal took nothing meanwhile"
 
-    def _told(self, item: ConsoleItem) -> list[str]:
-        """Return one thing as lines for a person."""
+    def _lines_of(self, item: ConsoleItem) -> list[str]:
+        """Return one item as lines for a person."""
         from agent.console.chunk_lines import ChunkLine, DamagedChunk
         from agent.console.dump_lines import CapturedDump, DamagedDumpLine
         from agent.console.log_line import LogLine
@@ -221,10 +221,10 @@ class ConsoleWindow:
             self._chunks += 1
             return [f"** chunk {self._chunks}: {len(item.chunk)} bytes"]
         if isinstance(item, CapturedDump):
-            from agent.cli.capture.zephyr_dumps import describe_dump, tell_dump
+            from agent.cli.capture.zephyr_dumps import describe_dump, format_dump
 
-            told = tell_dump(describe_dump(item, self._symbols))
-            return [f"** {printable(line)}" for line in told.splitlines()]
+            text = format_dump(describe_dump(item, self._symbols))
+            return [f"** {printable(line)}" for line in text.splitlines()]
         if isinstance(item, DamagedChunk):
             return [f"!! a chunk is damaged, and lost: {printable(item.reason)}"]
         if isinstance(item, DamagedDumpLine):

@@ -192,7 +192,7 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
     One that is larger than the outbox is sent directly, and not kept for later. Whose it is stands
     beside a dump that `console --save` wrote; an option says otherwise.
     """
-    from agent.cli.capture.dump_files import read_owner
+    from agent.cli.capture.dump_files import read_device_file
     from agent.cli.observability.file_upload import upload_file
     from agent.cli.observability.queueing import queue_and_send
     from agent.errors import UsageError
@@ -202,7 +202,7 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
 
     with path.open("rb") as file:
         kind = recognise(file)
-    owner = read_owner(path)
+    owner = read_device_file(path)
     identity = {name: value or owner.get(name) for name, value in identity.items()}
     device = _complete(identity, needed=kind is not FileKind.COREDUMP)
     if path.stat().st_size > _QUEUED_LIMIT:

@@ -9,7 +9,7 @@ import pytest
 from zephyr_dumps import arch, header, memory, printed
 
 from agent.cli.capture.dump_files import DumpFiles
-from agent.cli.console.sinks import Saving
+from agent.cli.console.sinks import FileSink
 from agent.console.chunk_lines import ChunkLine
 from agent.console.reader import ConsoleReader
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
@@ -24,28 +24,28 @@ DUMP = header() + arch() + memory(0x20000000, bytes(100))
 
 async def test_what_a_full_disk_does_not_take_waits_and_is_saved_in_its_order(tmp_path: Path):
     notes: list[str] = []
-    saving = Saving(tmp_path, IdentityTracker(lambda: _NAMES), notes.append)
+    sink = FileSink(tmp_path, IdentityTracker(lambda: _NAMES), notes.append)
     chunks = tmp_path / "chunks.jsonl"
     chunks.symlink_to("/dev/full")
-    await saving.keep(CHUNKS[:2])
-    await saving.keep(ConsoleReader().receive(printed(DUMP)))
+    await sink.store(CHUNKS[:2])
+    await sink.store(ConsoleReader().receive(printed(DUMP)))
     assert [note.split(":")[0] for note in notes] == ["not kept yet, it waits in memory"]
     chunks.unlink()
-    await saving.keep(CHUNKS[2:])
+    await sink.store(CHUNKS[2:])
     saved = [json.loads(line)["chunk"] for line in chunks.read_text().splitlines()]
     assert saved == [item.chunk.hex() for item in CHUNKS]
     assert (tmp_path / "coredump.bin").read_bytes() == DUMP
     assert notes[-1] == "all is kept now"
-    await saving.close()
+    await sink.close()
     assert not any("lost" in note for note in notes)
 
 
 async def test_what_is_never_taken_is_told_as_lost(tmp_path: Path):
     notes: list[str] = []
-    saving = Saving(tmp_path, IdentityTracker(lambda: _NAMES), notes.append)
+    sink = FileSink(tmp_path, IdentityTracker(lambda: _NAMES), notes.append)
     (tmp_path / "chunks.jsonl").symlink_to("/dev/full")
-    await saving.keep(CHUNKS)
-    await saving.close()
+    await sink.store(CHUNKS)
+    await sink.close()
     assert notes[-1].startswith("3 chunks and dumps are lost")
 
 

@@ -1,4 +1,4 @@
-"""Core dumps of the device SDK and of Linux at the command line: told from others, and told."""
+"""Core dumps of the device SDK and of Linux at the command line: recognised and described."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from agent.cli.capture.dump_files import region, tell_frame
+from agent.cli.capture.zephyr_dumps import format_frame, region
 from agent.errors import AgentError
 from agent.observability.coredumps.device_coredump import MAGIC as DEVICE_MAGIC
 from agent.observability.coredumps.elf import ELF, ElfTruncated
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from agent.observability.coredumps.symbols import ElfSymbols
 
 
-def other_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any] | None:
-    """Describe a file that is a core dump of the device SDK or of Linux; None for any other."""
+def describe_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any] | None:
+    """Return what a core dump of the device SDK or of Linux says; None for any other file.
+
+    Raises AgentError for a compressed file, and for an ELF file that is no core dump.
+    """
     if not source.seekable():
         return None
     head = source.read(20)
@@ -43,8 +46,8 @@ def other_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any] |
     return _linux_core(source, symbols)
 
 
-def spooled(source: BinaryIO) -> BinaryIO:
-    """Return `source`; what comes through a pipe and is one core dump goes to a file first."""
+def seekable(source: BinaryIO) -> BinaryIO:
+    """Return `source`; a core dump that comes through a pipe is copied to a nameless file first."""
     if source.seekable() or not hasattr(source, "peek"):
         return source
     head = source.peek(20)
@@ -123,7 +126,7 @@ def _linux_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any]:
 
 
 def _linux_frames(core: LinuxCore, source: BinaryIO, symbols: ElfSymbols) -> dict[str, Any]:
-    """Name where the thread that died stood, if the ELF file is of a build that it had loaded."""
+    """Return where the crashed thread was, if the ELF file is of a build that it had loaded."""
     from agent.observability.coredumps.linux_core import loaded_modules
 
     shown: dict[str, Any] = {"elf_build_id": symbols.build_id, "elf_matches": False}
@@ -140,16 +143,16 @@ def _linux_frames(core: LinuxCore, source: BinaryIO, symbols: ElfSymbols) -> dic
     return shown
 
 
-def tell_core(shown: dict[str, Any]) -> str:
-    """Return a dump that `other_core` described as lines for a person."""
+def format_core(shown: dict[str, Any]) -> str:
+    """Return what `describe_core` returns as lines for a person."""
     lines = [f"core dump: {shown['status']}, {shown['bytes']} bytes"]
     for name, value in shown.items():
         if name in {"status", "bytes", "blocks", "unknown_tail"} or value in (None, [], {}, ""):
             continue
         if name == "threads":
-            lines += [_tell_thread(thread) for thread in value]
+            lines += [_format_thread(thread) for thread in value]
         elif name == "frames":
-            lines += [f"  {each['register']:17} {tell_frame(each)}" for each in value]
+            lines += [f"  {each['register']:17} {format_frame(each)}" for each in value]
         elif name == "registers":
             lines.append(f"  {name:17} {'  '.join(f'{each} {value[each]}' for each in value)}")
         elif name == "memory":
@@ -162,7 +165,7 @@ def tell_core(shown: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _tell_thread(thread: dict[str, Any]) -> str:
+def _format_thread(thread: dict[str, Any]) -> str:
     shown = [
         f"{name} {value}"
         for name, value in thread["registers"].items()
