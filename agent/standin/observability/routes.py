@@ -13,24 +13,23 @@ from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.openapi import document as openapi_document
 from agent.standin.core.operation import ALSO_AT_API, Host, Operation
 from agent.standin.core.responses import JSON
-from agent.standin.observability.exchange import endpoint
+from agent.standin.observability import file_storage, uploads
 from agent.standin.observability.ingest import push
+from agent.standin.observability.operations import endpoint
 from agent.standin.observability.refusals import ERROR_SCHEMA
 from agent.standin.observability.resources import (
-    device_config,
-    latest,
+    crud,
+    device_polling,
     organizations,
     processing_log,
-    resources,
 )
-from agent.standin.observability.uploads import files, uploads
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from agent.standin.observability.exchange import Served
+    from agent.standin.observability.operations import ServedOperation
     from agent.standin.state import Cloud
 
 
@@ -56,10 +55,10 @@ _ITSELF = Operation(
 )
 
 
-def every_operation() -> list[Served]:
+def every_operation() -> list[ServedOperation]:
     """Return all operations of this half; a path with fewer variables stands before others."""
-    parts = (push, latest, device_config, files, organizations, resources, uploads, processing_log)
-    found = [served for part in parts for served in part.served()]
+    parts = (push, device_polling, file_storage, organizations, crud, uploads, processing_log)
+    found = [served for part in parts for served in part.operations()]
     return sorted(found, key=lambda served: served.operation.path.count("{"))
 
 

@@ -22,7 +22,7 @@ from sdk_bytes import EXAMPLE_PAIR, chunks
 from standin import StandIn, running_standin
 
 from agent.standin.device_chunks import Reassembler
-from agent.standin.observability.ingest.push import WaitingChunks
+from agent.standin.observability.ingest.messages import WaitingChunks
 from agent.standin.observability.project import Project
 from agent.standin.state import open_cloud
 

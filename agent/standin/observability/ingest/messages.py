@@ -1,4 +1,4 @@
-"""A message out of chunks: its kind, the project key that it may carry, its payload. Pure."""
+"""From the chunks of a device to messages, and what each message stores in the project."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from agent.standin.device_chunks import Reassembler
 from agent.standin.observability.ingest.archives import take_archive
 from agent.standin.observability.ingest.coredumps import BadCoredump
-from agent.standin.observability.ingest.device_events import BadEvent, DeviceEvent, parse_events
+from agent.standin.observability.ingest.events import BadEvent, DeviceEvent, parse_events
 from agent.standin.observability.ingest.intake import refuse_bad, take_coredump, take_event
 from agent.standin.observability.project import SLUG, VERSION
 
 if TYPE_CHECKING:
+    from agent.standin.device_chunks import Received
     from agent.standin.observability.project import Project
+    from agent.standin.state import Cloud
 
 
 MAX_EXPANDED_BYTES = 16 * 1024 * 1024
@@ -24,7 +27,7 @@ _KEY_BYTES = 32
 _MAX_VARINT_BYTES = 5
 
 
-class Kind(Enum):
+class MessageKind(Enum):
     """What the low six bits of the first byte say."""
 
     COREDUMP = 1
@@ -42,7 +45,7 @@ class BadMessage(ValueError):
 class Message:
     """A whole message. `project_key` overrides the key of the request when it is there."""
 
-    kind: Kind
+    kind: MessageKind
     project_key: str | None
     payload: bytes
 
@@ -53,7 +56,7 @@ def parse_message(data: bytes) -> Message:
         raise BadMessage("an empty message")
     head, payload = data[0], data[1:]
     try:
-        kind = Kind(head & 0x3F)
+        kind = MessageKind(head & 0x3F)
     except ValueError:
         raise BadMessage(f"message type {head & 0x3F} is not known") from None
     key = None
@@ -114,9 +117,9 @@ def take_message(project: Project, serial: str, message: bytes) -> None:
         parsed = parse_message(message)
         if parsed.project_key is not None:
             project = _by_key(project, parsed.project_key)
-        if parsed.kind is Kind.COREDUMP:
+        if parsed.kind is MessageKind.COREDUMP:
             take_coredump(project, parsed.payload, serial)
-        elif parsed.kind is Kind.MAR:
+        elif parsed.kind is MessageKind.MAR:
             take_archive(project, parsed.payload, serial)
         else:
             events = parse_events(parsed.payload)
@@ -143,3 +146,40 @@ def _by_key(project: Project, key: str) -> Project:
         if other["project_key"] == key:
             return type(project)(project.cloud, other["organization"], other["slug"])
     raise BadMessage("the project key in the message is not known")
+
+
+class WaitingChunks:
+    """The one reassembler of a cloud, and what it would have to be told again."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._reassembler = Reassembler()
+        self._table = cloud.table("observability/waiting-chunks")
+        self._rows: dict[str, list[str]] = {}
+        self._last = 0
+        for row, chunk in self._table.items():
+            sender, _, number = row.rpartition("/")
+            self._last = int(number)
+            self._rows.setdefault(sender, []).append(row)
+            self._reassembler.receive(sender, chunk["raw"], chunk["at"])
+
+    def receive(self, project: Project, serial: str, raw: bytes) -> Received:
+        """Take the next chunk of a device."""
+        sender = f"{project.organization}/{project.slug}/{serial}"
+        received = self._reassembler.receive(sender, raw, project.now)
+        for other in received.over:
+            for row in self._rows.pop(other, ()):
+                self._table.delete(row)
+        if received.waits:
+            self._last += 1
+            row = f"{sender}/{self._last}"
+            self._rows.setdefault(sender, []).append(row)
+            self._table.put(row, {"at": project.now, "raw": raw})
+        return received
+
+
+def waiting_chunks(cloud: Cloud) -> WaitingChunks:
+    """Return the one of a cloud, made with its first chunk."""
+    found: WaitingChunks | None = cloud.transient.get("observability chunks")
+    if found is None:
+        found = cloud.transient["observability chunks"] = WaitingChunks(cloud)
+    return found

@@ -6,8 +6,12 @@ import base64
 import binascii
 import gzip
 import io
+import itertools
+import re
 import uuid
 import zlib
+from dataclasses import dataclass
+from email.message import Message
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import PlainTextResponse
@@ -15,18 +19,16 @@ from starlette.responses import PlainTextResponse
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import parse_datetime
-from agent.standin.device_chunks import Reassembler
 from agent.standin.observability.access import Access
-from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served
-from agent.standin.observability.ingest import event_schema
 from agent.standin.observability.ingest.coredumps import BadCoredump
+from agent.standin.observability.ingest.events import EVENTS
 from agent.standin.observability.ingest.intake import take_coredump, take_event
-from agent.standin.observability.ingest.messages import take_message
-from agent.standin.observability.ingest.multipart import BadMultipart, boundary_of, split_parts
+from agent.standin.observability.ingest.messages import take_message, waiting_chunks
+from agent.standin.observability.operations import JSON_TYPE, RequestContext, ServedOperation
 from agent.standin.observability.project import SLUG
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
-from agent.standin.observability.shapes import shape
+from agent.standin.observability.schemas import object_schema
 from agent.standin.principal import Kind
 
 if TYPE_CHECKING:
@@ -34,46 +36,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from agent.standin.core.schema import Schema
-    from agent.standin.device_chunks import Received
     from agent.standin.observability.project import Project
-    from agent.standin.state import Cloud
-
-
-class WaitingChunks:
-    """The one reassembler of a cloud, and what it would have to be told again."""
-
-    def __init__(self, cloud: Cloud) -> None:
-        self._reassembler = Reassembler()
-        self._table = cloud.table("observability/waiting-chunks")
-        self._rows: dict[str, list[str]] = {}
-        self._last = 0
-        for row, chunk in self._table.items():
-            sender, _, number = row.rpartition("/")
-            self._last = int(number)
-            self._rows.setdefault(sender, []).append(row)
-            self._reassembler.receive(sender, chunk["raw"], chunk["at"])
-
-    def receive(self, project: Project, serial: str, raw: bytes) -> Received:
-        """Take the next chunk of a device."""
-        sender = f"{project.organization}/{project.slug}/{serial}"
-        received = self._reassembler.receive(sender, raw, project.now)
-        for other in received.over:
-            for row in self._rows.pop(other, ()):
-                self._table.delete(row)
-        if received.waits:
-            self._last += 1
-            row = f"{sender}/{self._last}"
-            self._rows.setdefault(sender, []).append(row)
-            self._table.put(row, {"at": project.now, "raw": raw})
-        return received
-
-
-def waiting_chunks(cloud: Cloud) -> WaitingChunks:
-    """Return the one of a cloud, made with its first chunk."""
-    found: WaitingChunks | None = cloud.transient.get("observability chunks")
-    if found is None:
-        found = cloud.transient["observability chunks"] = WaitingChunks(cloud)
-    return found
 
 
 MAX_EVENTS_BODY = 1024 * 1024
@@ -93,7 +56,7 @@ _PARTS: Schema = {
 _STATES = ("PENDING", "SUCCESS", "FAILURE")
 
 
-def served() -> list[Served]:
+def operations() -> list[ServedOperation]:
     """Return the operations that devices push to, and that of the queue."""
     events = Operation(
         method="POST",
@@ -103,7 +66,7 @@ def served() -> list[Served]:
         description="Accepts the project key.",
         tag="push",
         security=("ProjectKey",),
-        bodies={JSON_TYPE: event_schema.EVENTS},
+        bodies={JSON_TYPE: EVENTS},
         answers={202: {JSON_TYPE: {"type": "object"}}},
         refusals=(400, 403, 413, 415, 429),
     )
@@ -138,26 +101,26 @@ def served() -> list[Served]:
             ),
         ),
         answers={
-            200: {JSON_TYPE: shape(status={"type": "string", "enum": list(_STATES)})},
+            200: {JSON_TYPE: object_schema(status={"type": "string", "enum": list(_STATES)})},
         },
         refusals=(400, 401, 403, 404),
     )
     device_hosts = (Host.INGRESS, Host.API)
     return [
-        Served(operation=events, handler=_push_events, access=Access.PROJECT_KEY,
+        ServedOperation(operation=events, handler=_push_events, access=Access.PROJECT_KEY,
                hosts=device_hosts, max_body=MAX_EVENTS_BODY),
-        Served(operation=chunks, handler=_push_chunks, access=Access.PROJECT_KEY,
+        ServedOperation(operation=chunks, handler=_push_chunks, access=Access.PROJECT_KEY,
                hosts=(Host.CHUNKS,), max_body=MAX_CHUNKS_BODY),
-        Served(operation=queue, handler=_task, access=Access.USER_OR_PROJECT_KEY,
+        ServedOperation(operation=queue, handler=_task, access=Access.USER_OR_PROJECT_KEY,
                hosts=(Host.API, Host.INGRESS)),
     ]  # fmt: skip
 
 
-def accepted(exchange: Exchange, status: str = "SUCCESS") -> JSON:
+def accepted(context: RequestContext, status: str = "SUCCESS") -> JSON:
     """Answer 202 with the place where the state of the push is told."""
-    cloud = exchange.cloud
+    cloud = context.cloud
     number = str(uuid.uuid4())
-    project = exchange.project
+    project = context.project
     tasks = cloud.table("observability/tasks")
     if len(tasks) >= MAX_TASKS:
         tasks.delete(next(iter(tasks)))
@@ -165,13 +128,13 @@ def accepted(exchange: Exchange, status: str = "SUCCESS") -> JSON:
         number,
         {"status": status, "project": f"{project.organization}/{project.slug}"},
     )
-    base = cloud.urls.get("api") or str(exchange.request.base_url).rstrip("/")
+    base = cloud.urls.get("api") or str(context.request.base_url).rstrip("/")
     return JSON({}, 202, headers={"Location": f"{base}/api/v0/queue/{number}"})
 
 
-async def take_direct_coredump(exchange: Exchange) -> Response:
+async def take_direct_coredump(context: RequestContext) -> Response:
     """Store a core dump that is the body itself, or the first file of a form."""
-    request, project = exchange.request, exchange.project
+    request, project = context.request, context.project
     data = decoded(await request.body(), request.headers.get("content-encoding"), MAX_COREDUMP)
     content_type = request.headers.get("content-type", "")
     media = media_type(request)
@@ -187,11 +150,11 @@ async def take_direct_coredump(exchange: Exchange) -> Response:
     elif media != OCTETS:
         raise ObservabilityRefused(415, f"a core dump does not come as {media or 'nothing'}")
     serial = request.query_params.get("device_serial")
-    return store_coredump(exchange, project, data, serial)
+    return store_coredump(context, project, data, serial)
 
 
 def store_coredump(
-    exchange: Exchange, project: Project, data: bytes, serial: str | None
+    context: RequestContext, project: Project, data: bytes, serial: str | None
 ) -> Response:
     """Store a core dump of the SDK and answer as for any push."""
     if not data:
@@ -201,9 +164,9 @@ def store_coredump(
     except BadCoredump as error:
         # Taken, as the service does, which looks at it later.
         project.log("error", f"core dump: {error}", serial)
-        return accepted(exchange, "FAILURE")
-    limits(exchange.cloud).count(project, "coredumps", trace["device"])
-    return accepted(exchange)
+        return accepted(context, "FAILURE")
+    limits(context.cloud).count(project, "coredumps", trace["device"])
+    return accepted(context)
 
 
 def media_type(request: Request) -> str:
@@ -233,19 +196,19 @@ def decoded(data: bytes, encoding: str | None, limit: int) -> bytes:
     return found
 
 
-async def _push_events(exchange: Exchange) -> Response:
-    body: Any = exchange.body
+async def _push_events(context: RequestContext) -> Response:
+    body: Any = context.body
     events = body if isinstance(body, list) else [body]
     for serial in dict.fromkeys(event["device_serial"] for event in events):
-        limits(exchange.cloud).count(exchange.project, "events", serial)
+        limits(context.cloud).count(context.project, "events", serial)
     for event in events:
         captured = event.get("captured_date")
-        take_event(exchange.project, event, parse_datetime(captured) if captured else None)
-    return accepted(exchange)
+        take_event(context.project, event, parse_datetime(captured) if captured else None)
+    return accepted(context)
 
 
-async def _push_chunks(exchange: Exchange) -> Response:
-    request, project = exchange.request, exchange.project
+async def _push_chunks(context: RequestContext) -> Response:
+    request, project = context.request, context.project
     if "content-length" not in request.headers:
         raise ObservabilityRefused(411, "Content-Length is needed")
     data = await request.body()
@@ -265,9 +228,9 @@ async def _push_chunks(exchange: Exchange) -> Response:
         raise invalid("a chunk is empty")
     if any(len(chunk) > MAX_CHUNK for chunk in chunks):
         raise ObservabilityRefused(413, f"a chunk is {MAX_CHUNK} bytes at most")
-    serial = exchange.path["device_serial"]
-    limits(exchange.cloud).count(project, "chunks", serial)
-    waiting = waiting_chunks(exchange.cloud)
+    serial = context.path["device_serial"]
+    limits(context.cloud).count(project, "chunks", serial)
+    waiting = waiting_chunks(context.cloud)
     for chunk in chunks:
         received = waiting.receive(project, serial, chunk)
         for problem in received.problems:
@@ -277,12 +240,72 @@ async def _push_chunks(exchange: Exchange) -> Response:
     return PlainTextResponse("Accepted", status_code=202)
 
 
-async def _task(exchange: Exchange) -> Response:
-    found = exchange.cloud.table("observability/tasks").get(exchange.path["task_id"])
-    if exchange.who.kind is Kind.PROJECT_KEY and found is not None:
-        project = exchange.project
+async def _task(context: RequestContext) -> Response:
+    found = context.cloud.table("observability/tasks").get(context.path["task_id"])
+    if context.who.kind is Kind.PROJECT_KEY and found is not None:
+        project = context.project
         if found["project"] != f"{project.organization}/{project.slug}":
             found = None
     if found is None:
         raise not_found("task")
     return JSON({"status": found["status"]})
+
+
+# Multipart bodies are read as leniently as the clients in the field need. The length of a part is
+# that between its boundaries: one client writes `Content-Length` and the next header on one line.
+# `Content-Type` and `Content-Disposition` may be missing.
+_LONGEST_HEAD = 16 * 1024
+MOST_PARTS = 10_000
+
+
+class BadMultipart(ValueError):
+    """The body is not in parts, or is cut short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part: what its head said, and its bytes."""
+
+    head: str
+    content: bytes
+
+    @property
+    def is_file(self) -> bool:
+        """Say whether the head names a file."""
+        return re.search(r"filename\*?=", self.head, re.IGNORECASE) is not None
+
+
+def boundary_of(content_type: str) -> bytes:
+    """Return the boundary of a Content-Type, quoted or not. Raises BadMultipart."""
+    message = Message()
+    message["content-type"] = content_type.replace("\r", " ").replace("\n", " ")
+    found = message.get_param("boundary")
+    if not isinstance(found, str) or not 0 < len(found) <= 200 or not found.isascii():
+        raise BadMultipart("the Content-Type names no boundary")
+    return found.encode()
+
+
+def split_parts(body: bytes, boundary: bytes) -> list[Part]:
+    """Return the parts in their order. Raises BadMultipart."""
+    mark = re.compile(rb"(?:\A|\r\n|\n)--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\r\n|\n|\Z)")
+    places = list(itertools.islice(mark.finditer(body), MOST_PARTS + 2))
+    if not places:
+        raise BadMultipart("the boundary does not occur in the body")
+    if len(places) > MOST_PARTS + 1:
+        raise BadMultipart(f"more than {MOST_PARTS} parts")
+    parts: list[Part] = []
+    for place, following in itertools.pairwise(places):
+        if place.group(1):
+            return parts
+        parts.append(_part(body[place.end() : following.start()]))
+    if not places[-1].group(1):
+        raise BadMultipart("the last boundary is missing: the body was cut")
+    return parts
+
+
+def _part(raw: bytes) -> Part:
+    # `raw` begins with the line end of its boundary: a part without a head has an empty line next.
+    found = re.search(rb"\r\n\r\n|\n\n", raw[:_LONGEST_HEAD])
+    if found is None:
+        raise BadMultipart("a part has no empty line between head and content")
+    return Part(raw[: found.start()].decode("latin-1").strip(), raw[found.end() :])

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.observability.project import DEFAULT_COHORT
 from agent.standin.observability.refusals import ObservabilityRefused
-from agent.standin.observability.resources.conventions import unknown
+from agent.standin.observability.resources.lists import unknown_reference
 from agent.standin.principal import Kind
 
 if TYPE_CHECKING:
-    from agent.standin.observability.exchange import Exchange
+    from agent.standin.observability.operations import RequestContext
     from agent.standin.observability.project import Project, Record
 
 
@@ -19,9 +19,9 @@ def conflict(what: str) -> ObservabilityRefused:
     return ObservabilityRefused(409, what)
 
 
-def create_release(exchange: Exchange) -> Record:
+def create_release(context: RequestContext) -> Record:
     """Make a release without artifacts."""
-    project, body = exchange.project, exchange.body
+    project, body = context.project, context.body
     if body["version"] in project.table("releases"):
         raise conflict(f"release {body['version']} already exists")
     record = {**project.release(body["version"]), **_known(body, "revision", "notes")}
@@ -30,10 +30,10 @@ def create_release(exchange: Exchange) -> Record:
     return record
 
 
-def change_release(exchange: Exchange, record: Record) -> Record:
+def change_release(context: RequestContext, record: Record) -> Record:
     """Change what is there of a release's fields."""
     names = ("revision", "notes", "extra_info", "must_pass_through")
-    return _changed(exchange, "releases", record["version"], record, *names)
+    return _changed(context, "releases", record["version"], record, *names)
 
 
 def remove_release(project: Project, record: Record) -> None:
@@ -45,17 +45,17 @@ def remove_release(project: Project, record: Record) -> None:
     project.table("releases").delete(version)
 
 
-def create_cohort(exchange: Exchange) -> Record:
+def create_cohort(context: RequestContext) -> Record:
     """Make a cohort."""
-    slug = exchange.body["slug"]
-    if exchange.project.cohort(slug) is not None:
+    slug = context.body["slug"]
+    if context.project.cohort(slug) is not None:
         raise conflict(f"cohort {slug} already exists")
-    return exchange.project.make_cohort(slug, exchange.body.get("name") or slug)
+    return context.project.make_cohort(slug, context.body.get("name") or slug)
 
 
-def change_cohort(exchange: Exchange, record: Record) -> Record:
+def change_cohort(context: RequestContext, record: Record) -> Record:
     """Rename a cohort."""
-    return _changed(exchange, "cohorts", record["slug"], record, "name")
+    return _changed(context, "cohorts", record["slug"], record, "name")
 
 
 def remove_cohort(project: Project, record: Record) -> None:
@@ -74,9 +74,9 @@ def remove_cohort(project: Project, record: Record) -> None:
     project.table("cohorts").delete(slug)
 
 
-def create_device(exchange: Exchange) -> Record:
+def create_device(context: RequestContext) -> Record:
     """Make a device before it sends anything."""
-    project, body = exchange.project, exchange.body
+    project, body = context.project, context.body
     serial = body["device_serial"]
     if serial in project.table("devices"):
         raise conflict(f"device {serial} already exists")
@@ -87,11 +87,11 @@ def create_device(exchange: Exchange) -> Record:
     return record
 
 
-def change_device(exchange: Exchange, record: Record) -> Record:
+def change_device(context: RequestContext, record: Record) -> Record:
     """Change what is there of a device's fields."""
-    _require_cohort(exchange.project, exchange.body)
+    _require_cohort(context.project, context.body)
     names = ("hardware_version", "owner_ref", "nickname", "description", "cohort")
-    return _changed(exchange, "devices", record["device_serial"], record, *names)
+    return _changed(context, "devices", record["device_serial"], record, *names)
 
 
 def remove_device(project: Project, record: Record) -> None:
@@ -99,16 +99,16 @@ def remove_device(project: Project, record: Record) -> None:
     project.table("devices").delete(record["device_serial"])
 
 
-def create_deployment(exchange: Exchange) -> Record:
+def create_deployment(context: RequestContext) -> Record:
     """Hand out a release to a cohort; the same release there before is taken over by this one."""
-    project, body, who = exchange.project, exchange.body, exchange.who
+    project, body, who = context.project, context.body, context.who
     # A step from one version to another is named by both.
     pair = body["release"] if isinstance(body["release"], list) else ["", body["release"]]
     named = {"delta_from": pair[0], "release": pair[1], "cohort": body["cohort"]}
     if release_of(project, named) is None:
-        raise unknown("release", "This release")
+        raise unknown_reference("release", "This release")
     if project.cohort(body["cohort"]) is None:
-        raise unknown("cohort", "This cohort")
+        raise unknown_reference("cohort", "This cohort")
     kind = body.get("type", "normal")
     percent = body.get("rollout_percent", 100) if kind == "staged_rollout" else 100
     table = project.table("deployments")
@@ -141,9 +141,9 @@ def release_of(project: Project, deployment: Record) -> Record | None:
     return found
 
 
-def change_deployment(exchange: Exchange, record: Record) -> Record:
+def change_deployment(context: RequestContext, record: Record) -> Record:
     """Widen or narrow a rollout."""
-    percent = exchange.body.get("rollout_percent", record["rollout_percent"])
+    percent = context.body.get("rollout_percent", record["rollout_percent"])
     if record["status"] == "aborted":
         raise conflict("the deployment was aborted")
     changed = {
@@ -151,7 +151,7 @@ def change_deployment(exchange: Exchange, record: Record) -> Record:
         "rollout_percent": percent,
         "status": "done" if percent == 100 else "in_progress",
     }
-    exchange.project.table("deployments").put(str(record["id"]), changed)
+    context.project.table("deployments").put(str(record["id"]), changed)
     return changed
 
 
@@ -160,16 +160,16 @@ def abort_deployment(project: Project, record: Record) -> None:
     project.table("deployments").put(str(record["id"]), {**record, "status": "aborted"})
 
 
-def change_issue(exchange: Exchange, record: Record) -> Record:
+def change_issue(context: RequestContext, record: Record) -> Record:
     """Close, resolve, open again or rename an issue."""
-    changed = {**record, **_known(exchange.body, "status", "title")}
-    exchange.project.table("issues").put(str(record["id"]), changed)
+    changed = {**record, **_known(context.body, "status", "title")}
+    context.project.table("issues").put(str(record["id"]), changed)
     return changed
 
 
-def put_device_in_cohort(exchange: Exchange, serial: str, slug: str) -> Record:
+def put_device_in_cohort(context: RequestContext, serial: str, slug: str) -> Record:
     """Make the relation of a device to a cohort, or change it."""
-    project = exchange.project
+    project = context.project
     devices = project.table("devices")
     record = {**devices.get(serial), "cohort": slug, "updated": project.now}
     devices.put(serial, record)
@@ -180,12 +180,12 @@ def _known(body: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: body[name] for name in names if name in body}
 
 
-def _changed(exchange: Exchange, table: str, key: str, record: Record, *names: str) -> Record:
-    changed = {**record, **_known(exchange.body, *names), "updated": exchange.project.now}
-    exchange.project.table(table).put(key, changed)
+def _changed(context: RequestContext, table: str, key: str, record: Record, *names: str) -> Record:
+    changed = {**record, **_known(context.body, *names), "updated": context.project.now}
+    context.project.table(table).put(key, changed)
     return changed
 
 
 def _require_cohort(project: Project, body: dict[str, Any]) -> None:
     if "cohort" in body and project.cohort(body["cohort"]) is None:
-        raise unknown("cohort", "This cohort")
+        raise unknown_reference("cohort", "This cohort")

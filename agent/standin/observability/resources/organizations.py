@@ -10,94 +10,201 @@ from starlette.responses import Response
 
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.observability import shapes
+from agent.standin.observability import schemas
 from agent.standin.observability.access import Access, Role, reachable
-from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served
-from agent.standin.observability.project import SLUG, Project, timestamp
-from agent.standin.observability.resources import views
-from agent.standin.observability.resources.changes import conflict
-from agent.standin.observability.resources.conventions import (
-    Filter,
-    list_parameters,
-    many,
-    one,
-    page_of,
-    select,
-)
-from agent.standin.observability.resources.resources import (
-    ORGANIZATION,
+from agent.standin.observability.operations import (
+    JSON_TYPE,
     ORGANIZATION_PARAMETER,
-    by_project,
+    ORGANIZATION_PATH,
+    RequestContext,
+    ServedOperation,
+    project_operation,
 )
-from agent.standin.observability.shapes import TEXT, shape
+from agent.standin.observability.project import SLUG, Project, timestamp
+from agent.standin.observability.resources import serializers
+from agent.standin.observability.resources.changes import conflict
+from agent.standin.observability.resources.lists import (
+    Filter,
+    filter_and_sort,
+    item_schema,
+    list_parameters,
+    page_response,
+    page_schema,
+)
+from agent.standin.observability.schemas import TEXT, object_schema
 from agent.standin.state import secret
 
 if TYPE_CHECKING:
     from agent.standin.core.schema import Schema
-    from agent.standin.observability.exchange import Handler
+    from agent.standin.observability.operations import Handler
     from agent.standin.observability.project import Record
 
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 1000}
-_KEY = one(shape(api_key=TEXT))
+_KEY = item_schema(object_schema(api_key=TEXT))
 _FILTERS = {"slug": Filter(lambda record: record["slug"])}
 _SORTS = {"name": lambda record: record["name"], "slug": lambda record: record["slug"]}
-_ME = shape(
+_ME = object_schema(
     id=TEXT,
     email=TEXT,
     name=TEXT,
-    organizations={"type": "array", "items": shape(id=TEXT, name=TEXT, slug=TEXT)},
+    organizations={"type": "array", "items": object_schema(id=TEXT, name=TEXT, slug=TEXT)},
 )
 
 
-def served() -> list[Served]:
+def operations() -> list[ServedOperation]:
     """Return the operations above a project, and those of the keys."""
+    return [*_user_operations(), *_organization_operations(), *_project_operations()]
+
+
+def _user_operations() -> list[ServedOperation]:
     return [
-        _declare("GET", "/auth/me", "WhoAmI", "Check email and password or user API key", _me,
-                 access=Access.BASIC, answer=_ME, tag="auth"),
-        _declare("GET", "/auth/api_key", "GetUserApiKey", "Show the user's API key", _user_key,
-                 access=Access.BASIC, answer=_KEY, tag="auth"),
-        _declare("POST", "/auth/api_key", "CycleUserApiKey", "Make or cycle the user's API key",
-                 _cycle_user_key, access=Access.BASIC, answer=_KEY, tag="auth"),
-        _declare("DELETE", "/auth/api_key", "DeleteUserApiKey", "Delete the user's API key",
-                 _delete_user_key, access=Access.BASIC, answer=None, tag="auth"),
-        _declare("GET", "/api/v0/organizations", "ListOrganizations",
-                 "List the organizations that the credential reaches", _organizations,
-                 answer=many(shapes.ORGANIZATION),
-                 parameters=list_parameters(_FILTERS, _SORTS)),
-        _declare("GET", ORGANIZATION, "GetOrganization", "Get one of the organizations",
-                 _organization, answer=one(shapes.ORGANIZATION),
-                 parameters=(ORGANIZATION_PARAMETER,)),
-        _declare("PATCH", ORGANIZATION, "UpdateOrganization", "Change an organization",
-                 _change_organization, answer=one(shapes.ORGANIZATION), role=Role.ADMIN,
-                 parameters=(ORGANIZATION_PARAMETER,),
-                 body={"type": "object", "properties": {"name": _NAME}}),
-        _declare("GET", ORGANIZATION + "/projects", "ListProjects",
-                 "List the projects of an organization", _projects,
-                 answer=many(shapes.PROJECT),
-                 parameters=(ORGANIZATION_PARAMETER, *list_parameters(_FILTERS, _SORTS))),
-        _declare("POST", ORGANIZATION + "/projects", "CreateProject",
-                 "Create a project; its key is made with it", _create_project,
-                 answer=one(shapes.PROJECT), status=201, role=Role.ADMIN,
-                 parameters=(ORGANIZATION_PARAMETER,), refusals=(409,),
-                 body={**shape(slug=SLUG), "properties": {"slug": SLUG, "name": _NAME}}),
-        by_project("GET", "", "GetProject", "Get one of the projects", _project,
-                   tag="projects", answers={200: one(shapes.PROJECT)}),
-        by_project("PATCH", "", "UpdateProject", "Change a project", _change_project,
-                   tag="projects", role=Role.PROJECT_MANAGER,
-                   body={"type": "object", "properties": {"name": _NAME}},
-                   answers={200: one(shapes.PROJECT)}),
-        by_project("GET", "/api_key", "GetProjectKey", "Show the project key", _project_key,
-                   tag="projects", answers={200: _KEY}),
-        by_project("POST", "/api_key", "CycleProjectKey",
-                   "Cycle the project key; the one before stops at once", _cycle_project_key,
-                   tag="projects", role=Role.PROJECT_MANAGER, answers={200: _KEY}),
-    ]  # fmt: skip
+        _declare(
+            "GET",
+            "/auth/me",
+            "WhoAmI",
+            "Check email and password or user API key",
+            _me,
+            access=Access.BASIC,
+            answer=_ME,
+            tag="auth",
+        ),
+        _declare(
+            "GET",
+            "/auth/api_key",
+            "GetUserApiKey",
+            "Show the user's API key",
+            _user_key,
+            access=Access.BASIC,
+            answer=_KEY,
+            tag="auth",
+        ),
+        _declare(
+            "POST",
+            "/auth/api_key",
+            "CycleUserApiKey",
+            "Make or cycle the user's API key",
+            _cycle_user_key,
+            access=Access.BASIC,
+            answer=_KEY,
+            tag="auth",
+        ),
+        _declare(
+            "DELETE",
+            "/auth/api_key",
+            "DeleteUserApiKey",
+            "Delete the user's API key",
+            _delete_user_key,
+            access=Access.BASIC,
+            answer=None,
+            tag="auth",
+        ),
+    ]
 
 
-async def _me(exchange: Exchange) -> Response:
-    user = _user(exchange)
-    slugs = reachable(exchange.who, exchange.cloud)
-    organizations = [exchange.cloud.table("organizations").get(slug) for slug in slugs]
+def _organization_operations() -> list[ServedOperation]:
+    return [
+        _declare(
+            "GET",
+            "/api/v0/organizations",
+            "ListOrganizations",
+            "List the organizations that the credential reaches",
+            _organizations,
+            answer=page_schema(schemas.ORGANIZATION),
+            parameters=list_parameters(_FILTERS, _SORTS),
+        ),
+        _declare(
+            "GET",
+            ORGANIZATION_PATH,
+            "GetOrganization",
+            "Get one of the organizations",
+            _organization,
+            answer=item_schema(schemas.ORGANIZATION),
+            parameters=(ORGANIZATION_PARAMETER,),
+        ),
+        _declare(
+            "PATCH",
+            ORGANIZATION_PATH,
+            "UpdateOrganization",
+            "Change an organization",
+            _change_organization,
+            answer=item_schema(schemas.ORGANIZATION),
+            role=Role.ADMIN,
+            parameters=(ORGANIZATION_PARAMETER,),
+            body={"type": "object", "properties": {"name": _NAME}},
+        ),
+        _declare(
+            "GET",
+            ORGANIZATION_PATH + "/projects",
+            "ListProjects",
+            "List the projects of an organization",
+            _projects,
+            answer=page_schema(schemas.PROJECT),
+            parameters=(ORGANIZATION_PARAMETER, *list_parameters(_FILTERS, _SORTS)),
+        ),
+        _declare(
+            "POST",
+            ORGANIZATION_PATH + "/projects",
+            "CreateProject",
+            "Create a project; its key is made with it",
+            _create_project,
+            answer=item_schema(schemas.PROJECT),
+            status=201,
+            role=Role.ADMIN,
+            parameters=(ORGANIZATION_PARAMETER,),
+            refusals=(409,),
+            body={**object_schema(slug=SLUG), "properties": {"slug": SLUG, "name": _NAME}},
+        ),
+    ]
+
+
+def _project_operations() -> list[ServedOperation]:
+    return [
+        project_operation(
+            "GET",
+            "",
+            "GetProject",
+            "Get one of the projects",
+            _project,
+            tag="projects",
+            answers={200: item_schema(schemas.PROJECT)},
+        ),
+        project_operation(
+            "PATCH",
+            "",
+            "UpdateProject",
+            "Change a project",
+            _change_project,
+            tag="projects",
+            role=Role.PROJECT_MANAGER,
+            body={"type": "object", "properties": {"name": _NAME}},
+            answers={200: item_schema(schemas.PROJECT)},
+        ),
+        project_operation(
+            "GET",
+            "/api_key",
+            "GetProjectKey",
+            "Show the project key",
+            _project_key,
+            tag="projects",
+            answers={200: _KEY},
+        ),
+        project_operation(
+            "POST",
+            "/api_key",
+            "CycleProjectKey",
+            "Cycle the project key; the one before stops at once",
+            _cycle_project_key,
+            tag="projects",
+            role=Role.PROJECT_MANAGER,
+            answers={200: _KEY},
+        ),
+    ]
+
+
+async def _me(context: RequestContext) -> Response:
+    user = _user(context)
+    slugs = reachable(context.who, context.cloud)
+    organizations = [context.cloud.table("organizations").get(slug) for slug in slugs]
     return JSON(
         {
             **{key: user[key] for key in ("id", "email", "name")},
@@ -110,87 +217,87 @@ async def _me(exchange: Exchange) -> Response:
     )
 
 
-async def _user_key(exchange: Exchange) -> Response:
-    return JSON({"data": {"api_key": _user(exchange)["user_api_key"] or ""}})
+async def _user_key(context: RequestContext) -> Response:
+    return JSON({"data": {"api_key": _user(context)["user_api_key"] or ""}})
 
 
-async def _cycle_user_key(exchange: Exchange) -> Response:
-    user = {**_user(exchange), "user_api_key": secret("uk")}
-    exchange.cloud.table("users").put(user["email"], user)
+async def _cycle_user_key(context: RequestContext) -> Response:
+    user = {**_user(context), "user_api_key": secret("uk")}
+    context.cloud.table("users").put(user["email"], user)
     return JSON({"data": {"api_key": user["user_api_key"]}})
 
 
-async def _delete_user_key(exchange: Exchange) -> Response:
-    user = _user(exchange)
-    exchange.cloud.table("users").put(user["email"], {**user, "user_api_key": ""})
+async def _delete_user_key(context: RequestContext) -> Response:
+    user = _user(context)
+    context.cloud.table("users").put(user["email"], {**user, "user_api_key": ""})
     return Response(status_code=204)
 
 
-async def _organizations(exchange: Exchange) -> Response:
-    table = exchange.cloud.table("organizations")
-    records = [table.get(slug) for slug in reachable(exchange.who, exchange.cloud)]
-    found = select(records, exchange.query, _FILTERS, _SORTS)
-    return page_of(found, exchange.query, views.organization)
+async def _organizations(context: RequestContext) -> Response:
+    table = context.cloud.table("organizations")
+    records = [table.get(slug) for slug in reachable(context.who, context.cloud)]
+    found = filter_and_sort(records, context.query, _FILTERS, _SORTS)
+    return page_response(found, context.query, serializers.organization)
 
 
-async def _organization(exchange: Exchange) -> Response:
-    record = exchange.cloud.table("organizations").get(exchange.path["organization_slug"])
-    return JSON({"data": views.organization(record)})
+async def _organization(context: RequestContext) -> Response:
+    record = context.cloud.table("organizations").get(context.path["organization_slug"])
+    return JSON({"data": serializers.organization(record)})
 
 
-async def _change_organization(exchange: Exchange) -> Response:
-    table = exchange.cloud.table("organizations")
-    slug = exchange.path["organization_slug"]
-    record = {**table.get(slug), **_named(exchange)}
+async def _change_organization(context: RequestContext) -> Response:
+    table = context.cloud.table("organizations")
+    slug = context.path["organization_slug"]
+    record = {**table.get(slug), **_named(context)}
     table.put(slug, record)
-    return JSON({"data": views.organization(record)})
+    return JSON({"data": serializers.organization(record)})
 
 
-async def _projects(exchange: Exchange) -> Response:
-    slug = exchange.path["organization_slug"]
-    every = exchange.cloud.table("projects").values()
+async def _projects(context: RequestContext) -> Response:
+    slug = context.path["organization_slug"]
+    every = context.cloud.table("projects").values()
     records = [record for record in every if record["organization"] == slug]
-    found = select(records, exchange.query, _FILTERS, _SORTS)
-    return page_of(
+    found = filter_and_sort(records, context.query, _FILTERS, _SORTS)
+    return page_response(
         found,
-        exchange.query,
-        lambda record: views.project(Project(exchange.cloud, slug, record["slug"])),
+        context.query,
+        lambda record: serializers.project(Project(context.cloud, slug, record["slug"])),
     )
 
 
-async def _create_project(exchange: Exchange) -> Response:
-    organization, slug = exchange.path["organization_slug"], exchange.body["slug"]
-    if exchange.cloud.project(organization, slug) is not None:
+async def _create_project(context: RequestContext) -> Response:
+    organization, slug = context.path["organization_slug"], context.body["slug"]
+    if context.cloud.project(organization, slug) is not None:
         raise conflict(f"project {slug} already exists")
     record = {
         "id": str(uuid.uuid4()),
         "slug": slug,
-        "name": exchange.body.get("name", slug),
+        "name": context.body.get("name", slug),
         "organization": organization,
         "project_key": secrets.token_hex(16),
         "location": False,
-        "created": exchange.cloud.clock.time(),
+        "created": context.cloud.clock.time(),
     }
-    exchange.cloud.table("projects").put(f"{organization}/{slug}", record)
-    return JSON({"data": views.project(Project(exchange.cloud, organization, slug))}, 201)
+    context.cloud.table("projects").put(f"{organization}/{slug}", record)
+    return JSON({"data": serializers.project(Project(context.cloud, organization, slug))}, 201)
 
 
-async def _project(exchange: Exchange) -> Response:
-    return JSON({"data": views.project(exchange.project)})
+async def _project(context: RequestContext) -> Response:
+    return JSON({"data": serializers.project(context.project)})
 
 
-async def _change_project(exchange: Exchange) -> Response:
-    _store(exchange.project, _named(exchange))
-    return JSON({"data": views.project(exchange.project)})
+async def _change_project(context: RequestContext) -> Response:
+    _store(context.project, _named(context))
+    return JSON({"data": serializers.project(context.project)})
 
 
-async def _project_key(exchange: Exchange) -> Response:
-    return JSON({"data": {"api_key": exchange.project.record["project_key"]}})
+async def _project_key(context: RequestContext) -> Response:
+    return JSON({"data": {"api_key": context.project.record["project_key"]}})
 
 
-async def _cycle_project_key(exchange: Exchange) -> Response:
-    _store(exchange.project, {"project_key": secrets.token_hex(16)})
-    return await _project_key(exchange)
+async def _cycle_project_key(context: RequestContext) -> Response:
+    _store(context.project, {"project_key": secrets.token_hex(16)})
+    return await _project_key(context)
 
 
 def _store(project: Project, changed: Record) -> None:
@@ -198,13 +305,13 @@ def _store(project: Project, changed: Record) -> None:
     project.cloud.table("projects").put(key, {**project.record, **changed})
 
 
-def _user(exchange: Exchange) -> Record:
-    found: Record = exchange.cloud.table("users").get(exchange.who.email)
+def _user(context: RequestContext) -> Record:
+    found: Record = context.cloud.table("users").get(context.who.email)
     return found
 
 
-def _named(exchange: Exchange) -> Record:
-    return {"name": exchange.body["name"]} if "name" in exchange.body else {}
+def _named(context: RequestContext) -> Record:
+    return {"name": context.body["name"]} if "name" in context.body else {}
 
 
 def _declare(
@@ -222,7 +329,7 @@ def _declare(
     body: Schema | None = None,
     refusals: tuple[int, ...] = (),
     tag: str = "organizations",
-) -> Served:
+) -> ServedOperation:
     # Where nothing can be wrong with a request beside the credential, nothing else is promised.
     wrong = (400, 413, 415) if body is not None else (400,) if parameters else ()
     missing = (404,) if ORGANIZATION_PARAMETER in parameters else ()
@@ -238,4 +345,6 @@ def _declare(
         answers={204: {}} if answer is None else {status: {JSON_TYPE: answer}},
         refusals=(*wrong, 401, 403, *missing, *refusals),
     )
-    return Served(operation=operation, handler=handler, access=access, hosts=(Host.API,), role=role)
+    return ServedOperation(
+        operation=operation, handler=handler, access=access, hosts=(Host.API,), role=role
+    )

@@ -9,29 +9,33 @@ from typing import TYPE_CHECKING
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
+from agent.standin.observability.operations import project_operation
 from agent.standin.observability.project import timestamp
-from agent.standin.observability.resources.resources import by_project
-from agent.standin.observability.shapes import DATE, NUMBER, TEXT, TEXT_OR_NULL, shape
+from agent.standin.observability.schemas import DATE, NUMBER, TEXT, TEXT_OR_NULL, object_schema
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from agent.standin.core.schema import Schema
-    from agent.standin.observability.exchange import Exchange, Served
+    from agent.standin.observability.operations import RequestContext, ServedOperation
 
 LIFE_S = 60 * 86_400
-_LINE = shape(id=NUMBER, created_date=DATE, level=TEXT, message=TEXT, device_serial=TEXT_OR_NULL)
-_PAGE: Schema = shape(data={"type": "array", "items": _LINE}, links=shape(next=TEXT_OR_NULL))
+_LINE = object_schema(
+    id=NUMBER, created_date=DATE, level=TEXT, message=TEXT, device_serial=TEXT_OR_NULL
+)
+_PAGE: Schema = object_schema(
+    data={"type": "array", "items": _LINE}, links=object_schema(next=TEXT_OR_NULL)
+)
 
 
-def served() -> list[Served]:
+def operations() -> list[ServedOperation]:
     """Return the operation of the log."""
     size: Schema = {"type": "integer", "minimum": 1, "maximum": 500, "default": 100}
     after: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31, "default": 0}
     levels: Schema = {"type": "array", "items": {"enum": ["info", "warning", "error"]}}
     start: Schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
     return [
-        by_project(
+        project_operation(
             "GET",
             "/processing-log",
             "ListProcessingLog",
@@ -50,8 +54,8 @@ def served() -> list[Served]:
     ]
 
 
-async def _show(exchange: Exchange) -> Response:
-    query, project = exchange.query, exchange.project
+async def _show(context: RequestContext) -> Response:
+    query, project = context.query, context.project
     size, after = query["page[size]"], query["page[after]"]
     oldest = project.now - LIFE_S
     found = [
@@ -65,7 +69,7 @@ async def _show(exchange: Exchange) -> Response:
     shown = found[:size]
     following = None
     if len(found) > size:
-        url = exchange.request.url.include_query_params(**{"page[after]": shown[-1]["id"]})
+        url = context.request.url.include_query_params(**{"page[after]": shown[-1]["id"]})
         following = str(url)
     return JSON(
         {

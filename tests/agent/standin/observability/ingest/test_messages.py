@@ -13,15 +13,20 @@ from hypothesis import strategies as st
 from sdk_bytes import EXAMPLE_SINGLE, block, coredump, heartbeat, run_lengths, trace
 
 from agent.standin.observability.ingest.coredumps import BadCoredump, parse_coredump
-from agent.standin.observability.ingest.device_events import BadEvent, parse_events
-from agent.standin.observability.ingest.messages import BadMessage, Kind, expand_runs, parse_message
+from agent.standin.observability.ingest.events import BadEvent, parse_events
+from agent.standin.observability.ingest.messages import (
+    BadMessage,
+    MessageKind,
+    expand_runs,
+    parse_message,
+)
 
 KEY = "0123456789abcdef0123456789abcdef"  # a test key
 
 
 def test_the_first_byte_says_the_kind() -> None:
     message = parse_message(EXAMPLE_SINGLE[1:-2])
-    assert (message.kind, message.project_key) == (Kind.EVENT, None)
+    assert (message.kind, message.project_key) == (MessageKind.EVENT, None)
 
 
 def test_a_key_in_the_message_is_taken_with_its_nul() -> None:

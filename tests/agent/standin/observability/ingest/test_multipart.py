@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.standin.observability.ingest.multipart import BadMultipart, boundary_of, split_parts
+from agent.standin.observability.ingest.push import BadMultipart, boundary_of, split_parts
 
 
 @given(contents=st.lists(st.binary(max_size=60), min_size=1, max_size=6), line=st.booleans())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.standin.observability.uploads.commits import gnu_build_id
+from agent.standin.observability.upload_commits import gnu_build_id
 
 BUILD_ID = bytes(range(20))
 

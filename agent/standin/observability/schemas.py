@@ -16,12 +16,12 @@ OPEN: Schema = {"type": "object"}
 OPEN_OR_NULL: Schema = {"type": ["object", "null"]}
 
 
-def shape(**fields: Schema) -> Schema:
+def object_schema(**fields: Schema) -> Schema:
     """Return the schema of an object that always has these fields."""
     return {"type": "object", "required": list(fields), "properties": fields}
 
 
-def body(*required: str, **fields: Schema) -> Schema:
+def body_schema(*required: str, **fields: Schema) -> Schema:
     """Return the schema of an object that may have these fields, and has the required ones."""
     told: Schema = {"required": list(required)} if required else {}
     return {"type": "object", **told, "properties": fields}
@@ -32,12 +32,12 @@ def nullable(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-RELEASE_REF = shape(id=NUMBER, version=TEXT, revision=TEXT)
-DEVICE_REF = shape(id=NUMBER, device_serial=TEXT, hardware_version=TEXT)
-COHORT_REF = shape(id=NUMBER, name=TEXT, slug=TEXT)
+RELEASE_REF = object_schema(id=NUMBER, version=TEXT, revision=TEXT)
+DEVICE_REF = object_schema(id=NUMBER, device_serial=TEXT, hardware_version=TEXT)
+COHORT_REF = object_schema(id=NUMBER, name=TEXT, slug=TEXT)
 
-ORGANIZATION = shape(id=TEXT, name=TEXT, slug=TEXT, created_date=DATE)
-PROJECT = shape(
+ORGANIZATION = object_schema(id=TEXT, name=TEXT, slug=TEXT, created_date=DATE)
+PROJECT = object_schema(
     id=TEXT,
     name=TEXT,
     slug=TEXT,
@@ -47,7 +47,7 @@ PROJECT = shape(
     count_devices=NUMBER,
     created_date=DATE,
 )
-ARTIFACT = shape(
+ARTIFACT = object_schema(
     id=NUMBER,
     type={"type": "string", "enum": ["firmware", "symbols"]},
     hardware_version=TEXT_OR_NULL,
@@ -60,7 +60,7 @@ ARTIFACT = shape(
     created_date=DATE,
     updated_date=DATE,
 )
-RELEASE = shape(
+RELEASE = object_schema(
     id=NUMBER,
     version=TEXT,
     min_version=TEXT,
@@ -73,7 +73,7 @@ RELEASE = shape(
     created_date=DATE,
     updated_date=DATE,
 )
-COHORT = shape(
+COHORT = object_schema(
     id=NUMBER,
     name=TEXT,
     slug=TEXT,
@@ -82,7 +82,7 @@ COHORT = shape(
     created_date=DATE,
     updated_date=DATE,
 )
-DEVICE = shape(
+DEVICE = object_schema(
     id=NUMBER,
     device_serial=TEXT,
     hardware_version=TEXT,
@@ -95,7 +95,7 @@ DEVICE = shape(
     created_date=DATE,
     updated_date=DATE,
 )
-DEPLOYMENT = shape(
+DEPLOYMENT = object_schema(
     id=NUMBER,
     type=TEXT,
     status=TEXT,
@@ -106,7 +106,7 @@ DEPLOYMENT = shape(
     deployed_date=DATE,
     extra_info=OPEN_OR_NULL,
 )
-EVENT = shape(
+EVENT = object_schema(
     id=NUMBER,
     type=TEXT,
     device=nullable(DEVICE_REF),
@@ -120,12 +120,12 @@ EVENT = shape(
     captured_date=DATE,
     received_date=DATE,
 )
-TRACE = shape(
+TRACE = object_schema(
     id=NUMBER,
     reason=TEXT,
     reason_code={"type": ["integer", "null"]},
     source={"type": "string", "enum": ["event", "coredump"]},
-    issue=shape(id=NUMBER, title=TEXT),
+    issue=object_schema(id=NUMBER, title=TEXT),
     device=nullable(DEVICE_REF),
     release=nullable(RELEASE_REF),
     software_type=TEXT,
@@ -134,7 +134,7 @@ TRACE = shape(
     captured_date=DATE,
     created_date=DATE,
 )
-ISSUE = shape(
+ISSUE = object_schema(
     id=NUMBER,
     status={"type": "string", "enum": ["open", "closed", "resolved"]},
     title=TEXT,
@@ -148,7 +148,7 @@ ISSUE = shape(
     last_trace=NUMBER,
     created_date=DATE,
 )
-INSTALL = shape(
+INSTALL = object_schema(
     id=NUMBER,
     status=TEXT,
     device=nullable(DEVICE_REF),
@@ -158,10 +158,10 @@ INSTALL = shape(
     began_at=DATE,
     transitioned_at=DATE,
 )
-COREDUMP = shape(
+COREDUMP = object_schema(
     id=NUMBER, trace=NUMBER, device=nullable(DEVICE_REF), size=NUMBER, created_date=DATE
 )
-FILE = shape(
+FILE = object_schema(
     id=NUMBER,
     kind=TEXT,
     name=TEXT,

@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agent.standin.observability import shapes
+from agent.standin.observability import schemas
 from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION
-from agent.standin.observability.resources import changes, views
-from agent.standin.observability.resources.conventions import Filter
-from agent.standin.observability.shapes import body
+from agent.standin.observability.resources import changes, serializers
+from agent.standin.observability.resources.lists import Filter
+from agent.standin.observability.schemas import body_schema
 
 if TYPE_CHECKING:
     from agent.standin.core.schema import Schema
-    from agent.standin.observability.exchange import Exchange
+    from agent.standin.observability.operations import RequestContext
     from agent.standin.observability.project import Project, Record
 
 Show = Callable[["Project", "Record"], dict[str, Any]]
@@ -48,9 +48,9 @@ class Resource:
     sorts: Mapping[str, Read] = field(default_factory=dict)
     order: Read = field(default=lambda record: record["id"])
     """What a list is sorted by when nobody says; the newest first."""
-    create: Callable[[Exchange], Record] | None = None
+    create: Callable[[RequestContext], Record] | None = None
     create_body: Schema = field(default_factory=dict)
-    change: Callable[[Exchange, Record], Record] | None = None
+    change: Callable[[RequestContext, Record], Record] | None = None
     change_body: Schema = field(default_factory=dict)
     remove: Callable[[Project, Record], None] | None = None
     remove_many: bool = False
@@ -89,12 +89,12 @@ def _named(names: tuple[str, ...], fields: dict[str, str]) -> list[tuple[str, st
 _OF_A_RELEASE: dict[str, Schema] = {
     "revision": _TEXT,
     "notes": _TEXT,
-    "extra_info": shapes.OPEN_OR_NULL,
+    "extra_info": schemas.OPEN_OR_NULL,
     "must_pass_through": {"type": "boolean"},
 }
 _OF_A_DEVICE: dict[str, Schema] = {
     "hardware_version": VERSION,
-    "owner_ref": shapes.TEXT_OR_NULL,
+    "owner_ref": schemas.TEXT_OR_NULL,
     "nickname": _TEXT,
     "description": _TEXT,
     "cohort": SLUG,
@@ -106,19 +106,19 @@ RELEASES = Resource(
     singular="Release",
     key="release_version",
     key_schema=RELEASE_VERSION,
-    schema=shapes.RELEASE,
-    show=lambda scope, record: views.release(scope, record, ""),
+    schema=schemas.RELEASE,
+    show=lambda scope, record: serializers.release(scope, record, ""),
     filters=_since(**_DATES),
     sorts=_by("version", **_DATES),
     create=changes.create_release,
-    create_body=body(
+    create_body=body_schema(
         "version",
         version=RELEASE_VERSION,
         min_version={"anyOf": [RELEASE_VERSION, {"enum": [""]}]},
         **_OF_A_RELEASE,
     ),
     change=changes.change_release,
-    change_body=body(**_OF_A_RELEASE),
+    change_body=body_schema(**_OF_A_RELEASE),
     remove=changes.remove_release,
     remove_many=True,
 )
@@ -127,14 +127,14 @@ COHORTS = Resource(
     singular="Cohort",
     key="cohort_slug",
     key_schema=SLUG,
-    schema=shapes.COHORT,
-    show=views.cohort,
+    schema=schemas.COHORT,
+    show=serializers.cohort,
     filters=_since(**_DATES),
     sorts=_by("name", "slug", **_DATES),
     create=changes.create_cohort,
-    create_body=body("slug", slug=SLUG, name=_TEXT),
+    create_body=body_schema("slug", slug=SLUG, name=_TEXT),
     change=changes.change_cohort,
-    change_body=body(name=_TEXT),
+    change_body=body_schema(name=_TEXT),
     remove=changes.remove_cohort,
 )
 DEVICES = Resource(
@@ -142,8 +142,8 @@ DEVICES = Resource(
     singular="Device",
     key="device_serial",
     key_schema=SLUG,
-    schema=shapes.DEVICE,
-    show=views.device,
+    schema=schemas.DEVICE,
+    show=serializers.device,
     filters={
         **_each("device_serial", "cohort", "owner_ref", "hardware_version"),
         **_each(release="last_seen_release"),
@@ -152,17 +152,19 @@ DEVICES = Resource(
     },
     sorts=_by("device_serial", "last_seen", **_DATES),
     create=changes.create_device,
-    create_body=body("device_serial", "hardware_version", device_serial=SLUG, **_OF_A_DEVICE),
+    create_body=body_schema(
+        "device_serial", "hardware_version", device_serial=SLUG, **_OF_A_DEVICE
+    ),
     change=changes.change_device,
-    change_body=body(**_OF_A_DEVICE),
+    change_body=body_schema(**_OF_A_DEVICE),
     remove=changes.remove_device,
     remove_many=True,
 )
 DEPLOYMENTS = Resource(
     name="deployments",
     singular="Deployment",
-    schema=shapes.DEPLOYMENT,
-    show=views.deployment,
+    schema=schemas.DEPLOYMENT,
+    show=serializers.deployment,
     filters={
         **_each("cohort", "delta_from", "status"),
         "release": Filter(lambda record: None if record["delta_from"] else record["release"]),
@@ -171,24 +173,24 @@ DEPLOYMENTS = Resource(
     },
     sorts=_by(deployed_date="deployed", id="id"),
     create=changes.create_deployment,
-    create_body=body(
+    create_body=body_schema(
         "release",
         "cohort",
         type={"type": "string", "enum": ["normal", "staged_rollout"]},
         release=_RELEASE_OR_STEP,
         cohort=SLUG,
         rollout_percent=_PERCENT,
-        extra_info=shapes.OPEN_OR_NULL,
+        extra_info=schemas.OPEN_OR_NULL,
     ),
     change=changes.change_deployment,
-    change_body=body(rollout_percent=_PERCENT),
+    change_body=body_schema(rollout_percent=_PERCENT),
     remove=changes.abort_deployment,
 )
 EVENTS = Resource(
     name="events",
     singular="Event",
-    schema=shapes.EVENT,
-    show=views.event,
+    schema=schemas.EVENT,
+    show=serializers.event,
     filters={
         **_each("device", "type", "release"),
         **_since(since="captured", created_date="created"),
@@ -199,8 +201,8 @@ EVENTS = Resource(
 TRACES = Resource(
     name="traces",
     singular="Trace",
-    schema=shapes.TRACE,
-    show=views.trace,
+    schema=schemas.TRACE,
+    show=serializers.trace,
     filters={
         **_each("device", "issue", "release", "source"),
         **_since(since="captured", created_date="created"),
@@ -211,8 +213,8 @@ TRACES = Resource(
 ISSUES = Resource(
     name="issues",
     singular="Issue",
-    schema=shapes.ISSUE,
-    show=views.issue,
+    schema=schemas.ISSUE,
+    show=serializers.issue,
     filters={**_each("status"), **_since("first_seen", "last_seen", created_date="created")},
     sorts={
         **_by("first_seen", "last_seen", trace_count="traces"),
@@ -221,31 +223,31 @@ ISSUES = Resource(
     },
     order=_reading("last_seen"),
     change=changes.change_issue,
-    change_body=body(
+    change_body=body_schema(
         status={"type": "string", "enum": ["open", "closed", "resolved"]}, title=_TEXT
     ),
 )
 INSTALLS = Resource(
     name="installs",
     singular="Install",
-    schema=shapes.INSTALL,
-    show=views.install,
+    schema=schemas.INSTALL,
+    show=serializers.install,
     filters={**_each("device", "status"), **_since(began_at="began")},
     sorts=_by(began_at="began", id="id"),
 )
 COREDUMPS = Resource(
     name="coredumps",
     singular="Coredump",
-    schema=shapes.COREDUMP,
-    show=views.coredump,
+    schema=schemas.COREDUMP,
+    show=serializers.coredump,
     filters={**_each("device"), **_since(created_date="created")},
     sorts=_by(created_date="created", id="id"),
 )
 FILES = Resource(
     name="files",
     singular="File",
-    schema=shapes.FILE,
-    show=views.file,
+    schema=schemas.FILE,
+    show=serializers.file,
     filters={**_each("kind", "name"), **_since(created_date="created")},
     sorts=_by(created_date="created", name="name", id="id"),
 )

@@ -1,4 +1,4 @@
-"""The latest release for a device, with the project key and a short URL (clause O5.4)."""
+"""What a device polls with the project key: its latest release (clause O5.4), its configuration."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.observability import shapes
+from agent.standin.observability import schemas
 from agent.standin.observability.access import Access
-from agent.standin.observability.exchange import JSON_TYPE, Exchange, Served
+from agent.standin.observability.operations import JSON_TYPE, RequestContext, ServedOperation
 from agent.standin.observability.project import SLUG, VERSION, is_semver, precedence
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import invalid_fields
-from agent.standin.observability.resources import changes, views
+from agent.standin.observability.resources import changes, serializers
+from agent.standin.observability.resources.lists import item_schema
+from agent.standin.observability.schemas import NUMBER, OPEN, object_schema
+from agent.standin.observability.upload_commits import IDENTITY
 
 if TYPE_CHECKING:
     from agent.standin.core.schema import Schema
-    from agent.standin.observability.exchange import Handler
+    from agent.standin.observability.operations import Handler
     from agent.standin.observability.project import Project, Record
 
 _PARAMETERS = (
@@ -34,15 +37,25 @@ _PARAMETERS = (
 )
 
 
-def served() -> list[Served]:
-    """Return the two forms: the release, and the URL of its payload alone."""
+_CONFIG_REVISION = 1
+_RESOLUTIONS = ("debugging", "logging", "monitoring")
+_CONFIG_ANSWER = item_schema(
+    object_schema(revision=NUMBER, completed={"type": ["integer", "null"]}, config=OPEN)
+)
+
+
+def operations() -> list[ServedOperation]:
+    """Return the release, the URL of its payload alone, and the configuration."""
     return [
-        _declare("", "LatestRelease", {JSON_TYPE: shapes.RELEASE}, _release),
+        _declare("", "LatestRelease", {JSON_TYPE: schemas.RELEASE}, _release),
         _declare("/url", "LatestReleaseUrl", {"text/plain": {"type": "string"}}, _url),
+        _declare_device_config(),
     ]
 
 
-def _declare(suffix: str, name: str, answer: dict[str, Schema], handler: Handler) -> Served:
+def _declare(
+    suffix: str, name: str, answer: dict[str, Schema], handler: Handler
+) -> ServedOperation:
     operation = Operation(
         method="GET",
         path="/api/v0/releases/latest" + suffix,
@@ -55,7 +68,7 @@ def _declare(suffix: str, name: str, answer: dict[str, Schema], handler: Handler
         answers={200: answer, 204: {}},
         refusals=(400, 403, 429),
     )
-    return Served(
+    return ServedOperation(
         operation=operation,
         handler=handler,
         access=Access.PROJECT_KEY,
@@ -63,23 +76,42 @@ def _declare(suffix: str, name: str, answer: dict[str, Schema], handler: Handler
     )
 
 
-async def _release(exchange: Exchange) -> Response:
-    shown = _shown(exchange)
+def _declare_device_config() -> ServedOperation:
+    operation = Operation(
+        method="POST",
+        path="/api/v0/device-config",
+        name="GetDeviceConfig",
+        summary="The configuration of a device, and which revision it has confirmed",
+        description="Accepts the project key.",
+        tag="devices",
+        security=("ProjectKey",),
+        bodies={JSON_TYPE: object_schema(device=IDENTITY)},
+        answers={200: {JSON_TYPE: _CONFIG_ANSWER}},
+        refusals=(400, 403, 413, 415),
+    )
+    hosts = (Host.API, Host.INGRESS)
+    return ServedOperation(
+        operation=operation, handler=_device_config, access=Access.PROJECT_KEY, hosts=hosts
+    )
+
+
+async def _release(context: RequestContext) -> Response:
+    shown = _shown(context)
     return _nothing() if shown is None else JSON(shown)
 
 
-async def _url(exchange: Exchange) -> Response:
-    shown = _shown(exchange)
+async def _url(context: RequestContext) -> Response:
+    shown = _shown(context)
     return _nothing() if shown is None else PlainTextResponse(shown["artifacts"][0]["url"])
 
 
-def _shown(exchange: Exchange) -> dict[str, Any] | None:
-    found = _newest(exchange)
+def _shown(context: RequestContext) -> dict[str, Any] | None:
+    found = _newest(context)
     if found is None:
         return None
-    base = str(exchange.request.base_url).rstrip("/")
-    shown = views.release(exchange.project, found, exchange.cloud.urls.get("files", base))
-    wanted = (exchange.query["hardware_version"], exchange.query["software_type"])
+    base = str(context.request.base_url).rstrip("/")
+    shown = serializers.release(context.project, found, context.cloud.urls.get("files", base))
+    wanted = (context.query["hardware_version"], context.query["software_type"])
     # The artifact of this device comes first: small devices look no further.
     shown["artifacts"].sort(
         key=lambda one: (one["hardware_version"], one["software_type"]) != wanted
@@ -87,12 +119,12 @@ def _shown(exchange: Exchange) -> dict[str, Any] | None:
     return shown
 
 
-def _newest(exchange: Exchange) -> Record | None:
-    project, query = exchange.project, exchange.query
+def _newest(context: RequestContext) -> Record | None:
+    project, query = context.project, context.query
     serial, hardware, kind = (
         query[name] for name in ("device_serial", "hardware_version", "software_type")
     )
-    limits(exchange.cloud).count(project, "releases", serial)
+    limits(context.cloud).count(project, "releases", serial)
     _require_known(project, hardware, kind)
     device = project.device(serial, hardware)
     current = query.get("current_version")
@@ -158,3 +190,19 @@ def _chosen(serial: str, deployment: Record) -> bool:
 
 def _nothing() -> Response:
     return Response(status_code=204, headers={"memfault-reason": "latest"})
+
+
+async def _device_config(context: RequestContext) -> Response:
+    device = context.body["device"]
+    record = context.project.device(device["device_serial"], device["hardware_version"])
+    sampling = {f"{name}.resolution": "normal" for name in _RESOLUTIONS}
+    return JSON(
+        {
+            "data": {
+                "revision": _CONFIG_REVISION,
+                # A device confirms in its next archive.
+                "completed": record.get("config_revision"),
+                "config": {"memfault": {"sampling": sampling}},
+            }
+        }
+    )

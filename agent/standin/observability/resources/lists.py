@@ -68,11 +68,11 @@ def list_parameters(
 ) -> tuple[Parameter, ...]:
     """Return the query parameters of a list."""
     found = list(PAGE_PARAMETERS)
-    for name, one in filters.items():
+    for name, filter_ in filters.items():
         schema: Schema = {"type": "array", "items": {"type": "string"}}
-        if one.kind != "any":
+        if filter_.kind != "any":
             schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
-        text = one.description or ("May be repeated." if one.kind == "any" else "")
+        text = filter_.description or ("May be repeated." if filter_.kind == "any" else "")
         found.append(Parameter(name=name, schema=schema, description=text))
     if sorts:
         names = [*sorts, *(f"-{name}" for name in sorts)]
@@ -82,16 +82,18 @@ def list_parameters(
     return tuple(found)
 
 
-def select(
+def filter_and_sort(
     records: Iterable[Record],
     query: Mapping[str, Any],
     filters: Mapping[str, Filter],
     sorts: Mapping[str, Callable[[Record], Any]],
 ) -> list[Record]:
     """Return the records that a list is asked for, all pages of them."""
-    wanted = [(one, query[name]) for name, one in filters.items() if name in query]
+    wanted = [(filter_, query[name]) for name, filter_ in filters.items() if name in query]
     found = [
-        record for record in records if all(one.admits(record, value) for one, value in wanted)
+        record
+        for record in records
+        if all(filter_.admits(record, value) for filter_, value in wanted)
     ]
     for name in reversed(query.get("sort", [])):
         read = sorts[name.removeprefix("-")]
@@ -99,7 +101,7 @@ def select(
     return found
 
 
-def page_of(
+def page_response(
     records: list[Record], query: Mapping[str, Any], render: Callable[[Record], Any]
 ) -> JSON:
     """Answer with one page in the envelope."""
@@ -120,7 +122,7 @@ def page_of(
     )
 
 
-def many(item: Schema) -> Schema:
+def page_schema(item: Schema) -> Schema:
     """Return the schema of a page."""
     return {
         "type": "object",
@@ -129,12 +131,12 @@ def many(item: Schema) -> Schema:
     }
 
 
-def one(item: Schema) -> Schema:
+def item_schema(item: Schema) -> Schema:
     """Return the schema of an answer with one item."""
     return {"type": "object", "required": ["data"], "properties": {"data": item}}
 
 
-def unknown(name: str, what: str) -> Exception:
+def unknown_reference(name: str, what: str) -> Exception:
     """409: a field names something that is not there."""
     return ObservabilityRefused(
         409, f"{what} does not exist.", details={name: [f"{what} does not exist."]}

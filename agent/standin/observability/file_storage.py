@@ -14,15 +14,17 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from agent.standin.core.dispatch import DEFAULT_MAX_BODY
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import ranged
 from agent.standin.observability.access import Access
-from agent.standin.observability.exchange import Exchange, Served
 from agent.standin.observability.ingest.push import decoded
+from agent.standin.observability.operations import RequestContext, ServedOperation
 from agent.standin.observability.refusals import ObservabilityRefused, forbidden, invalid, not_found
 
 if TYPE_CHECKING:
     from agent.standin.core.schema import Schema
+    from agent.standin.observability.operations import Handler
     from agent.standin.state import Cloud
 
 DOWNLOAD_LIFE_S = 6 * 3600
@@ -69,7 +71,7 @@ def upload_url(cloud: Cloud, secret: str, base_url: str, part: int | None = None
     return f"{base}{_STORAGE}/uploads/{secret}" + ("" if part is None else f"/{part}")
 
 
-def served() -> list[Served]:
+def operations() -> list[ServedOperation]:
     """Return the operations of the storage."""
     secret = Parameter(name="secret", schema=_TEXT, where="path", required=True)
     part = Parameter(
@@ -110,14 +112,24 @@ def served() -> list[Served]:
         ),
         answers={200: bodies, 206: bodies, 304: {}}, refusals=(400, 403, 404, 416),
     )  # fmt: skip
-    every = (Host.FILES, Host.INGRESS)
+    hosts = (Host.FILES, Host.INGRESS)
     return [
-        Served(operation=put, handler=_put, access=Access.SIGNED, hosts=every, max_body=MAX_FILE),
-        Served(operation=put_part, handler=_put_part, access=Access.SIGNED, hosts=every,
-               max_body=MAX_FILE),
-        Served(operation=complete, handler=_complete, access=Access.SIGNED, hosts=every),
-        Served(operation=get, handler=_get, access=Access.SIGNED, hosts=(Host.FILES,)),
-    ]  # fmt: skip
+        _signed(put, _put, hosts, max_body=MAX_FILE),
+        _signed(put_part, _put_part, hosts, max_body=MAX_FILE),
+        _signed(complete, _complete, hosts),
+        _signed(get, _get, (Host.FILES,)),
+    ]
+
+
+def _signed(
+    operation: Operation,
+    handler: Handler,
+    hosts: tuple[Host, ...],
+    max_body: int = DEFAULT_MAX_BODY,
+) -> ServedOperation:
+    return ServedOperation(
+        operation=operation, handler=handler, access=Access.SIGNED, hosts=hosts, max_body=max_body
+    )
 
 
 def find_upload(cloud: Cloud, secret: str) -> dict[str, Any]:
@@ -144,34 +156,34 @@ def forget_expired(cloud: Cloud) -> None:
                 parts.delete(f"{secret}/{number}")
 
 
-async def _put(exchange: Exchange) -> Response:
-    secret = exchange.path["secret"]
-    upload, data = await _content(exchange, secret)
+async def _put(context: RequestContext) -> Response:
+    secret = context.path["secret"]
+    upload, data = await _content(context, secret)
     if len(data) != upload["size"]:
         raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
     data = decoded(data, upload["content_encoding"], MAX_FILE)
-    _stored(exchange.cloud, secret, upload, data)
+    _stored(context.cloud, secret, upload, data)
     return Response(headers={"ETag": _etag(data)})
 
 
-async def _put_part(exchange: Exchange) -> Response:
-    secret, number = exchange.path["secret"], int(exchange.path["part"])
-    upload, data = await _content(exchange, secret)
+async def _put_part(context: RequestContext) -> Response:
+    secret, number = context.path["secret"], int(context.path["part"])
+    upload, data = await _content(context, secret)
     if number > upload["parts"]:
         raise not_found(f"part {number}")
-    exchange.cloud.table("observability/parts").put(f"{secret}/{number}", data)
+    context.cloud.table("observability/parts").put(f"{secret}/{number}", data)
     return Response(headers={"ETag": _etag(data)})
 
 
-async def _complete(exchange: Exchange) -> Response:
-    secret = exchange.path["secret"]
-    text = (await exchange.request.body()).decode("utf-8", "replace")
-    upload = find_upload(exchange.cloud, secret)
+async def _complete(context: RequestContext) -> Response:
+    secret = context.path["secret"]
+    text = (await context.request.body()).decode("utf-8", "replace")
+    upload = find_upload(context.cloud, secret)
     # No XML parser: two numbers are read, and nothing else that XML can hold.
     named = _PART.findall(text)
     if not named or [int(number) for number, _ in named] != list(range(1, len(named) + 1)):
         raise invalid("the parts are to be named from 1 on, each with its ETag")
-    table = exchange.cloud.table("observability/parts")
+    table = context.cloud.table("observability/parts")
     data = b""
     for number, etag in named:
         part: bytes | None = table.get(f"{secret}/{number}")
@@ -183,15 +195,15 @@ async def _complete(exchange: Exchange) -> Response:
         raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
     for number, _ in named:
         table.delete(f"{secret}/{number}")
-    _stored(exchange.cloud, secret, upload, data)
+    _stored(context.cloud, secret, upload, data)
     answer = "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
     return Response(answer, media_type="application/xml")
 
 
-async def _get(exchange: Exchange) -> Response:
-    cloud, blob = exchange.cloud, exchange.path["blob"]
-    expires = exchange.query["expires"]
-    signature = exchange.query["signature"]
+async def _get(context: RequestContext) -> Response:
+    cloud, blob = context.cloud, context.path["blob"]
+    expires = context.query["expires"]
+    signature = context.query["signature"]
     if not hmac.compare_digest(_sign(cloud, blob, expires).encode(), signature.encode()):
         raise forbidden("the signature of this URL is wrong")
     if cloud.clock.time() > expires:
@@ -199,18 +211,18 @@ async def _get(exchange: Exchange) -> Response:
     data = get_blob(cloud, blob)
     if data is None:
         raise not_found("file")
-    return ranged(data, exchange.request.headers, ObservabilityRefused)
+    return ranged(data, context.request.headers, ObservabilityRefused)
 
 
-async def _content(exchange: Exchange, secret: str) -> tuple[dict[str, Any], bytes]:
+async def _content(context: RequestContext, secret: str) -> tuple[dict[str, Any], bytes]:
     """Return an upload and the bytes that came for it; more than announced are not waited for."""
-    announced = find_upload(exchange.cloud, secret)["size"]
-    declared = exchange.request.headers.get("content-length")
+    announced = find_upload(context.cloud, secret)["size"]
+    declared = context.request.headers.get("content-length")
     if declared is not None and int(declared) > announced:
         raise invalid(f"{declared} bytes come, {announced} were announced")
-    data = await exchange.request.body()
+    data = await context.request.body()
     # Looked at once more: it may have been committed while these bytes came.
-    return find_upload(exchange.cloud, secret), data
+    return find_upload(context.cloud, secret), data
 
 
 def _stored(cloud: Cloud, secret: str, upload: dict[str, Any], data: bytes) -> None:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from starlette.requests import Request
 
+from agent.standin import state as seeded
 from agent.standin.core.dispatch import DEFAULT_MAX_BODY, Endpoint
+from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.schema import NOT_A_DATETIME, BadJSON, check, decode, parse_datetime
 from agent.standin.observability.access import Access, Role, authenticate, role_in
-from agent.standin.observability.project import Project
+from agent.standin.observability.project import SLUG, Project
 from agent.standin.observability.refusals import (
     ObservabilityRefused,
     forbidden,
@@ -29,17 +31,31 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from agent.standin.core.operation import Host, Operation, Parameter
+    from agent.standin.core.operation import Link
     from agent.standin.core.schema import Errors, Schema
     from agent.standin.principal import Principal
     from agent.standin.state import Cloud
 
 JSON_TYPE = "application/json"
+ORGANIZATION_PATH = "/api/v0/organizations/{organization_slug}"
+PROJECT_PATH = ORGANIZATION_PATH + "/projects/{project_slug}"
+ORGANIZATION_PARAMETER = Parameter(
+    name="organization_slug",
+    schema={**SLUG, "examples": [seeded.ORGANIZATION]},
+    where="path",
+    required=True,
+)
+PROJECT_PARAMETER = Parameter(
+    name="project_slug",
+    schema={**SLUG, "examples": [seeded.PROJECT]},
+    where="path",
+    required=True,
+)
 _TRUTHS = {"true": True, "false": False}
 
 
 @dataclass(slots=True)
-class Exchange:
+class RequestContext:
     """One request, checked. `project` is None where the path or key names none."""
 
     cloud: Cloud
@@ -58,11 +74,11 @@ class Exchange:
         return self.project_or_none
 
 
-Handler: TypeAlias = "Callable[[Exchange], Awaitable[Response]]"
+Handler: TypeAlias = "Callable[[RequestContext], Awaitable[Response]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServedOperation:
     """An operation beside what serves it, to whom, and on which hosts."""
 
     operation: Operation
@@ -78,7 +94,51 @@ class Served:
     """The handler reads the body itself: it comes in more than one form."""
 
 
-def endpoint(served: Served, cloud: Cloud) -> Endpoint:
+def project_operation(
+    method: str,
+    path: str,
+    name: str,
+    summary: str,
+    handler: Handler,
+    *,
+    tag: str,
+    role: Role = Role.MEMBER,
+    parameters: tuple[Parameter, ...] = (),
+    body: Schema | None = None,
+    answers: dict[int, Schema | None],
+    refusals: tuple[int, ...] = (),
+    hosts: tuple[Host, ...] = (Host.API,),
+    before: Callable[[Any], None] | None = None,
+    links: tuple[Link, ...] = (),
+) -> ServedOperation:
+    """Declare an operation below a project that users and organization tokens may call."""
+    operation = Operation(
+        method=method,
+        path=PROJECT_PATH + path,
+        name=name,
+        summary=summary,
+        tag=tag,
+        security=("Basic",),
+        parameters=(ORGANIZATION_PARAMETER, PROJECT_PARAMETER, *parameters),
+        bodies={JSON_TYPE: body} if body is not None else {},
+        answers={
+            status: {} if schema is None else {JSON_TYPE: schema}
+            for status, schema in answers.items()
+        },
+        links=links,
+        refusals=(*((400, 413, 415) if body is not None else (400,)), 401, 403, 404, *refusals),
+    )
+    return ServedOperation(
+        operation=operation,
+        handler=handler,
+        access=Access.USER,
+        hosts=hosts,
+        role=role,
+        before=before,
+    )
+
+
+def endpoint(served: ServedOperation, cloud: Cloud) -> Endpoint:
     """Return the route that serves an operation."""
     operation = served.operation
 
@@ -93,7 +153,9 @@ def endpoint(served: Served, cloud: Cloud) -> Endpoint:
         body = None
         if JSON_TYPE in operation.bodies and not served.own_body:
             body = await _body(request, operation, served.before)
-        return await served.handler(Exchange(cloud, request, who, path, query, body, role, project))
+        return await served.handler(
+            RequestContext(cloud, request, who, path, query, body, role, project)
+        )
 
     return Endpoint(
         operation.path,

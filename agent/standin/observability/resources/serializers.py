@@ -1,4 +1,4 @@
-"""Each resource as it is shown: what a record becomes in an answer of the form in `shapes`."""
+"""Each resource as it is shown: what a record becomes in an answer of the form in `schemas`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def cohort_ref(scope: Project, slug: str) -> dict[str, Any] | None:
 
 def release(scope: Project, record: Record, base_url: str) -> dict[str, Any]:
     """Show a release with its artifacts; their URLs are signed and live six hours."""
-    from agent.standin.observability.uploads.files import signed_url
+    from agent.standin.observability.file_storage import signed_url
 
     version = record["version"]
     devices = scope.table("devices").values()

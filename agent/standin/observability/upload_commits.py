@@ -1,0 +1,369 @@
+"""Kinds of uploaded files: size limit, where each is committed, and what its commit does.
+
+A commit is the last step of an upload: it names the file, and the service then processes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent.standin.observability import file_storage
+from agent.standin.observability.file_storage import MAX_FILE
+from agent.standin.observability.ingest.archives import take_archive
+from agent.standin.observability.ingest.coredumps import MAGIC
+from agent.standin.observability.ingest.intake import take_coredump
+from agent.standin.observability.ingest.push import MAX_COREDUMP, accepted, store_coredump
+from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION
+from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
+from agent.standin.observability.schemas import object_schema
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from agent.standin.core.schema import Schema
+    from agent.standin.observability.operations import Handler, RequestContext
+    from agent.standin.observability.project import Project, Record
+
+_MEBIBYTE = 1024 * 1024
+_NAME: Schema = {"type": "string", "maxLength": 512}
+IDENTITY = object_schema(
+    device_serial=SLUG,
+    hardware_version=VERSION,
+    software_type=VERSION,
+    software_version=VERSION,
+)
+_SOFTWARE: Schema = {
+    "type": "object",
+    "required": ["version", "software_type"],
+    "properties": {
+        "version": {
+            # Two are a step, from the one to the other.
+            "anyOf": [
+                RELEASE_VERSION,
+                {"type": "array", "items": RELEASE_VERSION, "minItems": 2, "maxItems": 2},
+            ]
+        },
+        "software_type": VERSION,
+        "revision": _NAME,
+    },
+}
+_BUILD: Schema = {**_SOFTWARE, "properties": {**_SOFTWARE["properties"], "version": _NAME}}
+"""What symbols are of: an Android app's version has its code behind a colon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadKind:
+    """A kind of file: the most bytes, where it is committed, and what its commit says."""
+
+    name: str
+    limit: int
+    key_path: str | None
+    user_path: str
+    fields: dict[str, Schema] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+    def body(self) -> Schema:
+        """Return the schema of the commit."""
+        token: Schema = {
+            "type": "object",
+            "required": ["token"],
+            "properties": {
+                "token": {"type": "string", "pattern": f"^{TOKEN}$"},
+                "md5": {"type": "string", "pattern": "^([0-9a-fA-F]{32})?$"},
+                "name": _NAME,
+            },
+        }
+        return {
+            "type": "object",
+            "required": ["file", *self.required],
+            "properties": {"file": token, **self.fields},
+        }
+
+
+TOKEN_BYTES = 24
+TOKEN = "[A-Za-z0-9_-]{32}"
+"""What `token_urlsafe` makes of them."""
+
+KINDS = (
+    UploadKind(name="COREDUMP", limit=MAX_COREDUMP, key_path="coredump", user_path="coredumps",
+         fields={"device_serial": SLUG}),
+    UploadKind(name="ELF_COREDUMP", limit=MAX_FILE, key_path="elf_coredump",
+         user_path="elf_coredumps", fields={"device": IDENTITY}, required=("device",)),
+    UploadKind(name="MAR", limit=64 * _MEBIBYTE, key_path="mar", user_path="mar",
+         fields=dict(IDENTITY["properties"]), required=tuple(IDENTITY["required"])),
+    UploadKind(name="ANDROID_BUG_REPORT", limit=MAX_FILE, key_path="bugreport",
+         user_path="bugreports"),
+    UploadKind(name="CUSTOM_DATA_RECORDING", limit=16 * _MEBIBYTE, key_path="custom-data-recording",
+         user_path="custom-data-recording",
+         fields={
+             "start_time": {"type": "string", "maxLength": 64},
+             "duration_secs": {"type": "number", "minimum": 0},
+             "mimetypes": {"type": "array", "items": _NAME, "maxItems": 100},
+             "reason": _NAME,
+             "device": IDENTITY,
+         },
+         required=("start_time", "mimetypes", "reason", "device")),
+    UploadKind(name="SYMBOL_FILE", limit=MAX_FILE, key_path=None, user_path="symbols",
+         fields={"software_version": _BUILD}),
+    UploadKind(name="SBOM", limit=64 * _MEBIBYTE, key_path=None, user_path="sboms",
+         fields={"software_version": VERSION, "software_type": VERSION},
+         required=("software_version", "software_type")),
+    UploadKind(name="OTA_PAYLOAD", limit=MAX_FILE, key_path=None, user_path="releases/ota_payload",
+         fields={
+             "software_version": _SOFTWARE,
+             "hardware_version": VERSION,
+             "notes": {"type": "string"},
+             "must_pass_through": {"type": ["boolean", "null"]},
+             "extra_info": {"type": ["object", "null"]},
+             "firmware_type": _NAME,
+             "component_version": VERSION,
+             "component_base_version": VERSION,
+         },
+         required=("software_version", "hardware_version")),
+    UploadKind(name="QCOMM_X", limit=MAX_FILE, key_path="qc/x", user_path="qc/x",
+         fields={
+             "device_serial": SLUG,
+             "hardware_version": VERSION,
+             "trace_attributes": {"type": "array", "items": {"type": "object"}, "maxItems": 1000},
+         },
+         required=("device_serial", "hardware_version")),
+)  # fmt: skip
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def prepare() -> Schema:
+    """Return the schema of what an upload is prepared with; each kind has its largest size."""
+    limits = sorted({kind.limit for kind in KINDS})
+    return {
+        "type": "object",
+        "required": ["kind", "size"],
+        "properties": {
+            "kind": {"type": "string", "enum": list(BY_NAME)},
+            "size": {"type": "integer", "minimum": 0},
+            "device": {"type": ["object", "null"]},
+            "content_encoding": {"enum": ["gzip", "identity", None]},
+        },
+        "anyOf": [
+            {
+                "properties": {
+                    "kind": {"enum": [kind.name for kind in KINDS if kind.limit == limit]},
+                    "size": {"type": "integer", "minimum": 0, "maximum": limit},
+                }
+            }
+            for limit in limits
+        ],
+    }
+
+
+_NOTE_SECTION = 7
+_BUILD_ID = 3
+_SECTION_BYTES = {1: 40, 2: 64}
+"""By the class of the file: 32 or 64 bits."""
+
+
+def gnu_build_id(data: bytes) -> str | None:
+    """Return the build id in lower-case hex, None for a file that has none or is no ELF."""
+    if data[:4] != b"\x7fELF" or len(data) < 64 or data[4] not in (1, 2) or data[5] not in (1, 2):
+        return None
+    order = "<" if data[5] == 1 else ">"
+    wide = data[4] == 2
+    (table,) = struct.unpack_from(order + ("Q" if wide else "I"), data, 40 if wide else 32)
+    size, count = struct.unpack_from(order + "HH", data, 58 if wide else 46)
+    if size < _SECTION_BYTES[data[4]] or table + count * size > len(data):
+        return None
+    left = len(data)  # notes that overlap are no reason to read the file again and again
+    for at in range(table, table + count * size, size):
+        (kind,) = struct.unpack_from(order + "I", data, at + 4)
+        place = order + ("QQ" if wide else "II")
+        offset, length = struct.unpack_from(place, data, at + (24 if wide else 16))
+        if kind != _NOTE_SECTION or length > left:
+            continue
+        left -= length
+        found = _note(data[offset : offset + length], order)
+        if found is not None:
+            return found
+    return None
+
+
+def _note(notes: bytes, order: str) -> str | None:
+    at = 0
+    while at + 12 <= len(notes):
+        name_size, size, kind = struct.unpack_from(order + "III", notes, at)
+        name_end = at + 12 + name_size
+        start = at + 12 + (name_size + 3 & ~3)
+        if kind == _BUILD_ID and notes[at + 12 : name_end].rstrip(b"\0") == b"GNU":
+            return notes[start : start + size].hex()
+        at = start + (size + 3 & ~3)
+    return None
+
+
+_OF_THE_ARTIFACT = (
+    "extra_info",
+    "firmware_type",
+    "component_version",
+    "component_base_version",
+)
+"""Words of the commit that are shown with the artifact, where they were said."""
+
+
+def commit_release(context: RequestContext, _kind: UploadKind, found: Record) -> Response:
+    """Add a payload to its release, which is made where there is none."""
+    body, project = context.body, context.project
+    software = body["software_version"]
+    table, key, release = _release(project, software["version"])
+    artifact = _artifact(project, body, found)
+    if any(_place(other) == _place(artifact) for other in release["artifacts"]):
+        raise ObservabilityRefused(409, "this release has such an artifact already")
+    changed = {**release, "artifacts": [*release["artifacts"], artifact], "updated": project.now}
+    changed |= {name: body[name] for name in ("notes", "extra_info") if name in body}
+    changed["revision"] = software.get("revision") or release["revision"]
+    changed["must_pass_through"] = bool(body.get("must_pass_through"))
+    project.table(table).put(key, changed)
+    return accepted(context)
+
+
+def _release(project: Project, version: str | list[str]) -> tuple[str, str, Record]:
+    """Return table, key and record of the release that a version, or a pair of them, names."""
+    delta_from, target = version if isinstance(version, list) else ("", version)
+    if not isinstance(version, list):
+        return "releases", target, project.release(target)
+    key = f"{delta_from}/{target}"
+    known: Record | None = project.table("delta-releases").get(key)
+    return "delta-releases", key, known or project.new_release(target, delta_from)
+
+
+def _artifact(project: Project, body: dict[str, Any], found: Record) -> Record:
+    return {
+        "id": project.next_id("artifacts"),
+        "type": "firmware",
+        "hardware_version": body["hardware_version"],
+        "software_type": body["software_version"]["software_type"],
+        "build_id": None,
+        "filename": found["name"],
+        "blob": found["blob"],
+        "md5": found["md5"],
+        "size": found["size"],
+        "created": project.now,
+        "more": {name: body[name] for name in _OF_THE_ARTIFACT if body.get(name) is not None},
+    }
+
+
+def _place(artifact: Record) -> tuple[Any, ...]:
+    """Return what a release holds once."""
+    more = artifact.get("more", {})
+    return (
+        artifact["hardware_version"],
+        artifact["software_type"],
+        more.get("component_base_version"),
+        more.get("firmware_type"),
+    )
+
+
+def committer(kind: UploadKind) -> Handler:
+    """Return what commits a file of that kind."""
+
+    async def commit(context: RequestContext) -> Response:
+        record = _claim(context, kind)
+        return _COMMITS.get(kind.name, _keep)(context, kind, record)
+
+    return commit
+
+
+def _claim(context: RequestContext, kind: UploadKind) -> Record:
+    """Return name, MD5 and bytes of the upload that a token names; a token serves once.
+
+    Raises 404 where it names none that could be committed here.
+    """
+    cloud, project, told = context.cloud, context.project, context.body["file"]
+    tokens = cloud.table("observability/tokens")
+    secret = tokens.get(told["token"])
+    upload = cloud.table("observability/uploads").get(secret) if secret else None
+    if upload is None or upload["project"] != f"{project.organization}/{project.slug}":
+        raise not_found("an upload of this token")
+    if project.now > upload["created"] + file_storage.UPLOAD_LIFE_S:
+        raise not_found("the upload token has expired: the upload")
+    if upload["kind"] != kind.name:
+        raise not_found(f"the upload was prepared as {upload['kind']}: one of {kind.name}")
+    if upload["blob"] is None:
+        raise not_found("nothing was put for this token: the file")
+    data = file_storage.get_blob(cloud, upload["blob"]) or b""
+    md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    if told.get("md5") and told["md5"].lower() != md5 and not upload["content_encoding"]:
+        raise invalid("the MD5 is not that of the file")
+    tokens.delete(told["token"])
+    cloud.table("observability/uploads").delete(secret)
+    name = told.get("name") or kind.name.lower()
+    return {"name": name, "md5": md5, "size": len(data), "blob": upload["blob"], "data": data}
+
+
+def _keep(context: RequestContext, kind: UploadKind, found: Record) -> Response:
+    """Keep a file that the service only stores."""
+    details = {key: value for key, value in context.body.items() if key != "file"}
+    if kind.name == "CUSTOM_DATA_RECORDING":
+        _seen(context, details)
+    _add_file(context, kind, found, details)
+    return accepted(context)
+
+
+def _commit_archive(context: RequestContext, kind: UploadKind, found: Record) -> Response:
+    details = {key: value for key, value in context.body.items() if key != "file"}
+    _seen(context, details)
+    entries = take_archive(context.project, found["data"], details["device_serial"])
+    _add_file(context, kind, found, {**details, "entries": entries})
+    return accepted(context)
+
+
+def _commit_symbols(context: RequestContext, kind: UploadKind, found: Record) -> Response:
+    project = context.project
+    build_id = gnu_build_id(found["data"])
+    others = project.table("files").values()
+    if any(one["kind"] == kind.name and one["md5"] == found["md5"] for one in others):
+        raise ObservabilityRefused(409, "this symbol file was already uploaded")
+    details = {key: value for key, value in context.body.items() if key != "file"}
+    _add_file(context, kind, found, {**details, "gnu_build_id": build_id})
+    return accepted(context)
+
+
+def _commit_coredump(context: RequestContext, _kind: UploadKind, found: Record) -> Response:
+    if not found["data"].startswith(MAGIC):
+        raise invalid("it does not begin as a core dump does")
+    return store_coredump(
+        context, context.project, found["data"], context.body.get("device_serial")
+    )
+
+
+def _commit_elf(context: RequestContext, kind: UploadKind, found: Record) -> Response:
+    details = {key: value for key, value in context.body.items() if key != "file"}
+    device = details["device"]
+    _seen(context, details)
+    take_coredump(context.project, found["data"], device["device_serial"], identity=device)
+    _add_file(context, kind, found, details)
+    return accepted(context)
+
+
+_COMMITS = {
+    "COREDUMP": _commit_coredump,
+    "ELF_COREDUMP": _commit_elf,
+    "MAR": _commit_archive,
+    "SYMBOL_FILE": _commit_symbols,
+    "OTA_PAYLOAD": commit_release,
+}
+
+
+def _add_file(context: RequestContext, kind: UploadKind, found: Record, details: Record) -> None:
+    project = context.project
+    number = project.next_id("files")
+    record = {key: found[key] for key in ("name", "md5", "size", "blob")}
+    project.table("files").put(
+        str(number),
+        {**record, "id": number, "kind": kind.name, "details": details, "created": project.now},
+    )
+
+
+def _seen(context: RequestContext, details: Record) -> None:
+    device = details.get("device", details)
+    names = ("device_serial", "hardware_version", "software_type", "software_version")
+    context.project.saw(*(device[name] for name in names))

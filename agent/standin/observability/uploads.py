@@ -1,0 +1,305 @@
+"""Uploads in three steps: prepare, put, commit (clauses O5.2, O5.3); and traces as JSON."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from agent.standin.core.operation import Host, Operation, Parameter
+from agent.standin.core.responses import JSON
+from agent.standin.core.schema import check
+from agent.standin.observability import file_storage
+from agent.standin.observability.access import Access, Role
+from agent.standin.observability.ingest.intake import take_event
+from agent.standin.observability.ingest.push import (
+    MAX_COREDUMP,
+    accepted,
+    media_type,
+    take_direct_coredump,
+)
+from agent.standin.observability.operations import (
+    JSON_TYPE,
+    RequestContext,
+    ServedOperation,
+    decode_json,
+    project_operation,
+    refuse,
+)
+from agent.standin.observability.project import SLUG
+from agent.standin.observability.refusals import ObservabilityRefused, invalid
+from agent.standin.observability.resources.lists import item_schema
+from agent.standin.observability.schemas import NUMBER, OPEN, TEXT, object_schema
+from agent.standin.observability.upload_commits import (
+    BY_NAME,
+    IDENTITY,
+    KINDS,
+    TOKEN_BYTES,
+    UploadKind,
+    committer,
+    prepare,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.standin.core.schema import Schema
+    from agent.standin.observability.operations import Handler
+
+_PREPARE = prepare()
+_BUILD_ID = Parameter(
+    name="build_id",
+    schema={"type": "string", "pattern": "^[0-9a-fA-F]{1,128}$"},
+    where="path",
+    required=True,
+)
+_PREPARED = item_schema(object_schema(upload_url=TEXT, token=TEXT))
+_PREPARED_PARTS = item_schema(
+    object_schema(part_urls={"type": "array", "items": TEXT}, complete_upload_url=TEXT, token=TEXT)
+)
+_EVERY_HOST = (Host.API, Host.INGRESS, Host.FILES)
+_DEVICE_HOSTS = (Host.INGRESS, Host.FILES)
+
+
+def operations() -> list[ServedOperation]:
+    """Return the operations of prepared uploads, and the import of traces."""
+    found = [*_preparing(), _find_symbols_operation()]
+    found.append(
+        _with_key("upload/trace-import", "ImportTrace", "Import a trace", _TRACE, _import_trace)
+    )
+    for kind in KINDS:
+        found += _committing(kind)
+    return found
+
+
+def _preparing() -> list[ServedOperation]:
+    return [
+        _with_key(
+            "upload",
+            "PrepareUpload",
+            "Prepare an upload",
+            _PREPARE,
+            _prepare,
+            status=200,
+            answer=_PREPARED,
+            before=_refuse_too_large,
+        ),
+        project_operation(
+            "POST",
+            "/upload",
+            "PrepareUploadAsUser",
+            "Prepare an upload",
+            _prepare,
+            tag="files",
+            role=Role.PROJECT_MANAGER,
+            body=_PREPARE,
+            answers={200: _PREPARED},
+            hosts=_EVERY_HOST,
+            before=_refuse_too_large,
+        ),
+        project_operation(
+            "POST",
+            "/upload_multipart",
+            "PrepareUploadInParts",
+            "Prepare an upload in parts",
+            _prepare_parts,
+            tag="files",
+            role=Role.PROJECT_MANAGER,
+            body=_PREPARE,
+            answers={200: _PREPARED_PARTS},
+            hosts=_EVERY_HOST,
+            before=_refuse_too_large,
+        ),
+    ]
+
+
+def _find_symbols_operation() -> ServedOperation:
+    return project_operation(
+        "GET",
+        "/symbols-by-gnu-build-id/{build_id}",
+        "FindSymbols",
+        "Say whether symbols of a build are there",
+        _find_symbols,
+        tag="files",
+        hosts=_EVERY_HOST,
+        answers={200: item_schema(object_schema(id=NUMBER))},
+        parameters=(_BUILD_ID,),
+    )
+
+
+def _committing(kind: UploadKind) -> list[ServedOperation]:
+    """Return the operations that commit a kind of file: with the project key, and as a user."""
+    handler = committer(kind)
+    name = "Commit" + "".join(word.capitalize() for word in kind.name.split("_"))
+    summary = f"Commit a {kind.name}"
+    found = []
+    if kind.name == "COREDUMP":
+        found.append(_coredump(handler))
+    elif kind.key_path is not None:
+        path = f"upload/{kind.key_path}"
+        found.append(_with_key(path, name, summary, kind.body(), handler, refusals=(404, 409)))
+    found.append(
+        project_operation(
+            "POST",
+            f"/{kind.user_path}",
+            f"{name}AsUser",
+            summary,
+            handler,
+            tag="files",
+            hosts=_EVERY_HOST,
+            role=Role.PROJECT_MANAGER,
+            body=kind.body(),
+            answers={202: OPEN},
+            refusals=(409,),
+        )
+    )
+    return found
+
+
+def _with_key(
+    path: str,
+    name: str,
+    summary: str,
+    body: Schema,
+    handler: Handler,
+    *,
+    status: int = 202,
+    answer: Schema = OPEN,
+    refusals: tuple[int, ...] = (),
+    before: Callable[[Any], None] | None = None,
+) -> ServedOperation:
+    operation = Operation(
+        method="POST",
+        path=f"/api/v0/{path}",
+        name=name,
+        summary=summary,
+        tag="files",
+        description="Accepts the project key.",
+        security=("ProjectKey",),
+        bodies={JSON_TYPE: body},
+        answers={status: {JSON_TYPE: answer}},
+        refusals=(400, 403, 413, 415, 429, *refusals),
+    )
+    return ServedOperation(
+        operation=operation,
+        handler=handler,
+        access=Access.PROJECT_KEY,
+        hosts=_DEVICE_HOSTS,
+        before=before,
+    )
+
+
+def _coredump(commit: Handler) -> ServedOperation:
+    """One path for both: a commit comes as JSON, a core dump itself as bytes or in a form."""
+
+    async def handler(context: RequestContext) -> Response:
+        if media_type(context.request) != JSON_TYPE:
+            return await take_direct_coredump(context)
+        context.body = decode_json(await context.request.body())
+        refuse(check(context.body, BY_NAME["COREDUMP"].body()))
+        return await commit(context)
+
+    binary: Schema = {"type": "string", "format": "binary", "minLength": 1}
+    operation = Operation(
+        method="POST",
+        path="/api/v0/upload/coredump",
+        name="PushCoredump",
+        summary="Push a core dump, or commit a prepared one",
+        description="Accepts the project key.",
+        tag="push",
+        security=("ProjectKey",),
+        parameters=(Parameter(name="device_serial", schema=SLUG),),
+        bodies={
+            JSON_TYPE: BY_NAME["COREDUMP"].body(),
+            "application/octet-stream": binary,
+            "multipart/form-data": object_schema(File=binary),
+        },
+        answers={202: {JSON_TYPE: OPEN}},
+        refusals=(400, 403, 404, 409, 413, 415, 429),
+    )
+    return ServedOperation(
+        operation=operation,
+        handler=handler,
+        access=Access.PROJECT_KEY,
+        hosts=_DEVICE_HOSTS,
+        max_body=MAX_COREDUMP + 64 * 1024,
+        own_body=True,
+    )
+
+
+async def _prepare(context: RequestContext) -> Response:
+    secret, token = _new_upload(context, parts=0)
+    base = str(context.request.base_url)
+    url = file_storage.upload_url(context.cloud, secret, base)
+    return JSON({"data": {"upload_url": url, "token": token}})
+
+
+async def _prepare_parts(context: RequestContext) -> Response:
+    count = min(
+        file_storage.MAX_PARTS, max(1, math.ceil(context.body["size"] / file_storage.PART_BYTES))
+    )
+    secret, token = _new_upload(context, parts=count)
+    base = str(context.request.base_url)
+    cloud = context.cloud
+    urls = [file_storage.upload_url(cloud, secret, base, part) for part in range(1, count + 1)]
+    whole = file_storage.upload_url(cloud, secret, base)
+    return JSON({"data": {"part_urls": urls, "complete_upload_url": whole, "token": token}})
+
+
+def _new_upload(context: RequestContext, *, parts: int) -> tuple[str, str]:
+    body, project = context.body, context.project
+    file_storage.forget_expired(context.cloud)
+    secret, token = secrets.token_urlsafe(TOKEN_BYTES), secrets.token_urlsafe(TOKEN_BYTES)
+    context.cloud.table("observability/uploads").put(
+        secret,
+        {
+            "project": f"{project.organization}/{project.slug}",
+            "kind": body["kind"],
+            "size": body["size"],
+            "content_encoding": body.get("content_encoding"),
+            "created": project.now,
+            "parts": parts,
+            "token": token,
+            "blob": None,
+        },
+    )
+    context.cloud.table("observability/tokens").put(token, secret)
+    return secret, token
+
+
+def _refuse_too_large(body: Any) -> None:
+    kind = BY_NAME.get(str(body.get("kind"))) if isinstance(body, dict) else None
+    size = body.get("size") if kind is not None else None
+    if kind is not None and isinstance(size, int | float) and size > kind.limit:
+        # The words that released tools look for.
+        raise invalid(f"Uploaded file is too big: {kind.limit} bytes at most")
+
+
+async def _find_symbols(context: RequestContext) -> Response:
+    wanted = context.path["build_id"].lower()
+    for record in context.project.table("files").values():
+        if record["details"].get("gnu_build_id") == wanted:
+            return JSON({"data": {"id": record["id"]}})
+    raise ObservabilityRefused(404, "no symbols of this build")
+
+
+_TRACE: Schema = {
+    "type": "object",
+    "required": IDENTITY["required"],
+    "properties": {
+        **IDENTITY["properties"],
+        "reason": {"type": ["string", "integer", "null"]},
+        "captured_date": {"type": "string", "maxLength": 64},
+        "processes": {"type": "array"},
+        "threads": {"type": "array"},
+    },
+}
+
+
+async def _import_trace(context: RequestContext) -> Response:
+    body = context.body
+    info = {key: body[key] for key in ("reason", "processes", "threads") if key in body}
+    take_event(context.project, {**body, "type": "trace", "event_info": info}, None)
+    return accepted(context)

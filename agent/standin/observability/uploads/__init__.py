@@ -1,1 +1,0 @@
-"""Files in parts, and what becomes of them once they are committed."""
