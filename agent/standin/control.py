@@ -48,7 +48,7 @@ class _Clock(msgspec.Struct, forbid_unknown_fields=True):
     advance_s: float = 0
 
 
-class _Wishes(msgspec.Struct, forbid_unknown_fields=True):
+class _Changes(msgspec.Struct, forbid_unknown_fields=True):
     """What the body may hold; each field is served by the entry of `CHANGES` of its name."""
 
     clock: _Clock | UnsetType = UNSET
@@ -81,7 +81,7 @@ def routes(cloud: Cloud, refuse: Refusal) -> list[Route]:
     async def change(request: Request) -> Response:
         authorize(request)
         try:
-            wishes = msgspec.json.decode(await request.body(), type=_Wishes)
+            wishes = msgspec.json.decode(await request.body(), type=_Changes)
         except (msgspec.DecodeError, RecursionError) as error:
             raise refuse(CONTROL_PATH, 400, f"the body is not what this takes: {error}") from error
         shown: dict[str, Any] = {}
@@ -152,13 +152,13 @@ def _location(cloud: Cloud, wish: dict[str, bool]) -> None:
 def _single_sign_on(cloud: Cloud, wish: dict[str, bool]) -> None:
     table = cloud.table("organizations")
     for slug, required in wish.items():
-        table.put(slug, {**_known(table, slug), "single_sign_on": required})
+        table.put(slug, {**_organization(table, slug), "single_sign_on": required})
 
 
 def _members(cloud: Cloud, wish: dict[str, str | None]) -> None:
     organizations, users = cloud.table("organizations"), cloud.table("users")
     for slug, role in wish.items():
-        _known(organizations, slug)
+        _organization(organizations, slug)
         if role not in (None, *ORGANIZATION_ROLES):
             raise ValueError(f"no role {role!r}; there are {', '.join(ORGANIZATION_ROLES)}")
         owner = users.get(EMAIL)
@@ -166,7 +166,7 @@ def _members(cloud: Cloud, wish: dict[str, str | None]) -> None:
         users.put(EMAIL, {**owner, "roles": {**roles, slug: role} if role else roles})
 
 
-def _known(organizations: Table, slug: str) -> dict[str, Any]:
+def _organization(organizations: Table, slug: str) -> dict[str, Any]:
     if slug not in organizations:
         raise ValueError(f"no organization {slug!r}")
     found: dict[str, Any] = organizations.get(slug)

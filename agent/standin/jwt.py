@@ -53,7 +53,7 @@ class Token:
         return True
 
 
-def take_apart(text: str, now_s: float) -> Token:
+def parse(text: str, now_s: float) -> Token:
     """Return the parts of a JWT whose form, algorithm and life are right. Raises BadToken."""
     if len(text) > _LONGEST:
         raise BadToken("the token is too long")

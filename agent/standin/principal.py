@@ -30,7 +30,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 PROJECT_KEY_HEADERS = ("service-project-key", "memfault-project-key")
 
 
-class Kind(Enum):
+class CredentialKind(Enum):
     """The kinds of credential (clauses D10, O4)."""
 
     API_KEY = "API key"
@@ -47,7 +47,7 @@ class Kind(Enum):
 class Principal:
     """Who is asking. `reason` says why nobody was recognised, where `kind` is NONE."""
 
-    kind: Kind
+    kind: CredentialKind
     team: str = ""
     """API key, device, service and evaluation: the team (tenant) id."""
     email: str = ""
@@ -88,11 +88,11 @@ def by_bearer(value: str, cloud: Cloud) -> Principal:
         if superseded is not None and cloud.clock.time() > superseded + GRACE_S:
             return nobody("this API key was replaced more than 60 minutes ago")
         return Principal(
-            Kind.API_KEY, team=record["team"], email=record["email"], role=record["role"]
+            CredentialKind.API_KEY, team=record["team"], email=record["email"], role=record["role"]
         )
     token = cloud.table("organization_tokens").get(value)
     if token is not None:
-        return Principal(Kind.ORGANIZATION_TOKEN, organization=token["organization"])
+        return Principal(CredentialKind.ORGANIZATION_TOKEN, organization=token["organization"])
     if value.count(".") == 2:
         return _by_jwt(value, cloud)
     return nobody("the credential is not known")
@@ -100,7 +100,7 @@ def by_bearer(value: str, cloud: Cloud) -> Principal:
 
 def nobody(reason: str) -> Principal:
     """Return the principal of a request whose credential is missing or wrong."""
-    return Principal(Kind.NONE, reason=reason)
+    return Principal(CredentialKind.NONE, reason=reason)
 
 
 def _by_project_key(request: Request, cloud: Cloud) -> Principal:
@@ -112,7 +112,9 @@ def _by_project_key(request: Request, cloud: Cloud) -> Principal:
     for project in cloud.table("projects").values():
         if compare_digest(project["project_key"].encode(), key.encode()):
             return Principal(
-                Kind.PROJECT_KEY, organization=project["organization"], project=project["slug"]
+                CredentialKind.PROJECT_KEY,
+                organization=project["organization"],
+                project=project["slug"],
             )
     return nobody("the project key is not known")
 
@@ -127,7 +129,7 @@ def _by_basic(value: str, cloud: Cloud) -> Principal:
         for field, with_password in (("password", True), ("user_api_key", False)):
             stored = user.get(field)
             if stored and compare_digest(stored.encode(), given.encode()):
-                return Principal(Kind.BASIC, email=email, with_password=with_password)
+                return Principal(CredentialKind.BASIC, email=email, with_password=with_password)
     return nobody("email and password or user API key do not match")
 
 
@@ -135,7 +137,7 @@ def _by_jwt(value: str, cloud: Cloud) -> Principal:
     from agent.standin import jwt  # needs cryptography, which start-up can do without
 
     try:
-        token = jwt.take_apart(value, cloud.clock.time())
+        token = jwt.parse(value, cloud.clock.time())
     except jwt.BadToken as error:
         return nobody(str(error))
     return _by_team(token, cloud) if "aud" in token.claims else _by_device(token, cloud)
@@ -150,12 +152,14 @@ def _by_team(token: Token, cloud: Cloud) -> Principal:
         key = cloud.table("service_keys").get(f"{team}/{service}")
         if key is not None and token.is_signed_by(key["public"]):
             served = token.claims.get("sub", "")
-            return Principal(Kind.SERVICE_JWT, team=team, service=service, device_id=served)
+            return Principal(
+                CredentialKind.SERVICE_JWT, team=team, service=service, device_id=served
+            )
     trial = cloud.table("evaluation_tokens").get(team)
     if trial is not None and token.is_signed_by(trial["public"]):
         if cloud.clock.time() > trial["created_at"] + TRIAL_S:
             return nobody("the trial of 30 days is over: a JWT of a service key is needed")
-        return Principal(Kind.EVALUATION_TOKEN, team=team)
+        return Principal(CredentialKind.EVALUATION_TOKEN, team=team)
     return nobody("no service key of this team made the signature")
 
 
@@ -168,7 +172,9 @@ def _by_device(token: Token, cloud: Cloud) -> Principal:
     if record is None:
         return nobody("no public key of this device is registered")
     if any(token.is_signed_by(pem) for pem in _keys_in_order(record)):
-        return Principal(Kind.DEVICE_JWT, team=record["team"], device_id=record["device_id"])
+        return Principal(
+            CredentialKind.DEVICE_JWT, team=record["team"], device_id=record["device_id"]
+        )
     return nobody("no public key of this device verifies the signature")
 
 

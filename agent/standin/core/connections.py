@@ -40,7 +40,7 @@ class Connection(H11Protocol):
     """A connection that knows when it last heard something, and may turn out to be TLS."""
 
     heard_at = 0.0
-    everyone: ClassVar[set[Connection]] = set()
+    all_open: ClassVar[set[Connection]] = set()
     """Of all servers of this process: they share its descriptors."""
     _early: bytes | None = None
     """What came over TLS before we were told that it stands; None where nothing is waited for."""
@@ -49,12 +49,12 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a new connection; where there are too many, the longest silent one is dropped."""
         self.transport = transport
-        self.heard_at = time.monotonic()
-        self.everyone.add(self)
-        if len(self.everyone) > most_connections():
-            silent = min(self.everyone, key=lambda other: other.heard_at)
+        self.last_activity_s = time.monotonic()
+        self.all_open.add(self)
+        if len(self.all_open) > most_connections():
+            silent = min(self.all_open, key=lambda other: other.last_activity_s)
             # It leaves the set at once: its end is seen a turn of the loop later.
-            self.everyone.discard(silent)
+            self.all_open.discard(silent)
             silent.transport.abort()
         context = cast("ServedConfig", self.config).tls()
         if context is None:
@@ -69,7 +69,7 @@ class Connection(H11Protocol):
                 transport, self, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_S
             )
         except OSError:  # the client looked at the certificate, or spoke no TLS
-            self.everyone.discard(self)
+            self.all_open.discard(self)
             transport.abort()
             return
         early, self._early = self._early, None
@@ -79,13 +79,13 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget a connection that has ended."""
-        self.everyone.discard(self)
+        self.all_open.discard(self)
         if self._early is None:
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take what the client sent."""
-        self.heard_at = time.monotonic()
+        self.last_activity_s = time.monotonic()
         if self._early is None:
             super().data_received(data)
         else:

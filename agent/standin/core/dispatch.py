@@ -94,13 +94,13 @@ class Dispatcher:
             if started:
                 raise
             answer = self._refusal(scope, error).response()
-            self._keep()
+            self._commit()
             if isinstance(error, _TooLarge):
                 await _answer_and_linger(answer, receive, send)
             else:
                 await answer(scope, receive, send)
 
-    def _keep(self) -> None:
+    def _commit(self) -> None:
         """Write what a refused request changed; a full disk does not hide why it was refused."""
         with contextlib.suppress(sqlite3.Error):
             self._cloud.store.commit()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.standin.device_cloud.refusals import forbidden, unauthorized
-from agent.standin.principal import Kind, Principal, identify
+from agent.standin.principal import CredentialKind, Principal, identify
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -17,13 +17,17 @@ READ_ONLY_ROLES = frozenset({"viewer"})
 
 def user(request: Request, cloud: Cloud) -> Principal:
     """Return the user of an operation that takes an API key alone."""
-    return _require(request, cloud, frozenset({Kind.API_KEY}))
+    return _require(request, cloud, frozenset({CredentialKind.API_KEY}))
 
 
 def user_or_device(request: Request, cloud: Cloud, device_id: str, service: str) -> Principal:
     """Return who asks for one device, with an API key, its own JWT, or the service's JWT."""
-    who = _require(request, cloud, frozenset({Kind.API_KEY, Kind.DEVICE_JWT, Kind.SERVICE_JWT}))
-    if who.kind is Kind.SERVICE_JWT and who.service != service:
+    who = _require(
+        request,
+        cloud,
+        frozenset({CredentialKind.API_KEY, CredentialKind.DEVICE_JWT, CredentialKind.SERVICE_JWT}),
+    )
+    if who.kind is CredentialKind.SERVICE_JWT and who.service != service:
         raise unauthorized(f"a service key for {who.service} does not open {service}")
     if who.device_id and who.device_id.casefold() != device_id.casefold():
         raise forbidden("the JWT speaks for another device")
@@ -32,16 +36,18 @@ def user_or_device(request: Request, cloud: Cloud, device_id: str, service: str)
 
 def location_client(request: Request, cloud: Cloud) -> Principal:
     """Return who uses a legacy location path: a device, a proxy or an evaluation."""
-    kinds = frozenset({Kind.DEVICE_JWT, Kind.SERVICE_JWT, Kind.EVALUATION_TOKEN})
+    kinds = frozenset(
+        {CredentialKind.DEVICE_JWT, CredentialKind.SERVICE_JWT, CredentialKind.EVALUATION_TOKEN}
+    )
     who = _require(request, cloud, kinds)
-    if who.kind is Kind.SERVICE_JWT and who.service != "location":
+    if who.kind is CredentialKind.SERVICE_JWT and who.service != "location":
         raise unauthorized(f"a service key for {who.service} does not open location")
     return who
 
 
 def project_client(request: Request, cloud: Cloud, organization: str, project: str) -> Principal:
     """Return who uses a path of a project, with the token of its organization."""
-    who = _require(request, cloud, frozenset({Kind.ORGANIZATION_TOKEN}), change=False)
+    who = _require(request, cloud, frozenset({CredentialKind.ORGANIZATION_TOKEN}), change=False)
     if cloud.project(organization, project) is None or who.organization != organization:
         # One answer for both: a token must not tell which slugs another organization has.
         raise unauthorized("the token does not belong to this organization and project")
@@ -60,15 +66,15 @@ def project_location_client(
 
 
 def _require(
-    request: Request, cloud: Cloud, kinds: frozenset[Kind], *, change: bool | None = None
+    request: Request, cloud: Cloud, kinds: frozenset[CredentialKind], *, change: bool | None = None
 ) -> Principal:
     who = identify(request, cloud)
-    if who.kind is Kind.NONE:
+    if who.kind is CredentialKind.NONE:
         raise unauthorized(who.reason)
     if who.kind not in kinds:
         taken = ", ".join(sorted(kind.value for kind in kinds))
         raise unauthorized(f"this operation takes {taken}, not {who.kind.value}")
     changes = request.method not in {"GET", "HEAD"} if change is None else change
-    if changes and who.kind is Kind.API_KEY and who.role in READ_ONLY_ROLES:
+    if changes and who.kind is CredentialKind.API_KEY and who.role in READ_ONLY_ROLES:
         raise forbidden(f"the role {who.role} may read and not change")
     return who

@@ -35,18 +35,18 @@ def routes(cloud: Cloud) -> list[Route]:
         return JSON({"status": "online", "login": True})
 
     async def account(request: Request) -> Response:
-        return answer_one(_describe(cloud, access.user(request, cloud)))
+        return answer_one(_to_resource(cloud, access.user(request, cloud)))
 
     async def service_token(request: Request) -> Response:
         who = access.user(request, cloud)
-        _still_there(cloud)
+        _require_deprecated_paths(cloud)
         record = keys.service_key(cloud, who.team, "location")
         token = keys.service_token(cloud, who.team)
         return JSON({"token": token, "createdAt": record["created_at"]})
 
     async def service_key_and_token(request: Request) -> Response:
         who = access.user(request, cloud)
-        _still_there(cloud)
+        _require_deprecated_paths(cloud)
         plan = cloud.table("teams").get(who.team)["plan"]
         if plan.upper() not in PLANS_WITH_SERVICE_KEYS:
             raise forbidden("a service key needs a Pro or Enterprise plan")
@@ -56,7 +56,7 @@ def routes(cloud: Cloud) -> list[Route]:
         if service not in keys.SERVICES:
             raise invalid(f"there are keys for {', '.join(keys.SERVICES)}")
         # The account names its keys: it is what this changes.
-        check_if_match(request, _describe(cloud, who)["$meta"]["version"])
+        check_if_match(request, _to_resource(cloud, who)["$meta"]["version"])
         record = keys.make_service_key(cloud, who.team, service)
         token = keys.signed_by(cloud, record)
         return JSON(
@@ -76,12 +76,12 @@ def routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def _still_there(cloud: Cloud) -> None:
+def _require_deprecated_paths(cloud: Cloud) -> None:
     if not cloud.settings.account_paths and cloud.clock.now() >= EARLIEST_REMOVAL:
         raise not_found("this path was removed; organization auth tokens replace service tokens")
 
 
-def _describe(cloud: Cloud, who: Principal) -> dict[str, Any]:
+def _to_resource(cloud: Cloud, who: Principal) -> dict[str, Any]:
     team = who.team
     record = cloud.table("teams").get(team)
     made = (cloud.table("service_keys").get(f"{team}/{service}") for service in keys.SERVICES)

@@ -186,7 +186,7 @@ async def agnss(request: Request, cloud: Cloud, who: Principal) -> Response:
     key = (who, msgspec.json.encode(asked, order="sorted"))
     # The data changes from moment to moment: pieces are of the file that the first was of.
     file = kept.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None
-    kept[key] = file or _data(asked, cloud.clock.time())
+    kept[key] = file or _agnss_file(asked, cloud.clock.time())
     if len(kept) > _MOST_KEPT:
         del kept[next(iter(kept))]
     return ranged(kept[key], request.headers, DeviceCloudRefused)
@@ -200,10 +200,10 @@ async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Respons
         require(asked, location_input.ASSISTANCE)
     else:
         asked = location_input.of_query(request, location_input.ASSISTANCE)
-    return ranged(_data(asked, cloud.clock.time()), {}, DeviceCloudRefused)
+    return ranged(_agnss_file(asked, cloud.clock.time()), {}, DeviceCloudRefused)
 
 
-def _data(asked: dict[str, Any], now_s: float) -> bytes:
+def _agnss_file(asked: dict[str, Any], now_s: float) -> bytes:
     """Return the file: version 1, then a block for each type that there is data for."""
     at = gps_seconds(now_s)
     issued = at - at % _ISSUED_EVERY_S
@@ -273,13 +273,13 @@ _INTERVAL = 240
 """Minutes between two predictions when nothing is said."""
 
 
-def predictable(today: int) -> Schema:
+def predictions_schema(today: int) -> Schema:
     """Return what may be asked of the predictions on a GPS day: none goes beyond 14 days."""
     intervals = range(120, 481, 60)
     count: Schema = {"type": "integer", "minimum": 1}
     fields: Schema = {
         "predictionIntervalMinutes": {"type": "integer", "enum": [*intervals]},
-        "predictionCount": {**count, "maximum": _most(intervals[0])},
+        "predictionCount": {**count, "maximum": _most_predictions(intervals[0])},
         "startGpsDay": {"type": "integer", "minimum": 0, "maximum": today + _DAYS_AHEAD},
         "startGpsTimeOfDaySeconds": {
             "type": "integer",
@@ -292,26 +292,26 @@ def predictable(today: int) -> Schema:
             "required": ["predictionIntervalMinutes"],
             "properties": {
                 "predictionIntervalMinutes": {"enum": [interval]},
-                "predictionCount": {**count, "maximum": _most(interval)},
+                "predictionCount": {**count, "maximum": _most_predictions(interval)},
             },
         }
         for interval in intervals
     ]
     unsaid: Schema = {
         "not": {"required": ["predictionIntervalMinutes"]},
-        "properties": {"predictionCount": {**count, "maximum": _most(_INTERVAL)}},
+        "properties": {"predictionCount": {**count, "maximum": _most_predictions(_INTERVAL)}},
     }
     return {"type": "object", "properties": fields, "anyOf": [*by_interval, unsaid]}
 
 
-def _most(interval: int) -> int:
+def _most_predictions(interval: int) -> int:
     return _DAYS_AHEAD * 1440 // interval
 
 
 async def pgps(request: Request, cloud: Cloud, _who: Principal) -> Response:
     """Answer with where the prediction file is."""
     now = gps_seconds(cloud.clock.time())
-    asked = location_input.of_query(request, predictable(int(now // DAY_S)))
+    asked = location_input.of_query(request, predictions_schema(int(now // DAY_S)))
     interval = asked.get("predictionIntervalMinutes", _INTERVAL)
     count = asked.get("predictionCount", 42)
     begin = now - now % (interval * 60)

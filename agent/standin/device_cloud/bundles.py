@@ -70,7 +70,7 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user(request, cloud)
         modem = paging.boolean(request, "modemOnly", default=False)
         found = (
-            show(row)
+            to_resource(row)
             for row in cloud.table("bundles").values()
             if row["team"] == who.team and (not modem or row["type"] in {"MODEM", "MDM_FULL"})
         )
@@ -79,7 +79,7 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def fetch(request: Request) -> Response:
         who = access.user(request, cloud)
-        return answer_one(show(find(cloud, who.team, request.path_params["bundle_id"])))
+        return answer_one(to_resource(find(cloud, who.team, request.path_params["bundle_id"])))
 
     async def upload(request: Request) -> Response:
         who = access.user(request, cloud)
@@ -100,7 +100,7 @@ def routes(cloud: Cloud) -> list[Route]:
     async def delete(request: Request) -> Response:
         who = access.user(request, cloud)
         row = find(cloud, who.team, request.path_params["bundle_id"])
-        check_if_match(request, show(row)["$meta"]["version"])
+        check_if_match(request, to_resource(row)["$meta"]["version"])
         for path in row["paths"]:
             cloud.table("files").delete(path)
         cloud.table("bundles").delete(row["bundleId"])
@@ -129,7 +129,7 @@ def find(cloud: Cloud, team: str, bundle_id: str) -> dict[str, Any]:
     return row
 
 
-def show(row: dict[str, Any]) -> dict[str, Any]:
+def to_resource(row: dict[str, Any]) -> dict[str, Any]:
     """Return the bundle resource."""
     shown = {
         "bundleId": row["bundleId"],

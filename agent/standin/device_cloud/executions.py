@@ -17,9 +17,9 @@ from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request,
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
-    arrived,
     check_if_match,
     read_json,
+    receive_body,
     with_meta,
 )
 
@@ -64,15 +64,15 @@ def routes(cloud: Cloud) -> list[Route]:
             if row["status"] == "DOWNLOADING":
                 break
             if row["status"] in {"QUEUED", "IN_PROGRESS"}:
-                return answer_one(show(row))
+                return answer_one(to_resource(row))
         raise DeviceCloudRefused(404, "no FOTA job is pending for this device", code=40499)
 
     async def update(request: Request) -> Response:
         device_id = request.path_params["device_id"]
         who = access.user_or_device(request, cloud, device_id, "fota")
-        await arrived(request)
+        await receive_body(request)
         row = _find(request, cloud, who.team)
-        check_if_match(request, show(row)["$meta"]["version"])
+        check_if_match(request, to_resource(row)["$meta"]["version"])
         body = await read_json(request, REPORT)
         status, details = body["status"], body.get("details", "")
         if status not in TRANSITIONS[row["status"]]:
@@ -100,11 +100,11 @@ def _lists(cloud: Cloud) -> list[Route]:
         record = registry(cloud).get(who.team, request.path_params["device_id"])
         rows = of_device(cloud, record["fields"]["id"])
         items, rest = paging.page(request).cut([r for r in rows if r["team"] == who.team])
-        return JSON({"items": [show(row) for row in items], **rest})
+        return JSON({"items": [to_resource(row) for row in items], **rest})
 
     async def fetch(request: Request) -> Response:
         who = access.user(request, cloud)
-        return answer_one(show(_find(request, cloud, who.team)))
+        return answer_one(to_resource(_find(request, cloud, who.team)))
 
     async def of_one_job(request: Request) -> Response:
         who = access.user(request, cloud)
@@ -117,7 +117,7 @@ def _lists(cloud: Cloud) -> list[Route]:
             if row["team"] == who.team and (not wanted or row["status"] in wanted)
         ]
         items, rest = paging.page(request).cut(rows)
-        return JSON({"items": [show(row) for row in items], **rest})
+        return JSON({"items": [to_resource(row) for row in items], **rest})
 
     device = "/v1/fota-job-executions/{device_id}"
     return [
@@ -181,7 +181,7 @@ def cancel_job(cloud: Cloud, job_id: str, reason: str) -> None:
             _store(cloud, row, "CANCELLED", reason)
 
 
-def forget_job(cloud: Cloud, job_id: str) -> None:
+def delete_job(cloud: Cloud, job_id: str) -> None:
     """Remove a job's executions."""
     for row in of_job(cloud, job_id):
         key = row["deviceId"].casefold()
@@ -191,7 +191,7 @@ def forget_job(cloud: Cloud, job_id: str) -> None:
     cloud.table("job_devices").delete(job_id)
 
 
-def show(row: dict[str, Any]) -> dict[str, Any]:
+def to_resource(row: dict[str, Any]) -> dict[str, Any]:
     """Return the execution resource."""
     created, updated = iso(row["created_at"]), iso(row["updated_at"])
     shown = {

@@ -77,21 +77,21 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user(request, cloud)
         rows = [row for row in cloud.table("jobs").values() if row["team"] == who.team]
         items, rest = paging.page(request, descending=True).cut(rows)
-        return JSON({"items": [show(cloud, row) for row in items], **rest})
+        return JSON({"items": [to_resource(cloud, row) for row in items], **rest})
 
     async def fetch(request: Request) -> Response:
         who = access.user(request, cloud)
-        return answer_one(show(cloud, _find(request, cloud, who.team)))
+        return answer_one(to_resource(cloud, _find(request, cloud, who.team)))
 
     async def apply(request: Request) -> Response:
-        row = _changed(request, cloud)
+        row = _job_to_change(request, cloud)
         if row["status"] != "CREATED":
             raise DeviceCloudRefused(409, "the job was applied before")
         _apply(cloud, {**row, "status": "IN_PROGRESS"})
         return accepted()
 
     async def cancel(request: Request) -> Response:
-        row = _changed(request, cloud)
+        row = _job_to_change(request, cloud)
         if row["status"] not in {"CREATED", "IN_PROGRESS"}:
             raise DeviceCloudRefused(409, "the job has ended")
         reason = request.query_params.get("reason", "")[:1024]
@@ -100,8 +100,8 @@ def routes(cloud: Cloud) -> list[Route]:
         return accepted()
 
     async def delete(request: Request) -> Response:
-        row = _changed(request, cloud)
-        executions.forget_job(cloud, row["jobId"])
+        row = _job_to_change(request, cloud)
+        executions.delete_job(cloud, row["jobId"])
         cloud.table("jobs").delete(row["jobId"])
         return accepted()
 
@@ -116,7 +116,7 @@ def routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def show(cloud: Cloud, row: dict[str, Any]) -> dict[str, Any]:
+def to_resource(cloud: Cloud, row: dict[str, Any]) -> dict[str, Any]:
     """Return the job resource; it is complete once every execution has ended."""
     rows = executions.of_job(cloud, row["jobId"])
     counts = Counter(execution["status"] for execution in rows)
@@ -200,10 +200,10 @@ def _find(request: Request, cloud: Cloud, team: str) -> dict[str, Any]:
     return row
 
 
-def _changed(request: Request, cloud: Cloud) -> dict[str, Any]:
+def _job_to_change(request: Request, cloud: Cloud) -> dict[str, Any]:
     who = access.user(request, cloud)
     row = _find(request, cloud, who.team)
-    check_if_match(request, show(cloud, row)["$meta"]["version"])
+    check_if_match(request, to_resource(cloud, row)["$meta"]["version"])
     return row
 
 

@@ -21,13 +21,13 @@ from agent.standin.device_cloud.refusals import DeviceCloudRefused, invalid, not
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
-    arrived,
     check_if_match,
     read_json,
+    receive_body,
     require,
     with_meta,
 )
-from agent.standin.principal import Kind, Principal
+from agent.standin.principal import CredentialKind, Principal
 from agent.standin.radio_world import TOWN_M, Fix, radio_world
 
 if TYPE_CHECKING:
@@ -71,19 +71,21 @@ def anchor_routes(cloud: Cloud) -> list[Route]:
 
     async def listed(request: Request) -> Response:
         who = access.user(request, cloud)
-        mine = (_show_anchor(row) for key, row in table.items() if key.startswith(f"{who.team}/"))
+        mine = (
+            _anchor_resource(row) for key, row in table.items() if key.startswith(f"{who.team}/")
+        )
         items, rest = paging.page(request).cut(mine)
         return JSON({"items": items, **rest})
 
     async def fetch(request: Request) -> Response:
         who = access.user(request, cloud)
-        return answer_one(_show_anchor(find(request, who.team)[1]))
+        return answer_one(_anchor_resource(find(request, who.team)[1]))
 
     async def update(request: Request) -> Response:
         who = access.user(request, cloud)
-        await arrived(request)
+        await receive_body(request)
         key, row = find(request, who.team)
-        check_if_match(request, _show_anchor(row)["$meta"]["version"])
+        check_if_match(request, _anchor_resource(row)["$meta"]["version"])
         body = await read_json(request, ANCHOR_CHANGE)
         table.put(key, {**row, **_fields({**row, **body}), "updatedAt": cloud.clock.iso()})
         return accepted()
@@ -91,7 +93,7 @@ def anchor_routes(cloud: Cloud) -> list[Route]:
     async def delete(request: Request) -> Response:
         who = access.user(request, cloud)
         key, row = find(request, who.team)
-        check_if_match(request, _show_anchor(row)["$meta"]["version"])
+        check_if_match(request, _anchor_resource(row)["$meta"]["version"])
         table.delete(key)
         return accepted()
 
@@ -105,7 +107,7 @@ def anchor_routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def heard_anchors(
+def strongest_anchor(
     cloud: Cloud, team: str, points: Sequence[tuple[str, float | None]]
 ) -> tuple[Fix | None, list[dict[str, str]]]:
     """Return the place of the strongest anchor among access points, and those that were heard."""
@@ -127,7 +129,7 @@ def _fields(body: dict[str, Any]) -> dict[str, Any]:
     return {"lat": float(body["lat"]), "lon": float(body["lon"]), "name": name}
 
 
-def _show_anchor(row: dict[str, Any]) -> dict[str, Any]:
+def _anchor_resource(row: dict[str, Any]) -> dict[str, Any]:
     return with_meta(row, row["createdAt"], row["updatedAt"])
 
 
@@ -140,15 +142,15 @@ _MOST_FIXES = 10_000
 
 async def wifi(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with the position of a Wi-Fi scan."""
-    points = location_input.access_points(await read_json(request, location_input.SCAN))
-    fix, known = heard_anchors(cloud, who.team or cloud.team_id, points)
+    points = location_input.access_points(await read_json(request, location_input.WIFI_SCAN))
+    fix, known = strongest_anchor(cloud, who.team or cloud.team_id, points)
     fix = fix or radio_world().by_wifi(points)
     return _answer(request, cloud, who, fix, service="WIFI", more=_anchors(known))
 
 
 async def cell(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with the position of a cell scan."""
-    found = location_input.cells(await read_json(request, location_input.ONE_LIST))
+    found = location_input.cells(await read_json(request, location_input.CELL_SCAN))
     fallback = paging.boolean(request, "fallback", default=True)
     fix = radio_world().by_cells(found, fallback=fallback)
     return _answer(request, cloud, who, fix, service="CELL")
@@ -163,12 +165,12 @@ async def single_cell(request: Request, cloud: Cloud, who: Principal) -> Respons
 
 async def ground_fix(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with the position of Wi-Fi, or else of cells."""
-    body = await read_json(request, location_input.ANYTHING_HEARD)
+    body = await read_json(request, location_input.ANY_SCAN)
     found = location_input.cells(body)
     heard = location_input.access_points(body["wifi"]) if "wifi" in body else []
     fallback = paging.boolean(request, "fallback", default=True)
     both = paging.boolean(request, "alt", default=False)
-    by_anchor, known = heard_anchors(cloud, who.team or cloud.team_id, heard)
+    by_anchor, known = strongest_anchor(cloud, who.team or cloud.team_id, heard)
     by_wifi = by_anchor or radio_world().by_wifi(heard)
     by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
     alternative = by_cells if by_wifi and both else None
@@ -226,18 +228,18 @@ def routes(cloud: Cloud) -> list[Route]:
         return JSON({"items": items, **rest})
 
     async def gnss(request: Request) -> Response:
-        _migrated(cloud)
+        _require_legacy_paths(cloud)
         who = access.location_client(request, cloud)
         body = await read_json(request, location_input.FIX)
         lon = body["lon"] if "lon" in body else body["lng"]
         fix = Fix(float(body["lat"]), float(lon), float(body.get("acc", 10)), "GNSS")
-        _remember(request, cloud, who, fix, "GNSS")
+        _record_fix(request, cloud, who, fix, "GNSS")
         return accepted()
 
     async def geo(request: Request) -> Response:
-        _migrated(cloud)
+        _require_legacy_paths(cloud)
         access.location_client(request, cloud)
-        place = location_input.of_query(request, location_input.PLACE)
+        place = location_input.of_query(request, location_input.COORDINATES)
         lat, lon = float(place["lat"]), float(place["lon"])
         address = radio_world().address(lat, lon)
         if address is None:
@@ -267,14 +269,14 @@ def _organization_form(cloud: Cloud, operation: Operation) -> Callable[..., Awai
 
 def _legacy_form(cloud: Cloud, operation: Operation) -> Callable[..., Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        _migrated(cloud)
+        _require_legacy_paths(cloud)
         who = access.location_client(request, cloud)
         return await operation(request, cloud, who)
 
     return answer
 
 
-def _migrated(cloud: Cloud) -> None:
+def _require_legacy_paths(cloud: Cloud) -> None:
     if not cloud.settings.legacy_location:
         raise not_found("migrated: use the path with organization and project")
 
@@ -292,10 +294,10 @@ def _answer(
     reply = paging.boolean(request, "doReply", default=True)
     if fix is None:
         raise not_found("no position found for what was heard")
-    _remember(request, cloud, who, fix, service)
+    _record_fix(request, cloud, who, fix, service)
     if not reply:
         return PlainTextResponse("")
-    return JSON({**_show(fix, who, sure=sure), **(more or {})})
+    return JSON({**_to_resource(fix, who, sure=sure), **(more or {})})
 
 
 def _anchors(known: list[dict[str, str]]) -> dict[str, Any]:
@@ -308,11 +310,11 @@ def _alternative(
     if fix is None or other is None:
         return {}
     distance_m = round(assistance.distance_m(fix, other), 1)
-    return {"alt": {"loc": _show(other, who, sure=sure), "dist": distance_m}}
+    return {"alt": {"loc": _to_resource(other, who, sure=sure), "dist": distance_m}}
 
 
-def _show(fix: Fix, who: Principal, *, sure: bool) -> dict[str, Any]:
-    method = fix.method + ("_EVAL" if who.kind is Kind.EVALUATION_TOKEN else "")
+def _to_resource(fix: Fix, who: Principal, *, sure: bool) -> dict[str, Any]:
+    method = fix.method + ("_EVAL" if who.kind is CredentialKind.EVALUATION_TOKEN else "")
     return {
         "lat": fix.lat,
         "lon": fix.lon,
@@ -321,7 +323,7 @@ def _show(fix: Fix, who: Principal, *, sure: bool) -> dict[str, Any]:
     }
 
 
-def _remember(request: Request, cloud: Cloud, who: Principal, fix: Fix, service: str) -> None:
+def _record_fix(request: Request, cloud: Cloud, who: Principal, fix: Fix, service: str) -> None:
     """Keep the position of a request that names a device; numbers are texts in the history."""
     device = who.device_id or request.headers.get("x-custom-device-id", "")
     if not device:

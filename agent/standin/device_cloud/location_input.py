@@ -86,31 +86,31 @@ ACCESS_POINT: Schema = {
 }
 ACCESS_POINTS: Schema = {"type": "array", "minItems": 2, "maxItems": _MOST, "items": ACCESS_POINT}
 # Of the made-up radio world: these are found, where others may be answered with 404.
-_HEARD_CELL = {"mcc": 1, "mnc": 1, "eci": 33703681, "tac": 2305, "rsrp": -97}
-_HEARD_POINTS = {
+_EXAMPLE_CELL = {"mcc": 1, "mnc": 1, "eci": 33703681, "tac": 2305, "rsrp": -97}
+_EXAMPLE_WIFI_SCAN = {
     "accessPoints": [
         {"macAddress": "40:01:7a:00:00:e3", "signalStrength": -61},
         {"macAddress": "40:01:7a:00:01:67", "signalStrength": -70},
     ]
 }
-SCAN: Schema = {
+WIFI_SCAN: Schema = {
     "type": "object",
     "required": ["accessPoints"],
     "properties": {"accessPoints": ACCESS_POINTS},
-    "examples": [_HEARD_POINTS],
+    "examples": [_EXAMPLE_WIFI_SCAN],
 }
 _LISTS = dict.fromkeys(CELL_LISTS, CELLS)
-ONE_LIST: Schema = {
+CELL_SCAN: Schema = {
     "type": "object",
     "oneOf": [{"required": [name]} for name in CELL_LISTS],
     "properties": _LISTS,
-    "examples": [{"lte": [_HEARD_CELL]}],
+    "examples": [{"lte": [_EXAMPLE_CELL]}],
 }
-ANYTHING_HEARD: Schema = {
+ANY_SCAN: Schema = {
     "type": "object",
     "anyOf": [{"required": [name]} for name in (*CELL_LISTS, "wifi")],
-    "properties": {**_LISTS, "wifi": {"anyOf": [SCAN, ACCESS_POINTS]}},
-    "examples": [{"lte": [_HEARD_CELL], "wifi": _HEARD_POINTS}],
+    "properties": {**_LISTS, "wifi": {"anyOf": [WIFI_SCAN, ACCESS_POINTS]}},
+    "examples": [{"lte": [_EXAMPLE_CELL], "wifi": _EXAMPLE_WIFI_SCAN}],
 }
 ASSISTANCE: Schema = {
     "type": "object",
@@ -132,7 +132,7 @@ ASSISTANCE: Schema = {
         },
     ],
 }
-PLACE: Schema = {
+COORDINATES: Schema = {
     "type": "object",
     "required": ["lat", "lon"],
     "properties": {
@@ -146,18 +146,18 @@ FIX: Schema = {
     # Devices write it either way.
     "anyOf": [{"required": ["lon"]}, {"required": ["lng"]}],
     "properties": {
-        **PLACE["properties"],
-        "lng": PLACE["properties"]["lon"],
+        **COORDINATES["properties"],
+        "lng": COORDINATES["properties"]["lon"],
         "acc": _number(0, 1e9),
     },
 }
 ANCHOR_CHANGE: Schema = {
     "type": "object",
-    "properties": {**PLACE["properties"], "name": {"type": "string", "maxLength": 32}},
+    "properties": {**COORDINATES["properties"], "name": {"type": "string", "maxLength": 32}},
 }
 ANCHOR: Schema = {
     "type": "object",
-    "required": ["macAddress", *PLACE["required"]],
+    "required": ["macAddress", *COORDINATES["required"]],
     "properties": {"macAddress": MAC, **ANCHOR_CHANGE["properties"]},
 }
 

@@ -54,7 +54,7 @@ def check_if_match(request: Request, version: str) -> None:
         )
 
 
-async def arrived(request: Request) -> None:
+async def receive_body(request: Request) -> None:
     """Wait for the whole body, before what a change begins with is looked at.
 
     From there on nobody else is served until the change is stored: with a body that dribbles in,

@@ -62,7 +62,7 @@ _ERROR = {
 
 def routes(cloud: Cloud) -> dict[Host, list[Route]]:
     """Return the routes of this half; bulk requests that are due take effect before a request."""
-    cloud.before_request.append(lambda: bulk.settle(cloud))
+    cloud.before_request.append(lambda: bulk.process_due(cloud))
 
     async def published_document(_request: Request) -> Response:
         gps_day = int(assistance.gps_seconds(cloud.clock.time()) // assistance.DAY_S)

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from agent.standin.observability.refusals import forbidden, not_found, unauthorized
-from agent.standin.principal import Kind, Principal, by_bearer, identify, nobody
+from agent.standin.principal import CredentialKind, Principal, by_bearer, identify, nobody
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -39,12 +39,12 @@ ROLES = {
     "project_manager": Role.PROJECT_MANAGER,
     "admin": Role.ADMIN,
 }
-_USERS = frozenset({Kind.BASIC, Kind.ORGANIZATION_TOKEN})
+_USERS = frozenset({CredentialKind.BASIC, CredentialKind.ORGANIZATION_TOKEN})
 _TAKEN = {
     Access.USER: _USERS,
-    Access.BASIC: frozenset({Kind.BASIC}),
-    Access.PROJECT_KEY: frozenset({Kind.PROJECT_KEY}),
-    Access.USER_OR_PROJECT_KEY: _USERS | {Kind.PROJECT_KEY},
+    Access.BASIC: frozenset({CredentialKind.BASIC}),
+    Access.PROJECT_KEY: frozenset({CredentialKind.PROJECT_KEY}),
+    Access.USER_OR_PROJECT_KEY: _USERS | {CredentialKind.PROJECT_KEY},
 }
 
 
@@ -55,7 +55,7 @@ def authenticate(request: Request, cloud: Cloud, access: Access) -> Principal:
     who = _identify(request, cloud)
     if who.kind in _TAKEN[access]:
         return who
-    if who.kind is Kind.NONE and access is not Access.PROJECT_KEY:
+    if who.kind is CredentialKind.NONE and access is not Access.PROJECT_KEY:
         raise unauthorized(who.reason)
     if access is Access.PROJECT_KEY:
         # The published answer to a missing or wrong project key.
@@ -72,7 +72,7 @@ def role_in(who: Principal, cloud: Cloud, organization: str) -> Role:
     record = cloud.table("organizations").get(organization)
     if record is None:
         raise not_found(f"organization {organization[:128]!r}")
-    if who.kind is Kind.ORGANIZATION_TOKEN:
+    if who.kind is CredentialKind.ORGANIZATION_TOKEN:
         if who.organization != organization:
             raise forbidden("this organization auth token belongs to another organization")
         return Role.PROJECT_MANAGER
@@ -86,7 +86,7 @@ def role_in(who: Principal, cloud: Cloud, organization: str) -> Role:
 
 def reachable(who: Principal, cloud: Cloud) -> list[str]:
     """Return the slugs of the organizations that `who` may look into."""
-    if who.kind is Kind.ORGANIZATION_TOKEN:
+    if who.kind is CredentialKind.ORGANIZATION_TOKEN:
         return [who.organization]
     roles = cloud.table("users").get(who.email)["roles"]
     return [
@@ -106,5 +106,9 @@ def _identify(request: Request, cloud: Cloud) -> Principal:
             return nobody("the Basic credential is malformed")
         if not user:
             who = by_bearer(token, cloud)
-            return who if who.kind is Kind.ORGANIZATION_TOKEN else nobody("no user name was sent")
+            return (
+                who
+                if who.kind is CredentialKind.ORGANIZATION_TOKEN
+                else nobody("no user name was sent")
+            )
     return identify(request, cloud)

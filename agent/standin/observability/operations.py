@@ -24,7 +24,7 @@ from agent.standin.observability.refusals import (
     invalid_fields,
     not_found,
 )
-from agent.standin.principal import Kind
+from agent.standin.principal import CredentialKind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -180,7 +180,7 @@ def _check_path(path: dict[str, str], operation: Operation) -> None:
 
 def _place(who: Principal, cloud: Cloud, path: dict[str, str]) -> tuple[Role, Project | None]:
     """Return the role of `who` where the path leads, and the project there."""
-    if who.kind is Kind.PROJECT_KEY:
+    if who.kind is CredentialKind.PROJECT_KEY:
         return Role.MEMBER, Project(cloud, who.organization, who.project)
     organization = path.get("organization_slug")
     if organization is None:

@@ -17,7 +17,7 @@ from agent.standin.device_cloud.declared.shapes import (
     declare,
 )
 from agent.standin.device_cloud.devices.ble import VALUE
-from agent.standin.device_cloud.devices.devices import LONGEST, NAME, STATE
+from agent.standin.device_cloud.devices.devices import MAX_EXPRESSION, NAME, STATE
 from agent.standin.device_cloud.devices.messages import MESSAGE
 from agent.standin.device_cloud.devices.registry import TAGS
 from agent.standin.device_cloud.seed import BLE, GATEWAY, LED_CHARACTERISTIC
@@ -34,7 +34,7 @@ _TRANSFORM = Parameter(
         "type": "string",
         "format": "jsonata",
         "minLength": 1,
-        "maxLength": LONGEST,
+        "maxLength": MAX_EXPRESSION,
         "examples": ["id"],
     },
     description="A JSONata expression; one that is none, or that ends in an error, is 400.",

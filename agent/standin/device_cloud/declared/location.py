@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.core.operation import Parameter
-from agent.standin.device_cloud.assistance import predictable
+from agent.standin.device_cloud.assistance import predictions_schema
 from agent.standin.device_cloud.declared.shapes import (
     BYTES,
     EVALUATION_TOKEN,
@@ -23,15 +23,15 @@ from agent.standin.device_cloud.declared.shapes import (
 from agent.standin.device_cloud.location_input import (
     ANCHOR,
     ANCHOR_CHANGE,
-    ANYTHING_HEARD,
+    ANY_SCAN,
     ASSISTANCE,
     CELL,
+    CELL_SCAN,
+    COORDINATES,
     FIX,
     MAC,
     NETWORK,
-    ONE_LIST,
-    PLACE,
-    SCAN,
+    WIFI_SCAN,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ ADDRESS: Schema = {
     "required": ["lat", "lon", "uncertainty", "formatted", "address"],
     "properties": {"formatted": TEXT, "address": OBJECT},
 }
-FOUND: Schema = {
+POSITION: Schema = {
     "type": "object",
     "required": ["lat", "lon", "uncertainty"],
     "properties": {
@@ -92,8 +92,8 @@ def location(gps_day: int) -> Iterator[Operation]:
         "GET /v1/location/geo", "ReverseGeocode", "The address of a place.", tag="Location",
         security=(JSON_WEB_TOKEN, EVALUATION_TOKEN), answers={200: ADDRESS},
         parameters=tuple(
-            Parameter(name=name, schema=PLACE["properties"][name], required=True)
-            for name in PLACE["required"]
+            Parameter(name=name, schema=COORDINATES["properties"][name], required=True)
+            for name in COORDINATES["required"]
         ),
     )  # fmt: skip
     yield declare(
@@ -125,20 +125,20 @@ def _positions(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
     common = tuple(Parameter(name=name, schema=FLAG) for name in ("doReply", "hiConf"))
     rough = (*common, Parameter(name="fallback", schema=FLAG))
     for suffix, name, body, parameters in (
-        ("wifi", "WiFi", SCAN, common),
-        ("cell", "Cell", ONE_LIST, rough),
-        ("ground-fix", "GroundFix", ANYTHING_HEARD, (*rough, Parameter(name="alt", schema=FLAG))),
+        ("wifi", "WiFi", WIFI_SCAN, common),
+        ("cell", "Cell", CELL_SCAN, rough),
+        ("ground-fix", "GroundFix", ANY_SCAN, (*rough, Parameter(name="alt", schema=FLAG))),
     ):
         yield declare(
             f"POST {prefix}{suffix}", f"{kind}Locate{name}", f"Position by {suffix}.",
-            tag="Location", body=body, parameters=parameters, answers={200: FOUND},
+            tag="Location", body=body, parameters=parameters, answers={200: POSITION},
             also={"text/plain": _NO_REPLY}, **more,
         )  # fmt: skip
     # What is no single value has no place in a query.
     cell = {name: schema for name, schema in CELL["properties"].items() if name != "nmr"}
     yield declare(
         f"GET {prefix}single-cell", f"{kind}LocateSingleCell", "Position by one cell.",
-        tag="Location", answers={200: FOUND}, also={"text/plain": _NO_REPLY},
+        tag="Location", answers={200: POSITION}, also={"text/plain": _NO_REPLY},
         parameters=(
             *common,
             *(
@@ -174,7 +174,7 @@ def _assistance(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
 
 
 def _predictions(gps_day: int, prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
-    wanted = Parameter(name="predictions", schema=predictable(gps_day))
+    wanted = Parameter(name="predictions", schema=predictions_schema(gps_day))
     for suffix in ("pgps", "pgnss"):
         yield declare(
             f"GET {prefix}{suffix}",

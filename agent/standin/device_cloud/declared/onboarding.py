@@ -17,9 +17,9 @@ from agent.standin.device_cloud.declared.shapes import (
     WHOLE,
     declare,
 )
-from agent.standin.device_cloud.devices.claiming import CLAIM, CLAIMS, COMMAND, named
-from agent.standin.device_cloud.devices.credentials import KEYS, NEWCOMERS
-from agent.standin.device_cloud.devices.onboarding import NEWCOMER, PROJECT_DEVICES
+from agent.standin.device_cloud.devices.claiming import CLAIM, CLAIMS, COMMAND, rule_schema
+from agent.standin.device_cloud.devices.credentials import KEYS, NEW_DEVICES
+from agent.standin.device_cloud.devices.onboarding import NEW_DEVICE, PROJECT_DEVICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def onboarding() -> Iterator[Operation]:
     for call, name, summary, table in (
         ("POST /v1/devices/public-keys", "RegisterPublicKeys", "Upload public keys.", KEYS),
         ("POST /v1/devices/certificates", "RegisterCertificates", "Upload certificates.", KEYS),
-        ("POST /v1/devices", "OnboardDevices", "Add devices with their keys.", NEWCOMERS),
+        ("POST /v1/devices", "OnboardDevices", "Add devices with their keys.", NEW_DEVICES),
     ):
         csv = dict.fromkeys(("text/csv", "text/plain", BYTES), table.schema)
         yield declare(call, name, summary, tag=tag, bodies=csv, answers={202: OPERATION_ID})
@@ -63,7 +63,7 @@ def onboarding() -> Iterator[Operation]:
         "Add a device.",
         tag=tag,
         changes=True,
-        body=NEWCOMER,
+        body=NEW_DEVICE,
         answers={202: None},
     )
     yield declare(
@@ -202,6 +202,6 @@ def _rules(tag: str) -> Iterator[Operation]:
         )
         yield declare(
             f"POST {path}", f"CreateProvisioningBy{word}", "Store one.", tag=tag,
-            body=named(key),
+            body=rule_schema(key),
             answers={201: WHOLE},
         )  # fmt: skip

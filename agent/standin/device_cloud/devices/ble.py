@@ -12,7 +12,7 @@ from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, seed
 from agent.standin.device_cloud.devices.registry import Record, registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, no_device, not_found
-from agent.standin.device_cloud.resource import accepted, arrived, check_if_match, read_json
+from agent.standin.device_cloud.resource import accepted, check_if_match, read_json, receive_body
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -41,7 +41,7 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def write_value(request: Request) -> Response:
         who = access.user(request, cloud)
-        await arrived(request)
+        await receive_body(request)
         record = registry(cloud).get(who.team, request.path_params["device_id"])
         fields = copy.deepcopy(record["fields"])
         found = _attribute(fields, request.path_params)
@@ -54,7 +54,7 @@ def routes(cloud: Cloud) -> list[Route]:
     async def discover(request: Request) -> Response:
         _, child = _pair(request, cloud)
         check_if_match(request, child["version"])
-        registry(cloud).discover_later(child)
+        registry(cloud).schedule_discovery(child)
         return accepted()
 
     async def scan(request: Request) -> Response:
@@ -74,7 +74,7 @@ def routes(cloud: Cloud) -> list[Route]:
         taken = devices.find(device_id)
         if taken is None:
             devices.create(who.team, seed.ble_device(device_id, gateway["fields"]["id"]))
-            devices.agree(gateway["fields"]["id"])
+            devices.sync_connections(gateway["fields"]["id"])
         elif taken["fields"].get("gatewayId") != gateway["fields"]["id"]:
             raise DeviceCloudRefused(409, "a device of that id is connected elsewhere")
         return Response(status_code=204)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TEXT_ONLY_TOOL = "nrfcloud-utils/"
 """How a released tool names itself that writes each value of an ended request as text, and fails
 on an object: the one reader to whom `$meta` is not shown."""
-BY_PROJECT = "CREATE_DEVICES"
+CREATE_DEVICES = "CREATE_DEVICES"
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -48,20 +48,20 @@ def start(cloud: Cloud, team: str, endpoint: str, text: str) -> str:
             "errors": [],
         },
     )
-    _waiting(cloud).add(operation)
+    _pending(cloud).add(operation)
     return operation
 
 
-def settle(cloud: Cloud) -> None:
+def process_due(cloud: Cloud) -> None:
     """Work off the requests whose time has come."""
     table = cloud.table("bulk")
     now = cloud.clock.time()
-    waiting = _waiting(cloud)
+    waiting = _pending(cloud)
     for key in sorted(waiting):
         row = table.get(key)
         if row["due"] <= now:
             waiting.discard(key)
-            table.put(key, {**row, "done": True, "errors": _work_off(cloud, row)})
+            table.put(key, {**row, "done": True, "errors": _process(cloud, row)})
 
 
 def routes(cloud: Cloud) -> list[Route]:
@@ -77,7 +77,7 @@ def routes(cloud: Cloud) -> list[Route]:
     async def fetch(request: Request) -> Response:
         who = access.user(request, cloud)
         key, row = find(request, who.team)
-        shown = _show(cloud, key, row)
+        shown = _to_resource(cloud, key, row)
         if request.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOL):
             return JSON(shown, headers={"ETag": shown.pop("$meta")["version"]})
         return answer_one(shown)
@@ -86,7 +86,7 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user(request, cloud)
         rows = [(key, row) for key, row in cloud.table("bulk").items() if row["team"] == who.team]
         items, rest = paging.page(request, descending=True).cut(rows)
-        return JSON({"items": [_show(cloud, key, row) for key, row in items], **rest})
+        return JSON({"items": [_to_resource(cloud, key, row) for key, row in items], **rest})
 
     async def file(request: Request) -> Response:
         # Like the signed links of the real service: the id is the secret, no header is needed.
@@ -109,12 +109,12 @@ def routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def _show(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
+def _to_resource(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
     base = f"{cloud.urls['device_cloud']}/v1/bulk-ops-files/{key}"
     shown = {
         "bulkOpsRequestId": key,
         # A request below a project does the same under another path.
-        "endpoint": "ONBOARD_DEVICES" if row["endpoint"] == BY_PROJECT else row["endpoint"],
+        "endpoint": "ONBOARD_DEVICES" if row["endpoint"] == CREATE_DEVICES else row["endpoint"],
         "status": status(cloud, row),
         "requestedAt": iso(row["requested_at"]),
         "uploadedDataUrl": f"{base}/upload",
@@ -135,7 +135,7 @@ def status(cloud: Cloud, row: dict[str, Any]) -> str:
     return "PENDING" if cloud.clock.time() < half else "IN_PROGRESS"
 
 
-def _work_off(cloud: Cloud, row: dict[str, Any]) -> list[str]:
+def _process(cloud: Cloud, row: dict[str, Any]) -> list[str]:
     """Do each row that can be done; return what is wrong with the others."""
     errors = []
     for number, fields in enumerate(parse_rows(row["text"])):
@@ -155,18 +155,18 @@ def _register_row(cloud: Cloud, team: str, fields: list[str]) -> None:
 def _create_row(cloud: Cloud, team: str, fields: list[str]) -> None:
     if len(fields) != 2 or not is_device_id(fields[0]):
         raise BadKey("a row is a device id and a certificate")
-    onboard(cloud, team, Newcomer(fields[0], fields[1], "", [], []))
+    onboard(cloud, team, NewDevice(fields[0], fields[1], "", [], []))
 
 
 def _onboard_row(cloud: Cloud, team: str, fields: list[str]) -> None:
     if len(fields) != 5 or not is_device_id(fields[0]):
         raise BadKey("a row is a device id, sub-type, tags, firmware types and a PEM")
     device_id, sub_type, tags, firmware, pem = fields
-    onboard(cloud, team, Newcomer(device_id, pem, sub_type, _parts(tags), _parts(firmware)))
+    onboard(cloud, team, NewDevice(device_id, pem, sub_type, _parts(tags), _parts(firmware)))
 
 
 @dataclass(frozen=True, slots=True)
-class Newcomer:
+class NewDevice:
     """A device as its onboarding describes it; `pem` is a certificate or a public key."""
 
     device_id: str
@@ -176,7 +176,7 @@ class Newcomer:
     firmware: list[str]
 
 
-def onboard(cloud: Cloud, team: str, newcomer: Newcomer) -> None:
+def onboard(cloud: Cloud, team: str, newcomer: NewDevice) -> None:
     """Add a device with its certificate or public key. Raises BadKey on what is wrong with it."""
     device_id, firmware = newcomer.device_id, newcomer.firmware
     unknown = [name for name in firmware if name not in FIRMWARE_TYPES]
@@ -207,11 +207,11 @@ _ROWS = {
     "REGISTER_PUBLIC_KEYS": _register_row,
     "REGISTER_CERTIFICATES": _register_row,
     "ONBOARD_DEVICES": _onboard_row,
-    BY_PROJECT: _create_row,
+    CREATE_DEVICES: _create_row,
 }
 
 
-def _waiting(cloud: Cloud) -> set[str]:
+def _pending(cloud: Cloud) -> set[str]:
     """Return the ids of the requests that are not done; found once, after a start."""
     found: set[str] | None = cloud.transient.get("bulk")
     if found is None:

@@ -12,15 +12,15 @@ from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, paging
-from agent.standin.device_cloud.devices.credentials import Table
+from agent.standin.device_cloud.devices.credentials import CsvTable
 from agent.standin.device_cloud.devices.registry import TAGS
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
 from agent.standin.device_cloud.resource import (
     answer_one,
-    arrived,
     check_if_match,
     decode_json,
     read_json,
+    receive_body,
     require,
     with_meta,
 )
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agent.standin.state import Cloud
 
 
-CLAIMS = Table("claim token[,tags joined by commas]", 1, 2, first=r"[A-Za-z0-9_.=-]{30,}")
+CLAIMS = CsvTable("claim token[,tags joined by commas]", 1, 2, first=r"[A-Za-z0-9_.=-]{30,}")
 # Where the UUID stands in the body of an attestation token, in bytes.
 _BEFORE_UUID, _AFTER_UUID = 6, 22
 
@@ -102,7 +102,7 @@ COMMAND: Schema = {
 }
 
 
-def named(key: str) -> Schema:
+def rule_schema(key: str) -> Schema:
     """Return the body of what is known by one field."""
     name: Schema = {"type": "string", "minLength": 1}
     return {"type": "object", "required": [key], "properties": {key: name, "tags": TAGS}}
@@ -117,30 +117,30 @@ def routes(cloud: Cloud) -> list[Route]:
         body = await request.body()
         # A released tool sends CSV with no content type at all: the body itself tells.
         if not body.lstrip().startswith(b"{"):
-            return _claim_rows(cloud, who.team, body, dry=dry)
+            return _claim_csv(cloud, who.team, body, dry=dry)
         wish = decode_json(body)
         require(wish, CLAIM)
         device = _claim(cloud, who.team, wish, dry=dry)
         if dry:
             return Response(status_code=202)
-        return answer_one(_show(device, cloud.table("claimed").get(device)), 201)
+        return answer_one(_to_resource(device, cloud.table("claimed").get(device)), 201)
 
     async def listed(request: Request) -> Response:
         who = access.user(request, cloud)
         rows = [(key, r) for key, r in cloud.table("claimed").items() if r["team"] == who.team]
         items, rest = paging.page(request).cut(rows)
-        return JSON({"items": [_show(key, row) for key, row in items], **rest})
+        return JSON({"items": [_to_resource(key, row) for key, row in items], **rest})
 
     async def fetch(request: Request) -> Response:
         who = access.user(request, cloud)
         device = request.path_params["device"]
-        return answer_one(_show(device, find(cloud, who.team, device)))
+        return answer_one(_to_resource(device, find(cloud, who.team, device)))
 
     async def unclaim(request: Request) -> Response:
         who = access.user(request, cloud)
         device = request.path_params["device"]
         row = find(cloud, who.team, device)
-        check_if_match(request, _show(device, row)["$meta"]["version"])
+        check_if_match(request, _to_resource(device, row)["$meta"]["version"])
         for command in row["commands"]:
             cloud.table("provisioning").delete(command)
         cloud.table("claimed").delete(device)
@@ -152,8 +152,8 @@ def routes(cloud: Cloud) -> list[Route]:
         Endpoint("/v1/claimed-devices", listed, methods=["GET"], name="ListClaimedDevices"),
         Endpoint(one, fetch, methods=["GET"], name="FetchClaimedDevice"),
         Endpoint(one, unclaim, methods=["DELETE"], name="UnclaimDevice"),
-        *_named(cloud, "/v1/provisioning-rules", "name"),
-        *_named(cloud, "/v1/provisioning/tags", "tag"),
+        *_rule_routes(cloud, "/v1/provisioning-rules", "name"),
+        *_rule_routes(cloud, "/v1/provisioning/tags", "tag"),
     ]
 
 
@@ -165,7 +165,7 @@ def find(cloud: Cloud, team: str, device: str) -> dict[str, Any]:
     return row
 
 
-def _named(cloud: Cloud, path: str, key: str) -> list[Route]:
+def _rule_routes(cloud: Cloud, path: str, key: str) -> list[Route]:
     """Return the routes of a list of objects that are known by one field."""
     table = cloud.table(path.rpartition("/")[2])
 
@@ -177,7 +177,7 @@ def _named(cloud: Cloud, path: str, key: str) -> list[Route]:
 
     async def create(request: Request) -> Response:
         who = access.user(request, cloud)
-        body = await read_json(request, named(key))
+        body = await read_json(request, rule_schema(key))
         row = f"{who.team}/{body[key]}"
         known = table.get(row)
         if known is not None:
@@ -194,7 +194,7 @@ def _named(cloud: Cloud, path: str, key: str) -> list[Route]:
     ]
 
 
-def _claim_rows(cloud: Cloud, team: str, body: bytes, *, dry: bool) -> Response:
+def _claim_csv(cloud: Cloud, team: str, body: bytes, *, dry: bool) -> Response:
     """Claim each row of a CSV: a token, and tags joined by commas; tell which failed, and why."""
     try:
         text = body.decode("utf-8-sig")
@@ -225,7 +225,7 @@ def _claim(cloud: Cloud, team: str, wish: dict[str, Any], *, dry: bool = False) 
     return device
 
 
-def _show(device: str, row: dict[str, Any]) -> dict[str, Any]:
+def _to_resource(device: str, row: dict[str, Any]) -> dict[str, Any]:
     shown = {"id": device, "tenantId": row["team"], "tags": row["tags"]}
     return with_meta({**shown, "commands": row["commands"]}, iso(row["claimed_at"]))
 
@@ -245,7 +245,7 @@ def provisioning_routes(cloud: Cloud) -> list[Route]:
     async def create(request: Request) -> Response:
         who = access.user(request, cloud)
         device = request.path_params["device"]
-        await arrived(request)
+        await receive_body(request)
         claimed = find(cloud, who.team, device)
         body = await read_json(request, COMMAND)
         command = str(uuid.uuid4())
@@ -261,14 +261,14 @@ def provisioning_routes(cloud: Cloud) -> list[Route]:
         cloud.table("provisioning").put(command, row)
         claimed = {**claimed, "commands": [*claimed["commands"], command]}
         cloud.table("claimed").put(device, claimed)
-        return answer_one(_show_provisioning(cloud, command, row), 201)
+        return answer_one(_command_resource(cloud, command, row), 201)
 
     async def listed(request: Request) -> Response:
         who = access.user(request, cloud)
         commands = find(cloud, who.team, request.path_params["device"])["commands"]
         items, rest = paging.page(request).cut(commands)
         table = cloud.table("provisioning")
-        return JSON({"items": [_show_provisioning(cloud, c, table.get(c)) for c in items], **rest})
+        return JSON({"items": [_command_resource(cloud, c, table.get(c)) for c in items], **rest})
 
     async def fetch(request: Request) -> Response:
         who = access.user(request, cloud)
@@ -277,7 +277,7 @@ def provisioning_routes(cloud: Cloud) -> list[Route]:
         if command not in claimed["commands"]:
             raise not_found("no such command")
         return answer_one(
-            _show_provisioning(cloud, command, cloud.table("provisioning").get(command))
+            _command_resource(cloud, command, cloud.table("provisioning").get(command))
         )
 
     many = "/v1/claimed-devices/{device}/provisioning"
@@ -290,11 +290,11 @@ def provisioning_routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def _show_provisioning(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[str, Any]:
+def _command_resource(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[str, Any]:
     now = cloud.clock.time()
     done = now >= row["due"]
     if done and row["response"] is None:
-        row = {**row, "response": _carry_out(row["request"])}
+        row = {**row, "response": _answer_of_kit(row["request"])}
         cloud.table("provisioning").put(command, row)
     half = (row["created_at"] + row["due"]) / 2
     waiting = "PENDING" if now < half else "IN_PROGRESS"
@@ -311,7 +311,7 @@ def _show_provisioning(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[
     return with_meta(shown, iso(row["created_at"]), iso(row["due"]) if done else "")
 
 
-def _carry_out(wish: dict[str, Any]) -> dict[str, Any]:
+def _answer_of_kit(wish: dict[str, Any]) -> dict[str, Any]:
     """Do what a kit would do, and return what it would answer."""
     ((kind, content),) = wish.items()
     if kind != "certificateSigningRequest":

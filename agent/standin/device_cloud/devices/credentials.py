@@ -40,7 +40,7 @@ class BadKey(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CsvTable:
     """The columns that a CSV has: how many of them, what the first holds, and a header, if any."""
 
     columns: str
@@ -78,8 +78,8 @@ class Table:
         return rows
 
 
-KEYS = Table('device id,"PEM"', 2, 2)
-NEWCOMERS = Table('device id,[sub-type],[tag|tag],[APP|MODEM],"PEM"', 5, 5)
+KEYS = CsvTable('device id,"PEM"', 2, 2)
+NEW_DEVICES = CsvTable('device id,[sub-type],[tag|tag],[APP|MODEM],"PEM"', 5, 5)
 
 
 async def read_text(request: Request) -> str:

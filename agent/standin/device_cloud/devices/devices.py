@@ -11,7 +11,7 @@ from starlette.responses import Response
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, paging
-from agent.standin.device_cloud.devices.registry import TAGS, Record, merge, registry, stamps
+from agent.standin.device_cloud.devices.registry import TAGS, Record, merge, registry, timestamps
 from agent.standin.device_cloud.refusals import (
     DeviceCloudRefused,
     bad_request,
@@ -19,9 +19,9 @@ from agent.standin.device_cloud.refusals import (
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
-    arrived,
     check_if_match,
     read_json,
+    receive_body,
 )
 from agent.standin.jsonata_pool import Engine, EngineBusy, ExpressionFailed
 
@@ -47,7 +47,7 @@ STATE: Schema = {
     "additionalProperties": False,
     "properties": {"reported": _PART, "desired": _PART},
 }
-LONGEST = 4096
+MAX_EXPRESSION = 4096
 """Characters of an expression."""
 
 
@@ -65,21 +65,21 @@ def routes(cloud: Cloud) -> list[Route]:
         found = (record for record in devices.walk(who.team) if wanted(record))
         records, rest = page.cut(found)
         if expression is None:
-            items = [devices.present(r, state=state, metadata=metadata) for r in records]
+            items = [devices.to_resource(r, state=state, metadata=metadata) for r in records]
         else:
-            whole = [devices.present(record) for record in records]
-            items = await apply(cloud, expression, whole)
+            whole = [devices.to_resource(record) for record in records]
+            items = await transform(cloud, expression, whole)
         return JSON({"items": items, **rest})
 
     async def fetch_device(request: Request) -> Response:
         device_id = request.path_params["device_id"]
         who = access.user_or_device(request, cloud, device_id, "device")
         devices = registry(cloud)
-        device = devices.present(devices.get(who.team, device_id))
+        device = devices.to_resource(devices.get(who.team, device_id))
         expression = request.query_params.get("transform")
         if expression is None:
             return answer_one(device)
-        (result,) = await apply(cloud, expression, [device])
+        (result,) = await transform(cloud, expression, [device])
         return JSON(result, headers={"ETag": device["$meta"]["version"]})
 
     return [
@@ -88,10 +88,10 @@ def routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-async def apply(cloud: Cloud, expression: str, devices: list[Any]) -> list[Any]:
+async def transform(cloud: Cloud, expression: str, devices: list[Any]) -> list[Any]:
     """Return the result for each device, in order; null where the expression yields nothing."""
-    if len(expression) > LONGEST:
-        raise bad_request(f"a transform is {LONGEST} characters at most")
+    if len(expression) > MAX_EXPRESSION:
+        raise bad_request(f"a transform is {MAX_EXPRESSION} characters at most")
     if not expression.strip():
         raise bad_request("the transform is empty")
     engine = cloud.transient.get("jsonata")
@@ -141,7 +141,7 @@ def change_routes(cloud: Cloud) -> list[Route]:
     """Return the routes that change devices."""
 
     async def rename(request: Request) -> Response:
-        record = await _changed_by_user(request, cloud)
+        record = await _device_to_change(request, cloud)
         name = await read_json(request, NAME)
         if isinstance(name, list):
             (name,) = name
@@ -149,7 +149,7 @@ def change_routes(cloud: Cloud) -> list[Route]:
         return accepted()
 
     async def retag(request: Request) -> Response:
-        record = await _changed_by_user(request, cloud)
+        record = await _device_to_change(request, cloud)
         tags = await read_json(request, TAGS)
         registry(cloud).change(record, {**record["fields"], "tags": list(dict.fromkeys(tags))})
         return accepted()
@@ -157,7 +157,7 @@ def change_routes(cloud: Cloud) -> list[Route]:
     async def update_state(request: Request) -> Response:
         device_id = request.path_params["device_id"]
         who = access.user_or_device(request, cloud, device_id, "device")
-        await arrived(request)
+        await receive_body(request)
         record = registry(cloud).get(who.team, device_id)
         check_if_match(request, record["version"])
         change = await read_json(request, STATE)
@@ -167,7 +167,7 @@ def change_routes(cloud: Cloud) -> list[Route]:
         return accepted()
 
     async def delete(request: Request) -> Response:
-        record = await _changed_by_user(request, cloud)
+        record = await _device_to_change(request, cloud)
         registry(cloud).delete(record)
         return accepted()
 
@@ -180,10 +180,10 @@ def change_routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-async def _changed_by_user(request: Request, cloud: Cloud) -> Record:
+async def _device_to_change(request: Request, cloud: Cloud) -> Record:
     """Return the device that a user changes, once it may be changed."""
     who = access.user(request, cloud)
-    await arrived(request)
+    await receive_body(request)
     record = registry(cloud).get(who.team, request.path_params["device_id"])
     check_if_match(request, record["version"])
     return record
@@ -196,7 +196,7 @@ def _update_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
     for part, content in change.items():
         state[part] = merge(state.get(part, {}), content or {})
         metadata = state.setdefault("metadata", {})
-        metadata[part] = merge(metadata.get(part, {}), stamps(content or {}, now))
+        metadata[part] = merge(metadata.get(part, {}), timestamps(content or {}, now))
     state["version"] = int(state.get("version", 0)) + 1
     supports = state.get("reported", {})
     for step in ("device", "serviceInfo", "fota_v2"):
@@ -205,4 +205,4 @@ def _update_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
         fields["firmware"]["supports"] = [text for text in supports if isinstance(text, str)]
     registry(cloud).change(record, fields)
     if fields["type"] == "Gateway":
-        registry(cloud).agree(fields["id"])
+        registry(cloud).sync_connections(fields["id"])

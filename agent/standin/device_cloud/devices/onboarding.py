@@ -19,9 +19,9 @@ from agent.standin.device_cloud.devices.credentials import (
     JITP_MARK,
     KEYS,
     LINE_END,
-    NEWCOMERS,
+    NEW_DEVICES,
     BadKey,
-    Table,
+    CsvTable,
     parse_rows,
     read_text,
     register,
@@ -38,9 +38,9 @@ from agent.standin.device_cloud.refusals import (
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
-    arrived,
     check_if_match,
     read_json,
+    receive_body,
     with_meta,
 )
 from agent.standin.device_cloud.seed import ip_device
@@ -62,7 +62,7 @@ _PEM: Schema = {
     "format": "pem",
     "description": "A certificate or a public key of the curve P-256.",
 }
-NEWCOMER: Schema = {
+NEW_DEVICE: Schema = {
     "type": "object",
     "anyOf": [{"required": ["certificate"]}, {"required": ["onboardingToken"]}],
     "properties": {
@@ -76,7 +76,7 @@ NEWCOMER: Schema = {
         },
     },
 }
-PROJECT_DEVICES = Table('device id,"PEM"', 2, 2, header="deviceId,certificate")
+PROJECT_DEVICES = CsvTable('device id,"PEM"', 2, 2, header="deviceId,certificate")
 _TOKENS = ("attestationToken", "onboardingToken")
 _CREATE = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
 _LIFE = dt.timedelta(days=365 * 20)
@@ -86,7 +86,7 @@ _LONGEST_CODE = 128
 def routes(cloud: Cloud) -> list[Route]:
     """Return the routes that bring devices in."""
 
-    def from_csv(endpoint: str, table: Table) -> Callable[[Request], Awaitable[Response]]:
+    def from_csv(endpoint: str, table: CsvTable) -> Callable[[Request], Awaitable[Response]]:
         async def accept(request: Request) -> Response:
             who = access.user(request, cloud)
             text = await read_text(request)
@@ -97,12 +97,12 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def onboard_one(request: Request) -> Response:
         who = access.user(request, cloud)
-        await arrived(request)
+        await receive_body(request)
         device_id = request.path_params["device_id"]
         known = registry(cloud).find(device_id)
         if known is not None and known["team"] == who.team:
             check_if_match(request, known["version"])
-        newcomer = _newcomer(device_id, await read_json(request, NEWCOMER))
+        newcomer = _new_device(device_id, await read_json(request, NEW_DEVICE))
         try:
             bulk.onboard(cloud, who.team, newcomer)
         except BadKey as error:
@@ -124,7 +124,7 @@ def routes(cloud: Cloud) -> list[Route]:
         ),
         Endpoint(
             "/v1/devices",
-            from_csv("ONBOARD_DEVICES", NEWCOMERS),
+            from_csv("ONBOARD_DEVICES", NEW_DEVICES),
             methods=["POST"],
             name="OnboardDevices",
         ),
@@ -132,13 +132,13 @@ def routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def _newcomer(device_id: str, body: dict[str, Any]) -> bulk.Newcomer:
+def _new_device(device_id: str, body: dict[str, Any]) -> bulk.NewDevice:
     if not is_device_id(device_id):
         raise invalid("that is no device id")
     pem = body.get("certificate", body.get("onboardingToken"))
     assert isinstance(pem, str)
     firmware = body.get("supportedFirmwareTypes", [])
-    return bulk.Newcomer(device_id, pem, body.get("subType", ""), body.get("tags", []), firmware)
+    return bulk.NewDevice(device_id, pem, body.get("subType", ""), body.get("tags", []), firmware)
 
 
 def project_routes(cloud: Cloud) -> list[Route]:
@@ -154,16 +154,16 @@ def project_routes(cloud: Cloud) -> list[Route]:
         if columns != PROJECT_DEVICES.header.split(","):
             raise invalid("the first row names the columns: deviceId,certificate")
         PROJECT_DEVICES.rows(rows)
-        key = bulk.start(cloud, who.team or cloud.team_id, bulk.BY_PROJECT, rows)
+        key = bulk.start(cloud, who.team or cloud.team_id, bulk.CREATE_DEVICES, rows)
         return Response(status_code=202, headers={"Location": f"{request.url.path}/{key}"})
 
     async def fetch(request: Request) -> Response:
         path = request.path_params
         access.project_client(request, cloud, path["organization"], path["project"])
         row = cloud.table("bulk").get(path["request_id"])
-        if row is None or row["endpoint"] != bulk.BY_PROJECT:
+        if row is None or row["endpoint"] != bulk.CREATE_DEVICES:
             raise not_found("no such bulk request")
-        return answer_one(_show_request(cloud, path["request_id"], row))
+        return answer_one(_project_request(cloud, path["request_id"], row))
 
     return [
         Endpoint(_CREATE, create, methods=["POST"], name="CreateProjectDevices"),
@@ -171,7 +171,7 @@ def project_routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def _show_request(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
+def _project_request(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
     status = bulk.status(cloud, row)
     shown: dict[str, Any] = {
         "bulkOpsRequestId": key,

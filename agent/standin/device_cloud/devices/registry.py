@@ -53,7 +53,7 @@ class Registry:
 
     def find(self, device_id: str) -> Record | None:
         """Return a device of any team, or None."""
-        self.settle()
+        self._finish_discoveries()
         key = device_id.casefold()
         if key in self._table:
             record: Record | None = self._table.get(key)
@@ -97,12 +97,12 @@ class Registry:
             self._table.put(key, None)
         self._due.delete(key)
         if fields["type"] == "Gateway":
-            for child in self.behind(fields["id"]):
+            for child in self.children_of(fields["id"]):
                 self.delete(child)
         elif "gatewayId" in fields:
-            self.agree(fields["gatewayId"])
+            self.sync_connections(fields["gatewayId"])
 
-    def behind(self, gateway_id: str) -> list[Record]:
+    def children_of(self, gateway_id: str) -> list[Record]:
         """Return the BLE devices that are connected through a gateway."""
         return [
             record
@@ -110,7 +110,7 @@ class Registry:
             if record and record["fields"].get("gatewayId") == gateway_id
         ]
 
-    def agree(self, gateway_id: str) -> None:
+    def sync_connections(self, gateway_id: str) -> None:
         """Make a gateway's `statusConnections` name its BLE devices and no others (D2.4)."""
         gateway = self.find(gateway_id)
         if gateway is None:
@@ -119,7 +119,7 @@ class Registry:
         reported = fields["state"].setdefault("reported", {})
         before = reported.get("statusConnections")
         known = before if isinstance(before, dict) else {}
-        children = [record["fields"]["id"] for record in self.behind(fields["id"])]
+        children = [record["fields"]["id"] for record in self.children_of(fields["id"])]
         now = {
             child: known.get(child, {"status": {"connected": True}})
             for child in sorted(children, key=str.casefold)
@@ -130,7 +130,7 @@ class Registry:
 
     def walk(self, team: str) -> Iterator[Record]:
         """Yield the team's devices in the order in which they came, the fleet last."""
-        self.settle()
+        self._finish_discoveries()
         for key, record in self._table.items():
             if record and record["team"] == team and seed.fleet_index(key) is None:
                 yield record
@@ -141,12 +141,12 @@ class Registry:
                 if record:
                     yield record
 
-    def discover_later(self, record: Record) -> None:
+    def schedule_discovery(self, record: Record) -> None:
         """Have a BLE device's services rediscovered once the delay has passed (clause D7)."""
         key = record["fields"]["id"].casefold()
         self._due.put(key, self._cloud.clock.time() + self._cloud.settings.discover_s)
 
-    def settle(self) -> None:
+    def _finish_discoveries(self) -> None:
         """Finish the discoveries whose time has come."""
         if not len(self._due):
             return
@@ -154,15 +154,15 @@ class Registry:
         for key, due in self._due.items():
             if due <= now:
                 self._due.delete(key)
-                self._discovered(key)
+                self._discover(key)
 
-    def present(self, record: Record, *, state: bool = True, metadata: bool = True) -> Record:
+    def to_resource(self, record: Record, *, state: bool = True, metadata: bool = True) -> Record:
         """Return the Device resource of a record."""
         device = {**record["fields"], "tenantId": record["team"]}
         if not state:
             del device["state"]
         elif device["type"] != "BLE":
-            device["state"] = _shown(device["state"], metadata=metadata)
+            device["state"] = _state_resource(device["state"], metadata=metadata)
         device["$meta"] = {
             "version": record["version"],
             "createdAt": record["created_at"],
@@ -170,7 +170,7 @@ class Registry:
         }
         return device
 
-    def _discovered(self, key: str) -> None:
+    def _discover(self, key: str) -> None:
         record = self._table.get(key)
         if not record:
             return
@@ -202,7 +202,7 @@ def registry(cloud: Cloud) -> Registry:
     return found
 
 
-def _shown(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
+def _state_resource(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
     shown = {key: value for key, value in state.items() if metadata or key != "metadata"}
     desired = state.get("desired")
     delta = difference(desired, state.get("reported")) if desired else None
@@ -229,11 +229,11 @@ def merge(old: Any, change: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def stamps(content: Any, now: int) -> Any:
+def timestamps(content: Any, now: int) -> Any:
     """Return when each value of a change came, in the shape of the change."""
     if isinstance(content, dict):
         return {
-            key: None if value is None else stamps(value, now) for key, value in content.items()
+            key: None if value is None else timestamps(value, now) for key, value in content.items()
         }
     return {"timestamp": now}
 

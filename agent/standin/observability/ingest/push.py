@@ -29,7 +29,7 @@ from agent.standin.observability.project import SLUG
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.schemas import object_schema
-from agent.standin.principal import Kind
+from agent.standin.principal import CredentialKind
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -242,7 +242,7 @@ async def _push_chunks(context: RequestContext) -> Response:
 
 async def _task(context: RequestContext) -> Response:
     found = context.cloud.table("observability/tasks").get(context.path["task_id"])
-    if context.who.kind is Kind.PROJECT_KEY and found is not None:
+    if context.who.kind is CredentialKind.PROJECT_KEY and found is not None:
         project = context.project
         if found["project"] != f"{project.organization}/{project.slug}":
             found = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agent.standin.observability.project import DEFAULT_COHORT
 from agent.standin.observability.refusals import ObservabilityRefused
 from agent.standin.observability.resources.lists import unknown_reference
-from agent.standin.principal import Kind
+from agent.standin.principal import CredentialKind
 
 if TYPE_CHECKING:
     from agent.standin.observability.operations import RequestContext
@@ -121,7 +121,7 @@ def create_deployment(context: RequestContext) -> Record:
         "type": kind,
         "status": "done" if percent == 100 else "in_progress",
         **named,
-        "deployer": {"email": who.email} if who.kind is Kind.BASIC else None,
+        "deployer": {"email": who.email} if who.kind is CredentialKind.BASIC else None,
         "rollout_percent": percent,
         "deployed": project.now,
         "extra_info": body.get("extra_info"),

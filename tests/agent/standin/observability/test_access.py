@@ -218,8 +218,8 @@ async def test_a_user_key_is_cycled_and_is_the_user_s_in_every_project(standin: 
 async def test_the_organization_token_of_the_location_endpoints_is_this_one(
     standin: StandIn,
 ) -> None:
-    from agent.standin.principal import Kind, by_bearer
+    from agent.standin.principal import CredentialKind, by_bearer
 
     token = standin.credentials["organization_auth_token"]
-    assert by_bearer(token, standin.cloud).kind is Kind.ORGANIZATION_TOKEN
+    assert by_bearer(token, standin.cloud).kind is CredentialKind.ORGANIZATION_TOKEN
     assert (await with_token(standin)("GET", "~/devices")).status_code == 200

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from agent.standin.core.schema import check
 from agent.standin.device_cloud.devices.claiming import CLAIMS
-from agent.standin.device_cloud.devices.credentials import KEYS, NEWCOMERS, Table
+from agent.standin.device_cloud.devices.credentials import KEYS, NEW_DEVICES, CsvTable
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 
-TABLES = pytest.mark.parametrize("table", [KEYS, NEWCOMERS, CLAIMS], ids=lambda one: one.columns)
+TABLES = pytest.mark.parametrize("table", [KEYS, NEW_DEVICES, CLAIMS], ids=lambda one: one.columns)
 
 
-def taken(table: Table, text: str) -> bool:
+def taken(table: CsvTable, text: str) -> bool:
     try:
         table.rows(text)
     except DeviceCloudRefused as refused:
@@ -27,20 +27,20 @@ def taken(table: Table, text: str) -> bool:
 @example(text='a,"x""y"\r\nb,c\r')
 @example(text="[null, null]")
 @example(text="a,b\n\n")
-def test_any_text_is_judged_as_the_document_says(table: Table, text: str) -> None:
+def test_any_text_is_judged_as_the_document_says(table: CsvTable, text: str) -> None:
     assert taken(table, text) is not bool(check(text, table.schema))
 
 
 @TABLES
 @given(data=st.data())
-def test_a_text_that_the_document_describes_is_taken(table: Table, data: st.DataObject) -> None:
+def test_a_text_that_the_document_describes_is_taken(table: CsvTable, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(table.schema["pattern"].removeprefix(r"^\ufeff?")[:-1]))
     if not check(text, table.schema):
         assert taken(table, text)
 
 
 @TABLES
-def test_a_column_too_many_is_named_with_its_row(table: Table) -> None:
+def test_a_column_too_many_is_named_with_its_row(table: CsvTable) -> None:
     good = ",".join(["x" * 40] * table.most)
     with pytest.raises(DeviceCloudRefused, match=r"\[1\]: the columns are"):
         table.rows(f"{good}\n{good},\n")
