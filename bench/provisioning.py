@@ -17,13 +17,14 @@ from measure import Row
 from operator_ca import make_ca
 from served_kit import PEERS, ServedKit, served
 
-from agent.provisioning.bench import run_boards
-from agent.provisioning.device_ca import DeviceCa
+from agent.provisioning.batch import run_boards
+from agent.provisioning.board import BoardLocation
+from agent.provisioning.board_ledger import AsyncLedger
+from agent.provisioning.board_run import Station
+from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import ModemBoard
-from agent.provisioning.outcome import BoardLocation
-from agent.provisioning.workbench import AsyncLedger, Station
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 
@@ -143,7 +144,7 @@ def with_delays(folder: Path, smoke: bool) -> Row:
 
 
 async def in_this_process(folder: Path, boards: int, first: int) -> float:
-    line = AsyncLedger(open_ledger(str(folder / "delays.sqlite"), "bench"))
+    ledger = AsyncLedger(open_ledger(str(folder / "delays.sqlite"), "bench"))
     authority = DeviceCa.load(folder / "ca.pem", folder / "ca.key", lambda: "")
     goal = Goal(
         16842753, CA_CHAIN, certificate=CertificateSource.OPERATOR_CA,
@@ -151,7 +152,7 @@ async def in_this_process(folder: Path, boards: int, first: int) -> float:
     )  # fmt: skip
     from datetime import UTC, datetime
 
-    bench = Station(goal, line, None, authority, folder / "keys", lambda: datetime.now(UTC))
+    station = Station(goal, ledger, None, authority, folder / "keys", lambda: datetime.now(UTC))
 
     @contextlib.asynccontextmanager
     async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
@@ -166,8 +167,8 @@ async def in_this_process(folder: Path, boards: int, first: int) -> float:
     ignore: Callable[..., None] = lambda *_step: None  # noqa: E731 - a name for the type
     try:
         started = time.perf_counter()
-        async for outcome in run_boards(locations, bench, opened, ignore):
+        async for outcome in run_boards(locations, station, opened, ignore):
             assert outcome.outcome == "done", outcome
         return time.perf_counter() - started
     finally:
-        line.close()
+        ledger.close()

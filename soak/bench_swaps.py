@@ -16,13 +16,13 @@ from bench_kills import TAG, Edged, StationFolder, forked
 from measure import counted
 from operator_ca import make_ca
 
-from agent.provisioning.bench import run_board
+from agent.provisioning.batch import run_board
+from agent.provisioning.board import BoardLocation
 from agent.provisioning.ledger import open_ledger
-from agent.provisioning.outcome import BoardLocation
 from at.protocol.errors import LinkLost
 
 if TYPE_CHECKING:
-    from agent.provisioning.outcome import Outcome
+    from agent.provisioning.board_run import Outcome
 
 
 def swapped(station: StationFolder, dice: random.Random, count: int) -> tuple[int, int]:
@@ -49,7 +49,7 @@ async def swap_once(
     station: StationFolder, first: int, second: int, dice: random.Random, *, by_hand: bool
 ) -> Outcome:
     """Run the first board; at some point the second is in its place."""
-    async with station.bench() as bench, station.open(first) as one, station.open(second) as two:
+    async with station.means() as means, station.open(first) as one, station.open(second) as two:
         # In commands, of which a run has 26 edges; or in steps, from the first after the look at
         # the board up to its registration.
         left = dice.randrange(1, 20) if by_hand else dice.randrange(2, 10)
@@ -72,9 +72,9 @@ async def swap_once(
         async def opened(_place: BoardLocation) -> Any:
             yield port
 
-        goal = replace(bench.goal, prove=False)
+        goal = replace(means.goal, prove=False)
         return await run_board(
-            BoardLocation("", "", "", "tray"), replace(bench, goal=goal), opened, at_step
+            BoardLocation("", "", "", "tray"), replace(means, goal=goal), opened, at_step
         )
 
 

@@ -30,13 +30,14 @@ from agent.observability.ingest.events import heartbeat
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.outbox.delivery import Delivery
 from agent.outbox.sender import ServiceSender
-from agent.provisioning.bench import run_boards
+from agent.provisioning.batch import run_boards
+from agent.provisioning.board import BoardLocation
+from agent.provisioning.board_ledger import AsyncLedger
+from agent.provisioning.board_run import Station
 from agent.provisioning.goal import Goal, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import open_board
-from agent.provisioning.outcome import BoardLocation
 from agent.provisioning.registrar import Registrar
-from agent.provisioning.workbench import AsyncLedger, Station
 from agent.standin.faults import install
 from agent.wiring.service_client import connect
 from agent.wiring.update_runner import update_runner
@@ -49,7 +50,7 @@ from at.protocol.firmware import gate
 if TYPE_CHECKING:
     from agent.demo.stage import Stage
     from agent.http import HttpClient
-    from agent.provisioning.outcome import Outcome
+    from agent.provisioning.board_run import Outcome
     from at.discovery import PortReport
     from at.driver.modem import Modem
 
@@ -137,13 +138,13 @@ class Show:
 
     async def provision(self) -> Detail:
         """Have the modem make its key, and check what it shows of it."""
-        outcome = await self._bench(RegistrationMethod.NONE, prove=False)
+        outcome = await self._provision(RegistrationMethod.NONE, prove=False)
         self.device_id = outcome.device_id
         return {"device_id": outcome.device_id, "writes": outcome.writes, "key": "in the modem"}
 
     async def register(self) -> Detail:
         """Onboard the device with its public key; the bench goes on where it was."""
-        outcome = await self._bench(RegistrationMethod.ONBOARD, prove=False)
+        outcome = await self._provision(RegistrationMethod.ONBOARD, prove=False)
         return {"device_id": outcome.device_id, "writes": outcome.writes, "registered": True}
 
     async def jwt(self) -> Detail:
@@ -254,25 +255,25 @@ class Show:
 
     # --- what they share
 
-    async def _bench(self, way: RegistrationMethod, *, prove: bool) -> Outcome:
+    async def _provision(self, method: RegistrationMethod, *, prove: bool) -> Outcome:
         settings = self.stage.configuration
-        goal = Goal(settings.profile.provisioning.security_tag, registration=way, prove=prove)
-        line = AsyncLedger(open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo"))
+        goal = Goal(settings.profile.provisioning.security_tag, registration=method, prove=prove)
+        ledger = AsyncLedger(open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo"))
         try:
             async with connect(settings) as client:
-                bench = Station(
+                station = Station(
                     goal,
-                    line,
-                    Registrar(client, way),
+                    ledger,
+                    Registrar(client, method),
                     None,
                     settings.state_dir / "keys",
                     lambda: datetime.now(UTC),
                 )
                 location = BoardLocation("", "", "demo", settings.profile.kit.port)
-                found = run_boards([location], bench, open_board, lambda *_step: None)
+                found = run_boards([location], station, open_board, lambda *_step: None)
                 [outcome] = [one async for one in found]
         finally:
-            line.close()
+            ledger.close()
         if not outcome.ok:
             raise DemoFailed(outcome.reason, hint=outcome.hint)
         return outcome

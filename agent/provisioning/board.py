@@ -1,12 +1,31 @@
-"""What a board is and holds, as read from it before anything is written."""
+"""A board: where it is, what it holds, what can be done to it, whether it is still the same."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from agent.errors import AgentError
+
+T = TypeVar("T")
+_LONGEST_COMMAND_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class BoardLocation:
+    """Where a board is connected.
+
+    `serial` is its kit's serial number, `usb_place` its port on the hub, `slot` the operator's name
+    for that; "" where not known. `port` is what a modem is opened by.
+    """
+
+    serial: str
+    usb_place: str
+    slot: str
+    port: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +41,7 @@ class HeldCredential:
 class BoardState:
     """A board's state. `refusal` is the firmware gate's reason, "" when it may go on.
 
-    `mode` is +CFUN's functional mode. `has_time` tells whether the modem knows the time.
+    `mode` is +CFUN's functional mode. `has_time`: the modem knows the time.
     """
 
     imei: str
@@ -37,7 +56,7 @@ class BoardState:
     """"RSA" or "EC": the key of a client certificate that could be read; "" where none could."""
 
     def held(self, tag: int, kind: int) -> HeldCredential | None:
-        """Return what stands in a place of the credential store."""
+        """Return the credential of a tag and type, None where there is none."""
         for credential in self.credentials:
             if (credential.tag, credential.type) == (tag, kind):
                 return credential
@@ -45,7 +64,7 @@ class BoardState:
 
 
 class WrongAnswer(AgentError):
-    """The board did what was asked, but what it shows does not fit: a digest, a signature."""
+    """The board did what was asked, but a digest or a signature that it shows does not fit."""
 
     kind = "wrong-answer"
 
@@ -54,8 +73,8 @@ class WrongAnswer(AgentError):
 class MadeKey:
     """A key that was made on the modem.
 
-    `public_pem` is its public half, `uuid` the device that says so ("" where the modem signs no
-    such statement), and `proof` in a person's words what was verified and what was not.
+    `public_pem` is its public half, `uuid` the device that attests it ("" where the modem signs no
+    attestation), and `proof` a sentence about what was verified and what was not.
     """
 
     public_pem: str
@@ -64,7 +83,7 @@ class MadeKey:
 
 
 class BoardPort(Protocol):
-    """One board. Every method raises at.AtError; reading changes nothing."""
+    """An open board. Every method raises at.AtError; reading changes nothing."""
 
     async def read(self) -> BoardState:
         """Return what the board is and holds."""
@@ -98,3 +117,38 @@ class BoardPort(Protocol):
 
     async def set_clock(self, now: datetime) -> None:
         """Set the modem's clock."""
+
+
+class BoardSwapped(AgentError):
+    """Another board answers on this port than the one that was begun with."""
+
+    kind = "swapped"
+
+
+class IdentityCheck:
+    """Tells whether the board behind `port` is still the one with this IMEI."""
+
+    def __init__(self, port: BoardPort, imei: str) -> None:
+        self._port = port
+        self._imei = imei
+
+    async def require_same(self, when: str) -> None:
+        """Read the IMEI again. Raises BoardSwapped, naming `when`, where it is another one."""
+        found = await self._port.imei()
+        if found != self._imei:
+            raise BoardSwapped(
+                f"IMEI {self._imei} became {found} at {when}",
+                hint="put the board back and run again: what was done is in the ledger",
+            )
+
+
+async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`. Cancelled meanwhile, wait for its end first: no command is left half done."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task}, timeout=_LONGEST_COMMAND_S)
+        if task.done() and not task.cancelled():
+            task.exception()  # retrieved, so that asyncio does not log it: nobody awaits it now
+        raise

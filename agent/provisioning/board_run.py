@@ -1,66 +1,153 @@
-"""One board from whatever it is to what is wanted; what goes wrong is an outcome."""
+"""The run of one board, from whatever state it is in to the goal; a failure is an outcome."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agent.errors import AgentError, exit_code_of
-from agent.provisioning.board_steps import BoardSteps
-from agent.provisioning.certificates import algorithm_of, key_fingerprint
-from agent.provisioning.goal import CLIENT_CERTIFICATE, Goal
-from agent.provisioning.ledger import BoardBusy, BoardRecord
-from agent.provisioning.outcome import BoardLocation, Outcome
+from agent.provisioning.board import (
+    BoardLocation,
+    BoardPort,
+    BoardState,
+    BoardSwapped,
+    IdentityCheck,
+    uninterrupted,
+)
+from agent.provisioning.board_ledger import AsyncLedger, BoardLedger
+from agent.provisioning.board_steps import CertificateIssuer, CredentialSteps, OfflineMode
+from agent.provisioning.ca.certificates import algorithm_of
+from agent.provisioning.ledger import BoardBusy
 from agent.provisioning.plan import (
     OFFLINE_MODE,
     BoardHistory,
     ProvisioningPlan,
     ProvisioningStep,
-    plan,
+    make_plan,
     stored_digest,
 )
-from agent.provisioning.service_steps import registration_of
-from agent.provisioning.step_notes import BoardSwapped, uninterrupted
+from agent.provisioning.service_steps import ServiceSteps
+from at.commands.credentials import CredentialType
 from at.protocol.errors import AtError, CommandRejected, PortBusy
 
 if TYPE_CHECKING:
-    from agent.provisioning.board import BoardPort, BoardState
-    from agent.provisioning.ledger import Ledger
-    from agent.provisioning.workbench import Station
+    from agent.provisioning.ca.device_ca import DeviceCa
+    from agent.provisioning.goal import Goal
+    from agent.provisioning.registrar import Registrar
 
-_RESTORE_S = 20.0
+_RESTORE_TIMEOUT_S = 20.0
 _AGAIN = "run the same command again: what is done is left alone"
+# Outcome -> exit code, where the failure itself does not say.
+_EXITS = {"done": 0, "unchanged": 0, "refused": 4, "swapped": 4, "busy": 3}
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class BoardRun:
-    """The run of one board. `on_step` hears of each step as it begins."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of one board's run.
 
-    port: BoardPort
+    `outcome` is done, unchanged, refused, failed, busy or swapped; `step` where it ended; `exit`
+    what the process would return for it; `writes` the credential writes of this run.
+    """
+
     location: BoardLocation
-    bench: Station
-    on_step: Callable[[ProvisioningStep], None] = lambda _step: None
-    step: ProvisioningStep = ProvisioningStep.IDENTITY
-    _steps: BoardSteps = field(init=False)
-    _claimed: bool = False
+    device_id: str
+    uuid: str
+    outcome: str
+    step: str
+    exit: int
+    reason: str
+    hint: str
+    writes: int
 
-    def __post_init__(self) -> None:
-        self._steps = BoardSteps(self.port, self.bench, BoardRecord(""), ProvisioningPlan())
+    @classmethod
+    def of(
+        cls,
+        outcome: str,
+        location: BoardLocation,
+        device_id: str,
+        uuid: str,
+        step: str,
+        reason: str,
+        hint: str,
+        writes: int,
+        exit_code: int | None,
+    ) -> Outcome:
+        """Return an outcome with its exit code."""
+        code = exit_code if exit_code is not None else _EXITS[outcome]
+        return cls(location, device_id, uuid, outcome, step, code, reason, hint, writes)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the board is as it should be."""
+        return self.exit == 0
+
+    def to_json(self, seconds: float) -> dict[str, object]:
+        """Return the object of `provision run --json`."""
+        return {
+            "board": asdict(self.location),
+            "device_id": self.device_id,
+            "uuid": self.uuid,
+            "outcome": self.outcome,
+            "step": self.step,
+            "exit": self.exit,
+            "reason": self.reason,
+            "try": self.hint,
+            "writes": self.writes,
+            "seconds": round(seconds, 3),
+        }
+
+
+@dataclass(slots=True)
+class Station:
+    """What all boards of a run share: the goal, and the means to reach it.
+
+    `registrar` None asks no service, `device_ca` None signs no certificate. Keys made on this host
+    are in `key_folder`; `now` gives the host's time, aware.
+    """
+
+    goal: Goal
+    ledger: AsyncLedger
+    registrar: Registrar | None
+    device_ca: DeviceCa | None
+    key_folder: Path
+    now: Callable[[], datetime]
+
+
+class BoardRun:
+    """The run of one board at `location`, open as `port`. Calls `on_step` as each step begins."""
+
+    def __init__(
+        self,
+        port: BoardPort,
+        location: BoardLocation,
+        station: Station,
+        on_step: Callable[[ProvisioningStep], None],
+    ) -> None:
+        self._port = port
+        self._location = location
+        self._station = station
+        self._on_step = on_step
+        self._step = ProvisioningStep.IDENTITY
+        self._ledger = BoardLedger(station.ledger)
+        self._offline = OfflineMode(port, self._ledger)
 
     async def run(self) -> Outcome:
         """Bring the board to the goal. Only a cancelled task raises."""
         try:
             outcome = await self._provision()
         finally:
-            left = await asyncio.shield(asyncio.ensure_future(self._leave()))
-        if left:
-            outcome = replace(outcome, reason="; ".join(filter(None, [outcome.reason, left])))
+            failure = await asyncio.shield(asyncio.ensure_future(self._restore_mode()))
+        if failure:
+            outcome = replace(outcome, reason="; ".join(filter(None, [outcome.reason, failure])))
         try:
-            await self._conclude(outcome)
+            await self._ledger.conclude(outcome.outcome, self._step, outcome.reason)
         except (AgentError, AtError) as error:
             # The ledger itself is gone: what went wrong before that is the better reason.
             return self._failed(error) if outcome.ok else outcome
@@ -68,94 +155,96 @@ class BoardRun:
 
     async def _provision(self) -> Outcome:
         try:
-            self._enter(ProvisioningStep.IDENTITY)
-            board = await uninterrupted(self.port.read())
-            # What the gate refuses has told nothing but its IMEI: there is no record to claim.
-            if not board.refusal:
-                await self._claim(board)
-            known = await self._known()
-            if known.mode_before is not None and board.mode != OFFLINE_MODE:
-                await self._steps.forget_mode(board.mode)
-            made = await planned(self.port, board, self.bench.goal, known)
-            self._steps.plan = made
-            self._steps.offline = made.restore_mode is not None and not made.has(
-                ProvisioningStep.OFFLINE
-            )
-            if made.refusal:
-                self.step = ProvisioningStep.GATE
-                return self._outcome("refused", made.refusal, made.hint)
-            for one in made.steps:
-                self._enter(one.step)
-                await self._do(one.step)
+            return await self._bring_to_goal()
         except (AgentError, AtError) as error:
             return self._failed(error)
         except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
-            return self._failed(defect_of_ours(defect, self.location))
-        changed = self._steps.writes > 0 or self._steps.registered
+            return self._failed(unexpected_failure(defect, self._location))
+
+    async def _bring_to_goal(self) -> Outcome:
+        goal = self._station.goal
+        self._enter(ProvisioningStep.IDENTITY)
+        board = await uninterrupted(self._port.read())
+        # A board that the firmware gate refuses has shown only its IMEI: there is none to claim.
+        if not board.refusal:
+            device_id = goal.device_id(board.uuid, board.imei)
+            await self._ledger.claim(board, device_id, self._location)
+        history = await self._ledger.history(goal)
+        if history.mode_before is not None and board.mode != OFFLINE_MODE:
+            await self._offline.forget(board.mode)
+        plan = await plan_board(self._port, board, goal, history)
+        if not plan.has(ProvisioningStep.OFFLINE):
+            self._offline.resume(plan.restore_mode)
+        if plan.refusal:
+            self._step = ProvisioningStep.GATE
+            return self._outcome("refused", plan.refusal, plan.hint)
+        identity = IdentityCheck(self._port, board.imei)
+        service = ServiceSteps(self._port, identity, self._ledger, goal, self._station.registrar)
+        actions = self._actions(plan, board, identity, service)
+        for one in plan.steps:
+            self._enter(one.step)
+            # The plan itself judged the gate and the identity: they have no action.
+            if one.step in actions:
+                await self._do(one.step, actions[one.step], identity)
+        changed = self._ledger.writes > 0 or service.registered
         return self._outcome("done" if changed else "unchanged")
 
-    async def _do(self, step: ProvisioningStep) -> None:
-        doing = self._steps.do(step)
+    def _actions(
+        self,
+        plan: ProvisioningPlan,
+        board: BoardState,
+        identity: IdentityCheck,
+        service: ServiceSteps,
+    ) -> dict[ProvisioningStep, Callable[[], Coroutine[Any, Any, None]]]:
+        station, goal = self._station, self._station.goal
+        credentials = CredentialSteps(self._port, identity, self._ledger, goal, station.key_folder)
+        issuer = CertificateIssuer(
+            self._ledger, goal.certificate, station.device_ca, station.key_folder, station.now
+        )
+        return {
+            ProvisioningStep.OFFLINE: partial(self._offline.enter, board.mode),
+            ProvisioningStep.CLEAR: partial(credentials.clear, plan.delete),
+            ProvisioningStep.CA_CHAIN: credentials.write_ca_chain,
+            ProvisioningStep.KEY: credentials.make_key,
+            ProvisioningStep.CERTIFICATE: issuer.issue,
+            ProvisioningStep.WRITE: credentials.write_certificate,
+            ProvisioningStep.VERIFY: credentials.verify,
+            ProvisioningStep.REGISTER: service.register,
+            ProvisioningStep.CLOCK: partial(service.set_clock, station.now),
+            ProvisioningStep.PROOF: service.prove,
+            ProvisioningStep.RESTORE: self._offline.restore,
+        }
+
+    async def _do(
+        self,
+        step: ProvisioningStep,
+        action: Callable[[], Coroutine[Any, Any, None]],
+        identity: IdentityCheck,
+    ) -> None:
         try:
-            # What waits for a service is stopped at once, see BoardSteps; the rest takes seconds.
-            await (
-                doing
-                if step in {ProvisioningStep.REGISTER, ProvisioningStep.PROOF}
-                else uninterrupted(doing)
-            )
+            # A step that waits for a service is stopped at once; the rest takes seconds.
+            waits_for_service = step in {ProvisioningStep.REGISTER, ProvisioningStep.PROOF}
+            await (action() if waits_for_service else uninterrupted(action()))
         except CommandRejected:
-            await uninterrupted(self._steps.same_board("a command that was refused"))
+            await uninterrupted(identity.require_same("a command that was refused"))
             raise
 
-    async def _claim(self, board: BoardState) -> None:
-        line, location = self.bench.ledger, self.location
-        device_id = self.bench.goal.device_id(board.uuid, board.imei)
-        # Known already, so that a board which another station has is named as well.
-        self._steps.record = BoardRecord(board.uuid, device_id=device_id)
-        self._steps.record = await line(
-            line.ledger.claim,
-            board.uuid,
-            imei=board.imei,
-            firmware=board.firmware,
-            device_id=device_id,
-            serial=location.serial,
-            usb_place=location.usb_place,
-            slot=location.slot,
-        )
-        self._claimed = True
-
-    async def _known(self) -> BoardHistory:
-        line, record = self.bench.ledger, self._steps.record
-        return await line(known_of, line.ledger, record.uuid, self.bench.goal, record.device_id)
-
-    async def _leave(self) -> str:
+    async def _restore_mode(self) -> str:
         """Put the mode back, whatever happened; return why it could not be, "" if it was."""
         try:
-            async with asyncio.timeout(_RESTORE_S):
-                await self._steps.restore()
+            async with asyncio.timeout(_RESTORE_TIMEOUT_S):
+                await self._offline.restore()
         except (AtError, AgentError, TimeoutError) as error:
-            left = str(error) or "it does not answer"
-            if self._steps.offline:
-                left = f"the modem's mode could not be put back: {left}"
-            _log.warning("%s: %s", self.location.port, left)
-            return left
+            failure = str(error) or "it does not answer"
+            if self._offline.restore_due:
+                failure = f"the modem's mode could not be put back: {failure}"
+            _log.warning("%s: %s", self._location.port, failure)
+            return failure
         return ""
 
-    async def _conclude(self, outcome: Outcome) -> None:
-        if not self._claimed:
-            return
-        line, uuid = self.bench.ledger, self._steps.record.uuid
-        try:
-            await line(
-                line.ledger.conclude,
-                uuid, outcome.outcome, outcome.step, outcome.reason, self._steps.unnoted_writes(),
-            )  # fmt: skip
-        finally:
-            await line(line.ledger.release, uuid)
-
     def _enter(self, step: ProvisioningStep) -> None:
-        self.step = step
-        self.on_step(step)
+        self._step = step
+        self._on_step(step)
 
     def _failed(self, error: AgentError | AtError) -> Outcome:
         kinds = {BoardBusy: "busy", PortBusy: "busy", BoardSwapped: "swapped"}
@@ -166,15 +255,15 @@ class BoardRun:
     def _outcome(
         self, outcome: str, reason: str = "", hint: str = "", exit_code: int | None = None
     ) -> Outcome:
-        record = self._steps.record
+        record = self._ledger.record
         return Outcome.of(
-            outcome, self.location, record.device_id, record.uuid, self.step.value,
-            reason, hint, self._steps.writes, exit_code,
+            outcome, self._location, record.device_id, record.uuid, self._step.value,
+            reason, hint, self._ledger.writes, exit_code,
         )  # fmt: skip
 
 
-def defect_of_ours(defect: Exception, location: BoardLocation) -> AgentError:
-    """Return what is said of an exception that nobody foresaw; the log has all of it."""
+def unexpected_failure(defect: Exception, location: BoardLocation) -> AgentError:
+    """Return what is reported of an exception that nobody foresaw; the log has all of it."""
     _log.info("%s", location.port, exc_info=defect)
     return AgentError(
         f"a defect of this program ({type(defect).__name__})",
@@ -182,30 +271,12 @@ def defect_of_ours(defect: Exception, location: BoardLocation) -> AgentError:
     )
 
 
-async def planned(
-    port: BoardPort, board: BoardState, goal: Goal, known: BoardHistory
+async def plan_board(
+    port: BoardPort, board: BoardState, goal: Goal, history: BoardHistory
 ) -> ProvisioningPlan:
-    """Return the plan for a board; a client certificate that is not ours is looked at first."""
-    held = board.held(goal.security_tag, CLIENT_CERTIFICATE)
-    if held is not None and held.sha256.upper() != stored_digest(known.certificate):
+    """Return the plan for a board; reads a client certificate first if it is not ours."""
+    held = board.held(goal.security_tag, CredentialType.CLIENT_CERTIFICATE)
+    if held is not None and held.sha256.upper() != stored_digest(history.certificate):
         pem = await port.certificate(goal.security_tag)
         board = replace(board, certificate_algorithm=algorithm_of(pem))
-    return plan(board, goal, known)
-
-
-def known_of(ledger: Ledger, uuid: str, goal: Goal, device_id: str) -> BoardHistory:
-    """Return what the ledger knows of a board that matters to its plan."""
-    record = ledger.board(uuid) or BoardRecord(uuid)
-    registered_as = registration_of(goal.registration, device_id)
-    begun = ledger.unfinished(uuid, ProvisioningStep.KEY.value)
-    mode = ledger.unfinished(uuid, ProvisioningStep.OFFLINE.value)
-    return BoardHistory(
-        public_key=record.public_key,
-        key_digest=record.key_digest,
-        certificate=record.certificate,
-        registered=bool(record.public_key)
-        and record.registered_key == key_fingerprint(record.public_key)
-        and record.registered_as == registered_as,
-        key_begun=begun is not None and begun.partition(" ")[0] == str(goal.security_tag),
-        mode_before=int(mode) if mode else None,
-    )
+    return make_plan(board, goal, history)

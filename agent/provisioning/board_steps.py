@@ -1,122 +1,137 @@
-"""The steps of one board: each noted in the ledger before and after it is done."""
+"""The steps done to a board: its functional mode, its credentials, its certificate.
+
+Each is noted in the ledger before and after it is done.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent.provisioning.board import MadeKey, WrongAnswer
-from agent.provisioning.certificates import (
-    keep_host_key,
-    kept_host_key,
-    key_fingerprint,
+from agent.provisioning.board import BoardPort, BoardSwapped, IdentityCheck, MadeKey, WrongAnswer
+from agent.provisioning.ca.certificates import (
+    host_key_name,
     load_host_key,
+    load_or_make_host_key,
     pem_of,
     private_pem,
     public_key_of,
     public_pem,
     self_signed,
+    store_host_key,
 )
-from agent.provisioning.goal import (
-    CA_CHAIN,
-    CLIENT_CERTIFICATE,
-    CREDENTIAL_NAMES,
-    PRIVATE_KEY,
-    CertificateSource,
-    KeyOrigin,
-)
+from agent.provisioning.goal import CREDENTIAL_NAMES, CertificateSource, Goal, KeyOrigin
 from agent.provisioning.plan import OFFLINE_MODE, ProvisioningStep, stored_digest
-from agent.provisioning.service_steps import ServiceSteps
-from agent.provisioning.step_notes import BoardSwapped
+from at.commands.credentials import CredentialType
 from at.protocol.errors import CommandRejected
+
+if TYPE_CHECKING:
+    from agent.provisioning.board_ledger import BoardLedger
+    from agent.provisioning.ca.device_ca import DeviceCa
 
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class BoardSteps(ServiceSteps):
-    """What the steps of `plan` do to the board behind `port`, each in its turn."""
+class OfflineMode:
+    """The functional mode in which the modem takes credentials, and the one to be put back."""
 
-    async def do(self, step: ProvisioningStep) -> None:
-        """Do one step. Raises AgentError, AtError."""
-        doing: dict[ProvisioningStep, Callable[[], Awaitable[None]]] = {
-            ProvisioningStep.OFFLINE: self._go_offline,
-            ProvisioningStep.CLEAR: self._clear,
-            ProvisioningStep.CA_CHAIN: self._write_ca_chain,
-            ProvisioningStep.KEY: self._make_key,
-            ProvisioningStep.CERTIFICATE: self._issue_certificate,
-            ProvisioningStep.WRITE: self._write_certificate,
-            ProvisioningStep.VERIFY: self._verify,
-            ProvisioningStep.REGISTER: self.register,
-            ProvisioningStep.CLOCK: self.set_clock,
-            ProvisioningStep.PROOF: self.prove,
-            ProvisioningStep.RESTORE: self.restore,
-        }
-        # The gate and the identity were judged by the plan itself.
-        if step in doing:
-            await doing[step]()
+    def __init__(self, port: BoardPort, ledger: BoardLedger) -> None:
+        self._port = port
+        self._ledger = ledger
+        self._mode_before: int | None = None
+
+    @property
+    def restore_due(self) -> bool:
+        """Whether the mode was changed and is still to be put back."""
+        return self._mode_before is not None
+
+    async def enter(self, mode_before: int) -> None:
+        """Take the modem offline; `mode_before` is what `restore` puts back."""
+        # Noted, so that a run after one that was cut off knows what to put back.
+        await self._ledger.begin(ProvisioningStep.OFFLINE, str(mode_before))
+        self._mode_before = mode_before
+        await self._port.set_mode(OFFLINE_MODE)
+
+    def resume(self, mode_before: int | None) -> None:
+        """Take over what an earlier run left: the modem is offline, and was in another mode."""
+        self._mode_before = mode_before
+
+    async def forget(self, mode: int) -> None:
+        """Note that the mode was changed since a run was cut off: there is nothing to put back."""
+        await self._ledger.finish(ProvisioningStep.OFFLINE, f"found in {mode}")
 
     async def restore(self) -> None:
         """Put the functional mode back, once, if it was changed."""
-        if self.offline and self.plan.restore_mode is not None:
-            await self.port.set_mode(self.plan.restore_mode)
-            self.offline = False
-            await self._finish(ProvisioningStep.OFFLINE, f"back to {self.plan.restore_mode}")
+        if self._mode_before is not None:
+            mode = self._mode_before
+            await self._port.set_mode(mode)
+            self._mode_before = None
+            await self._ledger.finish(ProvisioningStep.OFFLINE, f"back to {mode}")
 
-    async def forget_mode(self, found: int) -> None:
-        """Note that the mode which an earlier run left was changed since: it is nobody's now."""
-        await self._finish(ProvisioningStep.OFFLINE, f"found in {found}")
 
-    # --- steps
+class CredentialSteps:
+    """The steps that change the modem's credential store, and the one that checks it.
 
-    async def _go_offline(self) -> None:
-        # Noted, so that a run after one that was cut off knows what to put back.
-        await self._begin(ProvisioningStep.OFFLINE, str(self.plan.restore_mode))
-        self.offline = True
-        await self.port.set_mode(OFFLINE_MODE)
+    The board's identity is read before and after each write.
+    """
 
-    async def _clear(self) -> None:
-        for tag, kind in self.plan.delete:
-            await self._begin(ProvisioningStep.CLEAR, f"{tag}:{kind}")
-            await self._on_this_board(partial(self.port.delete, tag, kind))
-            await self._finish(ProvisioningStep.CLEAR, f"{tag}:{kind}")
+    def __init__(
+        self,
+        port: BoardPort,
+        identity: IdentityCheck,
+        ledger: BoardLedger,
+        goal: Goal,
+        key_folder: Path,
+    ) -> None:
+        self._port = port
+        self._identity = identity
+        self._ledger = ledger
+        self._goal = goal
+        self._key_folder = key_folder
 
-    async def _write_ca_chain(self) -> None:
-        await self._write(ProvisioningStep.CA_CHAIN, CA_CHAIN, self.bench.goal.ca_chain)
+    async def clear(self, credentials: Sequence[tuple[int, int]]) -> None:
+        """Delete credentials, each by its tag and type."""
+        for tag, kind in credentials:
+            await self._ledger.begin(ProvisioningStep.CLEAR, f"{tag}:{kind}")
+            await self._on_this_board(partial(self._port.delete, tag, kind))
+            await self._ledger.finish(ProvisioningStep.CLEAR, f"{tag}:{kind}")
 
-    async def _write_certificate(self) -> None:
-        await self._write(ProvisioningStep.WRITE, CLIENT_CERTIFICATE, self.record.certificate)
+    async def write_ca_chain(self) -> None:
+        """Write the CA chain of the goal."""
+        await self._write(ProvisioningStep.CA_CHAIN, CredentialType.ROOT_CA, self._goal.ca_chain)
 
-    async def _write(self, step: ProvisioningStep, kind: int, content: str) -> None:
-        await self._begin(step)
-        await self._on_this_board(
-            partial(self.port.write, self.bench.goal.security_tag, kind, content)
-        )
-        await self._finish(step, stored_digest(content))
+    async def write_certificate(self) -> None:
+        """Write the client certificate of the record."""
+        certificate = self._ledger.record.certificate
+        await self._write(ProvisioningStep.WRITE, CredentialType.CLIENT_CERTIFICATE, certificate)
 
-    async def _make_key(self) -> None:
-        # From the note that each way begins with, a key may be in the modem of which nobody knows
-        # the public half: the plan of a later run reads it and makes the key again.
-        if self.bench.goal.key_origin is KeyOrigin.HOST:
+    async def _write(self, step: ProvisioningStep, kind: CredentialType, content: str) -> None:
+        await self._ledger.begin(step)
+        await self._on_this_board(partial(self._port.write, self._goal.security_tag, kind, content))
+        await self._ledger.finish(step, stored_digest(content))
+
+    async def make_key(self) -> None:
+        """Make the board's key, in the modem or on this host, and store what the modem lists."""
+        # From the note that each method begins with, a key may be in the modem of which nobody
+        # knows the public half: the plan of a later run reads it and makes the key again.
+        if self._goal.key_origin is KeyOrigin.HOST:
             pem, proof = await self._write_host_key()
         else:
             pem, proof = await self._make_modem_key()
-        tag = self.bench.goal.security_tag
-        listed = await self.port.credentials()
-        digest = next(
-            (one.sha256 for one in listed if (one.tag, one.type) == (tag, PRIVATE_KEY)), ""
-        )
+        place = (self._goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY)
+        listed = await self._port.credentials()
+        digest = next((one.sha256 for one in listed if (one.tag, one.type) == place), "")
         if not digest:
             raise WrongAnswer("the modem made a key and does not list it")
-        await self._finish(
+        await self._ledger.finish(
             ProvisioningStep.KEY,
             proof,
             public_key=pem,
@@ -126,65 +141,54 @@ class BoardSteps(ServiceSteps):
         )
 
     async def _make_modem_key(self) -> tuple[str, str]:
-        tag = self.bench.goal.security_tag
-        await self._begin(ProvisioningStep.KEY, str(tag))
+        tag, uuid = self._goal.security_tag, self._ledger.record.uuid
+        await self._ledger.begin(ProvisioningStep.KEY, str(tag))
 
         async def make() -> MadeKey:
             try:
-                return await self.port.make_key(tag, self.bench.goal.subject)
+                return await self._port.make_key(tag, self._goal.subject)
             except CommandRejected as refusal:
                 # It said no: no key of ours is there, whatever another program puts there later.
-                await self._refused(ProvisioningStep.KEY, str(refusal))
+                await self._ledger.refused(ProvisioningStep.KEY, str(refusal))
                 raise
 
         made = await self._on_this_board(make)
-        if made.uuid not in {"", self.record.uuid}:
+        if made.uuid not in {"", uuid}:
             raise BoardSwapped(
-                f"the key was made by {made.uuid}, not by {self.record.uuid}",
+                f"the key was made by {made.uuid}, not by {uuid}",
                 hint="put the board back and run again",
             )
         return made.public_pem, made.proof
 
     async def _write_host_key(self) -> tuple[str, str]:
-        tag, folder = self.bench.goal.security_tag, self.bench.key_folder
-        note = await self._unfinished(ProvisioningStep.KEY)
-        key = await asyncio.to_thread(kept_host_key, folder, note.partition(" ")[2])
-        name = f"{self.record.uuid}-{key_fingerprint(public_pem(key.public_key()))[:16]}.pem"
-        await self._begin(ProvisioningStep.KEY, f"{tag} {name}")
-        await asyncio.to_thread(keep_host_key, key, folder / name)
-        await self._on_this_board(partial(self.port.write, tag, PRIVATE_KEY, private_pem(key)))
-        return public_pem(key.public_key()), f"made on this host, kept in {name}"
+        tag = self._goal.security_tag
+        note = await self._ledger.unfinished(ProvisioningStep.KEY)
+        key = await asyncio.to_thread(
+            load_or_make_host_key, self._key_folder, note.partition(" ")[2]
+        )
+        pem = public_pem(key.public_key())
+        name = host_key_name(self._ledger.record.uuid, pem)
+        await self._ledger.begin(ProvisioningStep.KEY, f"{tag} {name}")
+        await asyncio.to_thread(store_host_key, key, self._key_folder / name)
+        write = partial(self._port.write, tag, CredentialType.CLIENT_PRIVATE_KEY, private_pem(key))
+        await self._on_this_board(write)
+        return pem, f"made on this host, kept in {name}"
 
-    async def _issue_certificate(self) -> None:
-        goal, name = self.bench.goal, self.record.device_id
-        if goal.certificate is CertificateSource.SELF_SIGNED:
-            key = await asyncio.to_thread(load_host_key, self._host_key_file())
-            certificate = self_signed(key, name, self.bench.now())
-        else:
-            public_key = serialization.load_pem_public_key(self.record.public_key.encode())
-            authority = self.bench.device_ca
-            if authority is None or not isinstance(public_key, ec.EllipticCurvePublicKey):
-                raise WrongAnswer("there is no CA to sign with, or no P-256 key to sign for")
-            # In a thread: a token may take seconds, and the other boards go on meanwhile.
-            certificate = await asyncio.to_thread(
-                authority.sign, public_key, name, self.bench.now()
-            )
-        await self._finish(ProvisioningStep.CERTIFICATE, certificate=pem_of(certificate))
-
-    async def _verify(self) -> None:
-        goal = self.bench.goal
-        await self.same_board("verification")
-        listed = {(held.tag, held.type): held.sha256 for held in await self.port.credentials()}
-        wanted = {PRIVATE_KEY: self.record.key_digest}
+    async def verify(self) -> None:
+        """Compare what the modem lists with what was written. Raises WrongAnswer."""
+        goal, record = self._goal, self._ledger.record
+        await self._identity.require_same("verification")
+        listed = {(held.tag, held.type): held.sha256 for held in await self._port.credentials()}
+        due = {CredentialType.CLIENT_PRIVATE_KEY: record.key_digest}
         if goal.ca_chain:
-            wanted[CA_CHAIN] = stored_digest(goal.ca_chain)
+            due[CredentialType.ROOT_CA] = stored_digest(goal.ca_chain)
         if goal.certificate is not CertificateSource.NONE:
-            wanted[CLIENT_CERTIFICATE] = stored_digest(self.record.certificate)
-            certificate = x509.load_pem_x509_certificate(self.record.certificate.encode())
-            if public_key_of(certificate) != self.record.public_key:
+            due[CredentialType.CLIENT_CERTIFICATE] = stored_digest(record.certificate)
+            certificate = x509.load_pem_x509_certificate(record.certificate.encode())
+            if public_key_of(certificate) != record.public_key:
                 raise WrongAnswer("the certificate is for another key than the board's")
         tag, wrong = goal.security_tag, {}
-        for kind, digest in wanted.items():
+        for kind, digest in due.items():
             found = listed.get((tag, kind), "")
             if found.upper() != digest.upper():
                 wrong[kind] = (
@@ -198,16 +202,49 @@ class BoardSteps(ServiceSteps):
                 hint=f"line ends may have been changed on the way; run again with {allow}",
             )
 
-    # --- what every step needs
-
     async def _on_this_board(self, write: Callable[[], Awaitable[T]]) -> T:
         """Do one write with the board's identity read before and after it."""
-        await self.same_board("the write")
+        await self._identity.require_same("the write")
         result = await write()
-        self.writes += 1
-        await self.same_board("the write, which may have gone to the other board")
+        self._ledger.count_write()
+        await self._identity.require_same("the write, which may have gone to the other board")
         return result
 
-    def _host_key_file(self) -> Path:
-        name = f"{self.record.uuid}-{key_fingerprint(self.record.public_key)[:16]}.pem"
-        return self.bench.key_folder / name
+
+class CertificateIssuer:
+    """The step that makes the board's certificate: signed by the operator's CA or by its own key.
+
+    `now` gives the time that dates it.
+    """
+
+    def __init__(
+        self,
+        ledger: BoardLedger,
+        source: CertificateSource,
+        device_ca: DeviceCa | None,
+        key_folder: Path,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._ledger = ledger
+        self._source = source
+        self._device_ca = device_ca
+        self._key_folder = key_folder
+        self._now = now
+
+    async def issue(self) -> None:
+        """Make the certificate and store it in the record. Raises AgentError."""
+        record = self._ledger.record
+        if self._source is CertificateSource.SELF_SIGNED:
+            file = self._key_folder / host_key_name(record.uuid, record.public_key)
+            key = await asyncio.to_thread(load_host_key, file)
+            certificate = self_signed(key, record.device_id, self._now())
+        else:
+            public_key = serialization.load_pem_public_key(record.public_key.encode())
+            authority = self._device_ca
+            if authority is None or not isinstance(public_key, ec.EllipticCurvePublicKey):
+                raise WrongAnswer("there is no CA to sign with, or no P-256 key to sign for")
+            # In a thread: a token may take seconds, and the other boards go on meanwhile.
+            certificate = await asyncio.to_thread(
+                authority.sign, public_key, record.device_id, self._now()
+            )
+        await self._ledger.finish(ProvisioningStep.CERTIFICATE, certificate=pem_of(certificate))

@@ -1,4 +1,4 @@
-"""Where boards are: ports that were named, or every kit that is plugged in."""
+"""Discovery of boards: ports that were named, or every kit that is connected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent.errors import UsageError
-from agent.provisioning.outcome import BoardLocation
+from agent.provisioning.board import BoardLocation
 from at.ports.usb import UsbPort, known_kits, resolve, system_ports
 from at.protocol.errors import PortNotFound
 
@@ -19,20 +19,22 @@ def named_boards(names: Sequence[str], slots: Mapping[str, str]) -> list[BoardLo
     for name in dict.fromkeys(names):
         port = known.get(name)
         locations.append(
-            _place(port, name, slots) if port else BoardLocation("", "", slots.get(name, ""), name)
+            _location(port, name, slots)
+            if port
+            else BoardLocation("", "", slots.get(name, ""), name)
         )
     return locations
 
 
 def all_boards(slots: Mapping[str, str]) -> list[BoardLocation]:
     """Return where every connected kit is, by its USB identity."""
-    return [_place(port, f"serial:{port.serial}", slots) for port in _at_ports(system_ports())]
+    return [_location(port, f"serial:{port.serial}", slots) for port in _at_ports(system_ports())]
 
 
 def chosen_boards(
     names: Sequence[str], *, all_kits: bool, slots: Mapping[str, str]
 ) -> list[BoardLocation]:
-    """Return named locations, or all. Raises UsageError when neither or both were asked for."""
+    """Return named boards, or all. Raises UsageError where neither or both were asked for."""
     if bool(names) == all_kits:
         raise UsageError(
             "name the boards, or say --all",
@@ -43,10 +45,10 @@ def chosen_boards(
 
 
 def connected_boards(locations: Sequence[BoardLocation]) -> dict[str, tuple[BoardLocation, object]]:
-    """Return those locations where something is plugged in, by port, each with a mark.
+    """Return the locations where something is connected, by port, each with a mark.
 
-    The mark is another one when the device was made anew: unplugged in between, however briefly.
-    What is no device of this system (tcp://HOST:PORT) is always there.
+    The mark changes when the device was disconnected in between, however briefly. A port that is no
+    device of this system (tcp://HOST:PORT) is always there.
     """
     listed = system_ports()
     marks = ((location, _mark(location.port, listed)) for location in locations)
@@ -72,5 +74,5 @@ def _at_ports(ports: Sequence[UsbPort]) -> list[UsbPort]:
     return [kit[0] for kit in known_kits(ports).values()]
 
 
-def _place(port: UsbPort, name: str, slots: Mapping[str, str]) -> BoardLocation:
+def _location(port: UsbPort, name: str, slots: Mapping[str, str]) -> BoardLocation:
     return BoardLocation(port.serial, port.usb_path, slots.get(port.usb_path, ""), name)

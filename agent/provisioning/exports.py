@@ -1,14 +1,22 @@
-"""The ledger as files: what the service's bulk onboarding takes, and what a person opens."""
+"""The boards of the ledger as files: CSV for people and services, labels for a printer.
+
+A label is a line of CSV and, with the `labels` extra, a PNG with a QR code.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
+from agent.config.private_files import make_private_folder
+from agent.errors import AgentError, UsageError
 from agent.provisioning.ledger.store import BoardRecord
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_PNG_SCALE = 6
 COLUMNS = (
     "device_id",
     "uuid",
@@ -58,16 +66,61 @@ def for_nordic_tools(records: Iterable[BoardRecord]) -> str:
 
 
 def neutral(cell: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula: an apostrophe goes before it."""
+    """Return a cell that no spreadsheet takes for a formula: one gets an apostrophe before it."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell
-
-
-def restored(cell: str) -> str:
-    """Return a cell as it was before `neutral`."""
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
 
 
 def _csv(rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
+
+
+def label_line(record: BoardRecord) -> str:
+    """Return one line of CSV for a label printer: device id, IMEI, slot, port on the USB hub."""
+    cells = record.device_id, record.imei, record.slot, record.usb_place
+    return _csv([[neutral(cell) for cell in cells]])
+
+
+def write_qr(record: BoardRecord, folder: Path) -> Path:
+    """Write DEVICE_ID.png, a QR code of the device id, into `folder`; return its path."""
+    import segno
+
+    # A device id may hold what a file name may not.
+    name = "".join(char if char.isalnum() or char in "-_." else "_" for char in record.device_id)
+    path = folder / f"{name.lstrip('.') or 'device'}.png"
+    segno.make(record.device_id, error="m", micro=False).save(str(path), scale=_PNG_SCALE)
+    return path
+
+
+class Labels:
+    """A folder of labels: labels.csv and the QR codes, one for each board however often it is run.
+
+    Raises UsageError where the extra is missing: before any board is touched, not after.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if find_spec("segno") is None:
+            raise UsageError(
+                "labels with a QR code need an extra", hint="pip install 'cellagent[labels]'"
+            )
+        try:
+            make_private_folder(folder)
+            self._file = folder / "labels.csv"
+            self._written = self._file.read_text("utf-8") if self._file.exists() else ""
+        except OSError as error:
+            raise UsageError(f"the labels' folder {folder}: {error.strerror}") from error
+        self._folder = folder
+
+    def write(self, record: BoardRecord) -> None:
+        """Write a board's label. Raises AgentError."""
+        line = label_line(record)
+        if line in self._written.splitlines(keepends=True):
+            return
+        try:
+            write_qr(record, self._folder)
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            raise AgentError(f"the label of {record.device_id}: {error.strerror}") from error
+        self._written += line

@@ -1,17 +1,19 @@
-"""What the operator wants a board to become."""
+"""The goal: what a board is to hold and be, as the operator asked for it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-CA_CHAIN, CLIENT_CERTIFICATE, PRIVATE_KEY = 0, 1, 2
-"""Credential types of %CMNG that the bench deals with."""
-CREDENTIAL_NAMES = {
-    CA_CHAIN: "CA chain",
-    CLIENT_CERTIFICATE: "client certificate",
-    PRIVATE_KEY: "private key",
+from at.commands.credentials import CredentialType
+
+CREDENTIAL_NAMES: Mapping[int, str] = {
+    CredentialType.ROOT_CA: "CA chain",
+    CredentialType.CLIENT_CERTIFICATE: "client certificate",
+    CredentialType.CLIENT_PRIVATE_KEY: "private key",
 }
+"""The credentials that provisioning writes and deletes, and what they are called."""
 
 
 class KeyOrigin(Enum):

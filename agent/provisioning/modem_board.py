@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from agent.provisioning.board import BoardState, HeldCredential, MadeKey, WrongAnswer
-from agent.provisioning.goal import CLIENT_CERTIFICATE
 from at.commands.clock import ReadClock, SetClock, clock_text
 from at.commands.credentials import (
+    CredentialType,
     DeleteCredential,
     ListCredentials,
     ReadCredential,
@@ -26,7 +26,7 @@ from at.protocol.errors import CommandRejected, ParseError
 from at.protocol.firmware import gate
 
 if TYPE_CHECKING:
-    from agent.provisioning.outcome import BoardLocation
+    from agent.provisioning.board import BoardLocation
     from at.driver.modem import Modem
 
 _NOT_FOUND = 513
@@ -84,7 +84,7 @@ class ModemBoard:
     async def certificate(self, tag: int) -> str:
         """Return the client certificate of a tag, "" where the modem does not show it."""
         try:
-            read = await self._modem.send(ReadCredential(tag, CLIENT_CERTIFICATE))
+            read = await self._modem.send(ReadCredential(tag, CredentialType.CLIENT_CERTIFICATE))
         except CommandRejected:
             return ""
         return "".join(one.content for one in read.credentials if isinstance(one, StoredCredential))

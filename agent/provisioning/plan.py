@@ -1,4 +1,4 @@
-"""The plan: from what a board holds and what is wanted, the steps still needed. Pure."""
+"""The plan: the steps still needed to bring a board from what it holds to the goal. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from enum import Enum
 
 from agent.provisioning.board import BoardState
 from agent.provisioning.goal import (
-    CA_CHAIN,
-    CLIENT_CERTIFICATE,
     CREDENTIAL_NAMES,
-    PRIVATE_KEY,
     CertificateSource,
     Goal,
     KeyOrigin,
     RegistrationMethod,
 )
+from at.commands.credentials import CredentialType
+from at.commands.power import LTE_MODES, FunctionalMode
 
-_RADIO_ON = frozenset({1, 2, 21})
-"""Functional modes in which the modem refuses credential writes (+CME ERROR: 518)."""
-OFFLINE_MODE = 4
-"""The functional mode in which it takes them."""
+OFFLINE_MODE = FunctionalMode.FLIGHT
+"""The functional mode in which the modem takes credentials; in LTE_MODES it refuses them."""
 
 
 class ProvisioningStep(Enum):
@@ -46,9 +43,9 @@ class ProvisioningStep(Enum):
 class BoardHistory:
     """What the ledger knows of a board from earlier runs.
 
-    `key_digest` is what the modem lists for the key that we made. `key_begun` says that a key
-    was about to be made and nobody knows whether it was. `mode_before` is the functional mode
-    that a run which was cut off had left for the offline one, None where none did.
+    `key_digest` is what the modem lists for the key that we made. `key_begun`: a run that was cut
+    off was about to make a key, and nobody knows whether it did. `mode_before` is the functional
+    mode that such a run left for the offline one, None where none did.
     """
 
     public_key: str = ""
@@ -61,7 +58,7 @@ class BoardHistory:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One step, and in a person's words what it will do and why."""
+    """One step, and for a person what it will do and why."""
 
     step: ProvisioningStep
     words: str
@@ -71,9 +68,9 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningPlan:
-    """What is to be done, or why nothing is.
+    """What is to be done to a board, or the reason why nothing is.
 
-    `delete` are the places, as tag and type, that CLEAR empties. `restore_mode` is the
+    `delete` are the credentials, by tag and type, that CLEAR deletes. `restore_mode` is the
     functional mode to put back, None where it is not changed.
     """
 
@@ -89,17 +86,17 @@ class ProvisioningPlan:
         return sum(step.writes for step in self.steps)
 
     def has(self, step: ProvisioningStep) -> bool:
-        """Tell whether a step is part of the plan."""
+        """Whether a step is part of the plan."""
         return any(planned.step is step for planned in self.steps)
 
 
 @dataclass(slots=True)
 class _Draft:
-    """The plan as it grows: the places to clear, the steps that write, what stands in the way."""
+    """The plan as it grows: the steps that write, what is deleted, what else would have to be."""
 
     steps: list[PlannedStep] = field(default_factory=list)
     delete: list[tuple[int, int]] = field(default_factory=list)
-    in_the_way: dict[tuple[int, int], str] = field(default_factory=dict)
+    blockers: dict[tuple[int, int], str] = field(default_factory=dict)
 
 
 def stored_digest(content: str) -> str:
@@ -107,23 +104,23 @@ def stored_digest(content: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest().upper()
 
 
-def plan(board: BoardState, goal: Goal, known: BoardHistory) -> ProvisioningPlan:
-    """Return the steps that lead from `board` to `goal`; what is right already is left alone."""
+def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> ProvisioningPlan:
+    """Return the steps that lead from `board` to `goal`; what is right already is not touched."""
     if board.refusal:
         return ProvisioningPlan(
             refusal=board.refusal, hint="update the modem's firmware over its cable first"
         )
     draft = _Draft()
     _plan_ca_chain(board, goal, draft)
-    new_key = _plan_key(board, goal, known, draft)
-    _plan_certificate(board, goal, known, draft, new_key=new_key)
-    if draft.in_the_way:
+    new_key = _plan_key(board, goal, history, draft)
+    _plan_certificate(board, goal, history, draft, new_key=new_key)
+    if draft.blockers:
         return _refusal(board, goal, draft)
     steps = [
         PlannedStep(ProvisioningStep.GATE, f"firmware {board.firmware} may make device calls"),
         PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}"),
     ]
-    goes_offline = bool(draft.steps) and board.mode in _RADIO_ON
+    goes_offline = bool(draft.steps) and board.mode in LTE_MODES
     if goes_offline:
         steps.append(
             PlannedStep(
@@ -131,15 +128,15 @@ def plan(board: BoardState, goal: Goal, known: BoardHistory) -> ProvisioningPlan
             )
         )
     if draft.delete:
-        places = ", ".join(
+        deleted = ", ".join(
             f"{CREDENTIAL_NAMES.get(kind, kind)} in tag {tag}" for tag, kind in draft.delete
         )
-        steps.append(PlannedStep(ProvisioningStep.CLEAR, f"delete {places}", len(draft.delete)))
+        steps.append(PlannedStep(ProvisioningStep.CLEAR, f"delete {deleted}", len(draft.delete)))
     steps += draft.steps
     steps.append(
         PlannedStep(ProvisioningStep.VERIFY, "compare what the modem lists with what was written")
     )
-    if goal.registration is not RegistrationMethod.NONE and (new_key or not known.registered):
+    if goal.registration is not RegistrationMethod.NONE and (new_key or not history.registered):
         steps.append(
             PlannedStep(ProvisioningStep.REGISTER, f"registration by {goal.registration.value}")
         )
@@ -152,7 +149,7 @@ def plan(board: BoardState, goal: Goal, known: BoardHistory) -> ProvisioningPlan
             PlannedStep(ProvisioningStep.PROOF, "the cloud accepts a JWT that the board signed")
         )
     # Offline already: perhaps by a run of ours that was cut off before it could put that back.
-    left_offline = known.mode_before if board.mode == OFFLINE_MODE else None
+    left_offline = history.mode_before if board.mode == OFFLINE_MODE else None
     restore = board.mode if goes_offline else left_offline
     if restore is not None:
         steps.append(
@@ -164,44 +161,63 @@ def plan(board: BoardState, goal: Goal, known: BoardHistory) -> ProvisioningPlan
 def _plan_ca_chain(board: BoardState, goal: Goal, draft: _Draft) -> None:
     if not goal.ca_chain:
         return
-    held = board.held(goal.security_tag, CA_CHAIN)
+    held = board.held(goal.security_tag, CredentialType.ROOT_CA)
     if held is not None:
         if held.sha256.upper() == stored_digest(goal.ca_chain):
             return
-        _clear(goal, CA_CHAIN, draft, "another CA chain")
+        _clear(goal, CredentialType.ROOT_CA, draft, "another CA chain")
     draft.steps.append(PlannedStep(ProvisioningStep.CA_CHAIN, "write the CA chain", 1))
 
 
-def _plan_key(board: BoardState, goal: Goal, known: BoardHistory, draft: _Draft) -> bool:
+def _plan_key(board: BoardState, goal: Goal, history: BoardHistory, draft: _Draft) -> bool:
     """Plan for the key; return whether a new one is made."""
-    held = board.held(goal.security_tag, PRIVATE_KEY)
-    if held is not None and known.public_key and held.sha256.upper() == known.key_digest.upper():
+    held = board.held(goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY)
+    if (
+        held is not None
+        and history.public_key
+        and held.sha256.upper() == history.key_digest.upper()
+    ):
         return False
     if held is not None:
-        if known.key_begun:
-            # We emptied or found empty this place, began to make a key, and were cut off: the
+        if history.key_begun:
+            # This place was empty as we began to make a key, and the run was cut off: the
             # key is ours, nobody knows its public half, and nothing can be done with it.
-            draft.delete.append((goal.security_tag, PRIVATE_KEY))
+            draft.delete.append((goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY))
         else:
-            _clear(goal, PRIVATE_KEY, draft, "a private key that this ledger does not know")
+            _clear(
+                goal,
+                CredentialType.CLIENT_PRIVATE_KEY,
+                draft,
+                "a private key that this ledger does not know",
+            )
     made = "by the modem" if goal.key_origin is KeyOrigin.MODEM else "on this host, as asked"
     draft.steps.append(PlannedStep(ProvisioningStep.KEY, f"make a P-256 key {made}", 1))
     return True
 
 
 def _plan_certificate(
-    board: BoardState, goal: Goal, known: BoardHistory, draft: _Draft, *, new_key: bool
+    board: BoardState, goal: Goal, history: BoardHistory, draft: _Draft, *, new_key: bool
 ) -> None:
-    held = board.held(goal.security_tag, CLIENT_CERTIFICATE)
+    held = board.held(goal.security_tag, CredentialType.CLIENT_CERTIFICATE)
     if goal.certificate is CertificateSource.NONE:
         if held is not None and new_key:
-            _clear(goal, CLIENT_CERTIFICATE, draft, f"{_certificate(board)} for another key")
+            _clear(
+                goal,
+                CredentialType.CLIENT_CERTIFICATE,
+                draft,
+                f"{_certificate(board)} for another key",
+            )
         return
-    fits = known.certificate and not new_key
+    fits = history.certificate and not new_key
     if held is not None:
-        if fits and held.sha256.upper() == stored_digest(known.certificate):
+        if fits and held.sha256.upper() == stored_digest(history.certificate):
             return
-        _clear(goal, CLIENT_CERTIFICATE, draft, f"{_certificate(board)} that is not ours")
+        _clear(
+            goal,
+            CredentialType.CLIENT_CERTIFICATE,
+            draft,
+            f"{_certificate(board)} that is not ours",
+        )
     if not fits:
         words = f"certificate for the board's key: {goal.certificate.value}"
         draft.steps.append(PlannedStep(ProvisioningStep.CERTIFICATE, words))
@@ -218,20 +234,20 @@ def _certificate(board: BoardState) -> str:
 
 
 def _clear(goal: Goal, kind: int, draft: _Draft, what: str) -> None:
-    place = (goal.security_tag, kind)
-    if place in goal.replace:
-        draft.delete.append(place)
+    credential = (goal.security_tag, kind)
+    if credential in goal.replace:
+        draft.delete.append(credential)
     else:
-        draft.in_the_way[place] = what
+        draft.blockers[credential] = what
 
 
 def _refusal(board: BoardState, goal: Goal, draft: _Draft) -> ProvisioningPlan:
     """Return the refusal that names all that would have to go, and how to allow it at once."""
-    what = " and ".join(draft.in_the_way.values())
+    what = " and ".join(draft.blockers.values())
     reason = f"tag {goal.security_tag} holds {what}; nothing is overwritten unasked"
     # With what was allowed already: the line is copied whole.
-    told = [place for place in draft.delete if place in goal.replace]
-    allow = " ".join(f"--replace {tag}:{kind}" for tag, kind in [*told, *draft.in_the_way])
+    allowed = [credential for credential in draft.delete if credential in goal.replace]
+    allow = " ".join(f"--replace {tag}:{kind}" for tag, kind in [*allowed, *draft.blockers])
     hint = f"{allow} allows it, or choose another --security-tag"
     if board.certificate_algorithm == "RSA":
         reason = f"RSA-provisioned: {reason}"

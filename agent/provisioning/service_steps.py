@@ -2,56 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from agent.errors import ServiceRefusal, Unauthorized
-from agent.provisioning.certificates import key_fingerprint
-from agent.provisioning.goal import RegistrationMethod
+from agent.provisioning.board import BoardPort, IdentityCheck, uninterrupted
+from agent.provisioning.board_ledger import registration_name
+from agent.provisioning.ca.certificates import key_fingerprint
+from agent.provisioning.goal import Goal, RegistrationMethod
 from agent.provisioning.host_clock import check_host_clock
 from agent.provisioning.plan import ProvisioningStep
-from agent.provisioning.step_notes import StepNotes, uninterrupted
+
+if TYPE_CHECKING:
+    from agent.provisioning.board_ledger import BoardLedger
+    from agent.provisioning.registrar import Registrar
 
 
-@dataclass(slots=True)
-class ServiceSteps(StepNotes):
-    """The steps for which a service is needed; without one there is nothing to do."""
+class ServiceSteps:
+    """The steps for which a service is asked; without a registrar there is none to ask.
+
+    `registered` says that this run registered the board's key.
+    """
+
+    def __init__(
+        self,
+        port: BoardPort,
+        identity: IdentityCheck,
+        ledger: BoardLedger,
+        goal: Goal,
+        registrar: Registrar | None,
+    ) -> None:
+        self._port = port
+        self._identity = identity
+        self._ledger = ledger
+        self._goal = goal
+        self._registrar = registrar
+        self.registered = False
 
     async def register(self) -> None:
-        """Tell the service the board's key; a request that is under way is only waited for."""
-        registrar = self.bench.registrar
+        """Register the board's key; a request that is under way is only waited for."""
+        registrar = self._registrar
         if registrar is None:
             return
-        await self.same_board("registration")
-        key = key_fingerprint(self.record.public_key)
-        registered = registration_of(registrar.method, self.record.device_id)
-        request_id = await self._request_under_way(f"{registered} {key}")
+        await self._identity.require_same("registration")
+        record = self._ledger.record
+        key = key_fingerprint(record.public_key)
+        registered = registration_name(registrar.method, record.device_id)
+        request_id = await self._finished_request(registrar, f"{registered} {key}")
         if not request_id:
-            await self._begin(ProvisioningStep.REGISTER, f"{registered} {key}")
-            onboards = registrar.method is RegistrationMethod.ONBOARD
-            pem = self.record.certificate if onboards else ""
-            if registrar.method is RegistrationMethod.CLAIM:
-                await self._learn(attestation=await uninterrupted(self.port.attestation()))
-            request_id = await registrar.submit(
-                self.record.device_id, pem or self.record.public_key, self.record.attestation
-            )
-            await self._learn(request_id=request_id)
-            await registrar.wait(request_id)
-        await self._finish(
+            await self._ledger.begin(ProvisioningStep.REGISTER, f"{registered} {key}")
+            request_id = await self._submit(registrar)
+        await self._ledger.finish(
             ProvisioningStep.REGISTER, request_id, registered_key=key, registered_as=registered
         )
         self.registered = True
 
-    async def _request_under_way(self, what: str) -> str:
+    async def _finished_request(self, registrar: Registrar, registration: str) -> str:
         """Return the id of a request that a run sent and did not see the end of, once it succeeded.
 
         "" where there is none, or it failed: then it is sent again, with the same key.
         """
-        registrar, request_id = self.bench.registrar, self.record.request_id
-        if (
-            registrar is None
-            or not request_id
-            or await self._unfinished(ProvisioningStep.REGISTER) != what
-        ):
+        request_id = self._ledger.record.request_id
+        if not request_id:
+            return ""
+        if await self._ledger.unfinished(ProvisioningStep.REGISTER) != registration:
             return ""
         try:
             await registrar.wait(request_id)
@@ -59,36 +74,43 @@ class ServiceSteps(StepNotes):
             return ""
         return request_id
 
-    async def set_clock(self) -> None:
-        """Give the modem the host's time, where that can be trusted."""
-        registrar = self.bench.registrar
-        ahead_s = await registrar.host_clock_ahead_s(self.bench.now) if registrar else None
+    async def _submit(self, registrar: Registrar) -> str:
+        """Send the registration and wait for its end; return the request's id, "" without one."""
+        onboards = registrar.method is RegistrationMethod.ONBOARD
+        certificate = self._ledger.record.certificate if onboards else ""
+        if registrar.method is RegistrationMethod.CLAIM:
+            await self._ledger.learn(attestation=await uninterrupted(self._port.attestation()))
+        record = self._ledger.record
+        request_id = await registrar.submit(
+            record.device_id, certificate or record.public_key, record.attestation
+        )
+        await self._ledger.learn(request_id=request_id)
+        await registrar.wait(request_id)
+        return request_id
+
+    async def set_clock(self, now: Callable[[], datetime]) -> None:
+        """Set the modem's clock from the host's. Raises RefusedByRule if that may be wrong."""
+        registrar = self._registrar
+        ahead_s = await registrar.host_clock_ahead_s(now) if registrar else None
         trusted = check_host_clock(ahead_s)
-        await self.port.set_clock(self.bench.now())
-        await self._finish(ProvisioningStep.CLOCK, trusted)
+        await self._port.set_clock(now())
+        await self._ledger.finish(ProvisioningStep.CLOCK, trusted)
 
     async def prove(self) -> None:
-        """Have the service accept a token that the board signed."""
-        registrar = self.bench.registrar
+        """Have the service accept a token that the board signed. Raises Unauthorized."""
+        registrar, device_id = self._registrar, self._ledger.record.device_id
         if registrar is None:
             return
 
         async def ask(subject: str, life_s: int) -> str:
-            return await uninterrupted(
-                self.port.token(subject, life_s, self.bench.goal.security_tag)
-            )
+            return await uninterrupted(self._port.token(subject, life_s, self._goal.security_tag))
 
         try:
-            said = await registrar.prove(self.record.device_id, ask)
+            proof = await registrar.prove(device_id, ask)
         except Unauthorized:
             if self.registered or registrar.method is RegistrationMethod.NONE:
                 raise
             # The service has lost what an earlier run told it: the same key again, once.
             await self.register()
-            said = await registrar.prove(self.record.device_id, ask)
-        await self._finish(ProvisioningStep.PROOF, said)
-
-
-def registration_of(method: RegistrationMethod, device_id: str) -> str:
-    """Return what the ledger keeps of a registration: how, and as which device."""
-    return f"{method.value} {device_id}"
+            proof = await registrar.prove(device_id, ask)
+        await self._ledger.finish(ProvisioningStep.PROOF, proof)

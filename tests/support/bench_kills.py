@@ -16,27 +16,29 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.call import Host
 from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport
-from agent.provisioning.bench import run_board
-from agent.provisioning.device_ca import DeviceCa
+from agent.provisioning.batch import run_board
+from agent.provisioning.board import BoardLocation
+from agent.provisioning.board_ledger import AsyncLedger
+from agent.provisioning.board_run import Outcome, Station
+from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
-from agent.provisioning.ledger import open_ledger
+from agent.provisioning.ledger import Ledger, open_ledger
 from agent.provisioning.modem_board import ModemBoard
-from agent.provisioning.outcome import BoardLocation, Outcome
 from agent.provisioning.registrar import Registrar
-from agent.provisioning.workbench import AsyncLedger, Station
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 
 TAG = 16842753
 GOAL = Goal(TAG, "TEST ONLY\n", certificate=CertificateSource.OPERATOR_CA,
             registration=RegistrationMethod.ONBOARD, set_clock=True)  # fmt: skip
+T = TypeVar("T")
 Edge = Callable[[], None]
 
 
@@ -61,12 +63,12 @@ class Edged:
         return call
 
 
-class EdgedLine(AsyncLedger):
+class EdgedLedger(AsyncLedger):
     edge: Edge
 
-    async def __call__(self, do: Any, *arguments: Any, **learned: Any) -> Any:
+    async def call(self, work: Callable[[Ledger], T]) -> T:
         self.edge()
-        result = await super().__call__(do, *arguments, **learned)
+        result = await super().call(work)
         self.edge()
         return result
 
@@ -82,19 +84,19 @@ class StationFolder:
     name: str = "station"
 
     @asynccontextmanager
-    async def bench(self, edge: Edge = lambda: None) -> AsyncIterator[Station]:
+    async def means(self, edge: Edge = lambda: None) -> AsyncIterator[Station]:
         address = self.ledger or str(self.folder / "ledger.sqlite")
-        line = EdgedLine(open_ledger(address, self.name))
-        line.edge = edge
+        ledger = EdgedLedger(open_ledger(address, self.name))
+        ledger.edge = edge
         keyring = Keyring([ApiKey(Secret(self.api_key))])
         hosts = {host: self.urls.get(host.value, "") for host in Host}
         authority = DeviceCa.load(self.folder / "ca.pem", self.folder / "ca.key", lambda: "")
         try:
             async with HttpClient(HttpTransport(), hosts, keyring) as client:
                 registrar: Any = Edged(Registrar(client, GOAL.registration), edge)
-                yield Station(GOAL, line, registrar, authority, self.folder / "keys", now)
+                yield Station(GOAL, ledger, registrar, authority, self.folder / "keys", now)
         finally:
-            line.close()
+            ledger.close()
 
     def state(self, board: int) -> Path:
         return self.folder / f"board{board}.json"
@@ -113,10 +115,10 @@ class StationFolder:
 
     async def provision(self, board: int, edge: Edge = lambda: None) -> Outcome:
         """Provision one board in this process."""
-        async with self.bench(edge) as bench:
-            place = BoardLocation("", f"1-{board}", "", f"board{board}")
+        async with self.means(edge) as station:
+            location = BoardLocation("", f"1-{board}", "", f"board{board}")
             return await run_board(
-                place, bench, lambda _place: self.open(board, edge), lambda *_: None
+                location, station, lambda _location: self.open(board, edge), lambda *_: None
             )
 
 

@@ -23,7 +23,7 @@ from agent.cli.shell.command import AgentCommand, emit, options, run, say
 if TYPE_CHECKING:
     from typing import Any
 
-    from agent.provisioning.bench import PlannedBoard
+    from agent.provisioning.batch import PlannedBoard
 
 
 @click.command(
@@ -36,8 +36,8 @@ def command(**told: Any) -> None:
 
 
 async def _plan(told: BenchOptions) -> int:
-    from agent.provisioning.bench import plan_boards, require_count
-    from agent.provisioning.workbench import AsyncLedger
+    from agent.provisioning.batch import plan_boards, require_count
+    from agent.provisioning.board_ledger import AsyncLedger
 
     settings = configuration()
     goal = goal_of(told, settings)
@@ -45,11 +45,11 @@ async def _plan(told: BenchOptions) -> int:
     require_count(locations, told.expect)
     # What a run would refuse before it touches a board, a plan must not promise.
     registrar_of(goal, settings)
-    line = AsyncLedger(await asyncio.to_thread(ledger_of, settings, writes=False))
+    ledger = AsyncLedger(await asyncio.to_thread(ledger_of, settings, writes=False))
     try:
-        boards = await plan_boards(locations, goal, line, open_board)
+        boards = await plan_boards(locations, goal, ledger, open_board)
     finally:
-        line.close()
+        ledger.close()
     for board in boards:
         if options().json:
             emit(_as_json(board))

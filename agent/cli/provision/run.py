@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config.load import Configuration
-    from agent.provisioning.device_ca import DeviceCa
+    from agent.provisioning.board import BoardLocation
+    from agent.provisioning.board_ledger import AsyncLedger
+    from agent.provisioning.ca.device_ca import DeviceCa
+    from agent.provisioning.exports import Labels
     from agent.provisioning.goal import Goal
-    from agent.provisioning.labels import Labels
-    from agent.provisioning.outcome import BoardLocation
     from agent.provisioning.registrar import Registrar
-    from agent.provisioning.workbench import AsyncLedger
 
 _LOOK_EVERY_S = 1.0
 _CLOCK_WITHIN_S = 5.0  # a service that is away is told of by the boards, not by a long start
@@ -50,7 +50,7 @@ def command(*, watch: bool, labels: Path | None, **told: Any) -> None:
 
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT.
     """
-    from agent.provisioning.bench import require_count
+    from agent.provisioning.batch import require_count
 
     wanted = BenchOptions(**told)
     settings = configuration()
@@ -75,26 +75,27 @@ async def _provision(
     label_folder: Path | None,
 ) -> int:
     from agent.cli.provision.view import BenchView
-    from agent.provisioning.bench import run_boards, watch_boards
+    from agent.provisioning.batch import run_boards, watch_boards
+    from agent.provisioning.board_ledger import AsyncLedger
+    from agent.provisioning.board_run import Station
     from agent.provisioning.discovery import connected_boards
-    from agent.provisioning.labels import Labels
-    from agent.provisioning.workbench import AsyncLedger, Station
+    from agent.provisioning.exports import Labels
 
     labels = Labels(label_folder) if label_folder is not None else None
     async with AsyncExitStack() as stack:
-        line = AsyncLedger(await asyncio.to_thread(ledger_of, settings, writes=True))
-        stack.callback(line.close)
+        ledger = AsyncLedger(await asyncio.to_thread(ledger_of, settings, writes=True))
+        stack.callback(ledger.close)
         if registrar is not None:
             await stack.enter_async_context(registrar.client)
         await _check_clock(goal, registrar)
-        bench = Station(goal, line, registrar, authority, settings.state_dir / "keys", _now)
+        station = Station(goal, ledger, registrar, authority, settings.state_dir / "keys", _now)
         view = BenchView(locations, watches=look is not None)
         if look is not None:
             outcomes = watch_boards(
-                lambda: connected_boards(look()), bench, open_board, view.step, _LOOK_EVERY_S
+                lambda: connected_boards(look()), station, open_board, view.step, _LOOK_EVERY_S
             )
         else:
-            outcomes = run_boards(locations, bench, open_board, view.step)
+            outcomes = run_boards(locations, station, open_board, view.step)
         unlabelled = 0
         try:
             # Closed before the ledger is: stopped half-way, each board puts its mode back first.
@@ -103,17 +104,17 @@ async def _provision(
                     async for outcome in outcomes:
                         view.end(outcome)
                         if labels is not None and outcome.ok:
-                            unlabelled += not await _labelled(labels, line, outcome.uuid)
+                            unlabelled += not await _labelled(labels, ledger, outcome.uuid)
         except asyncio.CancelledError:
             view.summary()
             raise
     return max(view.summary(), min(unlabelled, 1))
 
 
-async def _labelled(labels: Labels, line: AsyncLedger, uuid: str) -> bool:
+async def _labelled(labels: Labels, ledger: AsyncLedger, uuid: str) -> bool:
     """Write a board's label; say why it could not be: that stops no board."""
     try:
-        record = await line(line.ledger.board, uuid)
+        record = await ledger.call(lambda opened: opened.board(uuid))
         if record is not None:
             await asyncio.to_thread(labels.write, record)
     except AgentError as error:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from agent.config.load import Configuration
     from agent.config.profile import ProvisioningSettings
     from agent.config.secrets import Secret
-    from agent.provisioning.device_ca import DeviceCa
+    from agent.provisioning.board import BoardLocation
+    from agent.provisioning.ca.device_ca import DeviceCa
+    from agent.provisioning.ca.token import Pin
     from agent.provisioning.goal import Goal
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.modem_board import ModemBoard
-    from agent.provisioning.outcome import BoardLocation
     from agent.provisioning.registrar import Registrar
-    from agent.provisioning.token.pin import Pin
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -146,7 +146,7 @@ def device_ca_of(goal: Goal, configuration: Configuration) -> DeviceCa | None:
     reach. Raises UsageError, CredentialError.
     """
     from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
-    from agent.provisioning.device_ca import DeviceCa
+    from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.goal import CertificateSource
 
     if goal.certificate is not CertificateSource.OPERATOR_CA:
@@ -176,7 +176,7 @@ def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
     """Return the PIN of a token: the environment goes before a file, as everywhere."""
     from agent.config.private_files import read_private
     from agent.config.secrets import Secret
-    from agent.provisioning.token.pin import Pin
+    from agent.provisioning.ca.token import Pin
 
     if stored := configuration.secrets.get("device_ca_pin"):
         origin = configuration.secrets.origin("device_ca_pin")

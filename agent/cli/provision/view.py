@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from agent.cli.shell.command import emit, note, options, say
 
 if TYPE_CHECKING:
-    from agent.provisioning.outcome import BoardLocation, Outcome
+    from agent.provisioning.board import BoardLocation
+    from agent.provisioning.board_run import Outcome
     from agent.provisioning.plan import ProvisioningStep
 
 

@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 
 from agent.provisioning.board import BoardState, HeldCredential
 from agent.provisioning.goal import (
-    CA_CHAIN,
-    CLIENT_CERTIFICATE,
-    PRIVATE_KEY,
     CertificateSource,
     Goal,
     KeyOrigin,
     RegistrationMethod,
 )
-from agent.provisioning.plan import BoardHistory, ProvisioningStep, plan, stored_digest
+from agent.provisioning.plan import BoardHistory, ProvisioningStep, make_plan, stored_digest
+from at.commands.credentials import CredentialType
 
+CA_CHAIN = CredentialType.ROOT_CA
+CLIENT_CERTIFICATE = CredentialType.CLIENT_CERTIFICATE
+PRIVATE_KEY = CredentialType.CLIENT_PRIVATE_KEY
 TAG = 16842753
 CA, CERTIFICATE, KEY_DIGEST = "CA chain\n", "certificate\n", "AB" * 32
 FRESH = BoardState("350457791234567", "uuid", "nRF9161-LACA", "mfw_nrf91x1_2.0.4", "", 0, False, ())
@@ -38,7 +39,7 @@ READY = dataclasses.replace(
 
 @pytest.mark.contract("C10")
 def test_a_fresh_board_gets_everything_in_order() -> None:
-    made = plan(FRESH, GOAL, BoardHistory())
+    made = make_plan(FRESH, GOAL, BoardHistory())
     assert [planned.step for planned in made.steps] == [
         ProvisioningStep.GATE, ProvisioningStep.IDENTITY, ProvisioningStep.CA_CHAIN,
         ProvisioningStep.KEY, ProvisioningStep.CERTIFICATE, ProvisioningStep.WRITE,
@@ -49,7 +50,7 @@ def test_a_fresh_board_gets_everything_in_order() -> None:
 
 
 def test_a_board_that_is_ready_gets_no_write_and_keeps_its_mode() -> None:
-    made = plan(READY, GOAL, DONE)
+    made = make_plan(READY, GOAL, DONE)
     assert made.writes == 0
     assert not made.has(ProvisioningStep.OFFLINE)
     assert not made.has(ProvisioningStep.REGISTER)
@@ -61,15 +62,15 @@ def test_a_mode_that_a_cut_off_run_left_is_put_back_where_nobody_changed_it_sinc
     mode: int, back_to: int | None
 ) -> None:
     board = dataclasses.replace(READY, mode=mode)
-    made = plan(board, GOAL, dataclasses.replace(DONE, mode_before=1))
+    made = make_plan(board, GOAL, dataclasses.replace(DONE, mode_before=1))
     assert made.restore_mode == back_to
     assert made.has(ProvisioningStep.RESTORE) == (back_to is not None)
     assert not made.has(ProvisioningStep.OFFLINE)
-    assert plan(board, GOAL, DONE).restore_mode is None
+    assert make_plan(board, GOAL, DONE).restore_mode is None
 
 
 def test_a_board_that_is_online_goes_offline_for_writes_and_back() -> None:
-    made = plan(dataclasses.replace(FRESH, mode=1), GOAL, BoardHistory())
+    made = make_plan(dataclasses.replace(FRESH, mode=1), GOAL, BoardHistory())
     assert made.has(ProvisioningStep.OFFLINE)
     assert made.steps[-1].step is ProvisioningStep.RESTORE
     assert made.restore_mode == 1
@@ -77,20 +78,25 @@ def test_a_board_that_is_online_goes_offline_for_writes_and_back() -> None:
 
 @pytest.mark.contract("D1.3")
 def test_old_firmware_stops_the_plan_before_anything() -> None:
-    made = plan(dataclasses.replace(FRESH, refusal="1.2.0 is older than 1.3"), GOAL, BoardHistory())
+    made = make_plan(
+        dataclasses.replace(FRESH, refusal="1.2.0 is older than 1.3"), GOAL, BoardHistory()
+    )
     assert made.steps == ()
     assert "1.2.0" in made.refusal
 
 
 @pytest.mark.contract("D10.2")
-@pytest.mark.parametrize("kind", [CA_CHAIN, CLIENT_CERTIFICATE, PRIVATE_KEY])
+@pytest.mark.parametrize(
+    "kind",
+    [CA_CHAIN, CLIENT_CERTIFICATE, PRIVATE_KEY],
+)
 def test_what_is_there_is_replaced_only_when_named(kind: int) -> None:
     board = dataclasses.replace(FRESH, credentials=(HeldCredential(TAG, kind, "CD" * 32),))
-    refused = plan(board, GOAL, BoardHistory())
+    refused = make_plan(board, GOAL, BoardHistory())
     assert refused.steps == ()
     assert f"--replace {TAG}:{kind}" in refused.hint
     told = dataclasses.replace(GOAL, replace=frozenset({(TAG, kind)}))
-    made = plan(board, told, BoardHistory())
+    made = make_plan(board, told, BoardHistory())
     assert made.delete == ((TAG, kind),)
     assert made.writes == 4
 
@@ -106,7 +112,7 @@ def test_a_refusal_names_all_that_must_go_also_what_was_allowed_already() -> Non
     goal = dataclasses.replace(GOAL, certificate=CertificateSource.OPERATOR_CA)
     for told in ((), (PRIVATE_KEY,), (CLIENT_CERTIFICATE,)):
         replace = frozenset((TAG, kind) for kind in told)
-        refused = plan(board, dataclasses.replace(goal, replace=replace), BoardHistory())
+        refused = make_plan(board, dataclasses.replace(goal, replace=replace), BoardHistory())
         assert refused.refusal.startswith("RSA-provisioned: ")
         for kind in kinds:
             assert f"--replace {TAG}:{kind}" in refused.hint
@@ -114,7 +120,7 @@ def test_a_refusal_names_all_that_must_go_also_what_was_allowed_already() -> Non
 
 def test_a_key_that_we_began_to_make_and_lost_is_made_again() -> None:
     board = dataclasses.replace(FRESH, credentials=(HeldCredential(TAG, PRIVATE_KEY, "CD" * 32),))
-    made = plan(board, GOAL, BoardHistory(key_begun=True))
+    made = make_plan(board, GOAL, BoardHistory(key_begun=True))
     assert made.delete == ((TAG, PRIVATE_KEY),)
     assert made.has(ProvisioningStep.KEY)
 
@@ -125,12 +131,13 @@ def test_a_key_that_was_changed_by_someone_else_is_not_taken_for_ours() -> None:
         for held in READY.credentials
     )
     assert (
-        "does not know" in plan(dataclasses.replace(READY, credentials=changed), GOAL, DONE).refusal
+        "does not know"
+        in make_plan(dataclasses.replace(READY, credentials=changed), GOAL, DONE).refusal
     )
 
 
 def test_a_board_that_was_emptied_gets_a_new_key_and_a_new_registration() -> None:
-    made = plan(FRESH, GOAL, DONE)
+    made = make_plan(FRESH, GOAL, DONE)
     assert made.has(ProvisioningStep.KEY)
     assert made.has(ProvisioningStep.CERTIFICATE)
     assert made.has(ProvisioningStep.REGISTER)
@@ -138,7 +145,7 @@ def test_a_board_that_was_emptied_gets_a_new_key_and_a_new_registration() -> Non
 
 def test_a_certificate_that_was_issued_and_not_written_is_only_written() -> None:
     held = tuple(one for one in READY.credentials if one.type != CLIENT_CERTIFICATE)
-    made = plan(dataclasses.replace(READY, credentials=held), GOAL, DONE)
+    made = make_plan(dataclasses.replace(READY, credentials=held), GOAL, DONE)
     assert not made.has(ProvisioningStep.CERTIFICATE)
     assert made.has(ProvisioningStep.WRITE)
     assert made.writes == 1
@@ -186,7 +193,7 @@ def test_a_plan_never_deletes_what_was_not_named_and_never_writes_online(
 ) -> None:
     board = dataclasses.replace(FRESH, mode=mode, credentials=tuple(held))
     goal = Goal(TAG, CA, origin, certificate, registration, replace)
-    made = plan(board, goal, known)
+    made = make_plan(board, goal, known)
     if made.refusal:
         assert made.writes == 0
         return

@@ -7,7 +7,8 @@ import io
 from rich.console import Console
 
 from agent.cli.provision.view import Row, drawn, fitting
-from agent.provisioning.outcome import BoardLocation, Outcome
+from agent.provisioning.board import BoardLocation
+from agent.provisioning.board_run import Outcome
 
 
 def row(slot: str, outcome: str = "", reason: str = "") -> Row:

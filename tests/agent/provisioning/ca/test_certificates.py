@@ -12,33 +12,33 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent.errors import AgentError, RefusedByRule
-from agent.provisioning.certificates import (
-    keep_host_key,
-    kept_host_key,
+from agent.provisioning.ca.certificates import (
     load_host_key,
+    load_or_make_host_key,
     private_pem,
     public_pem,
     self_signed,
+    store_host_key,
 )
 
 NOW = datetime.now(UTC)
 
 
 def test_a_host_key_is_private_from_the_first_moment_and_never_overwritten(tmp_path: Path) -> None:
-    folder, key = tmp_path / "keys", kept_host_key(tmp_path / "keys", "")
+    folder, key = tmp_path / "keys", load_or_make_host_key(tmp_path / "keys", "")
     file = folder / "board.pem"
     before = os.umask(0)
     try:
-        keep_host_key(key, file)
+        store_host_key(key, file)
     finally:
         os.umask(before)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert file.read_text() == private_pem(key)
     assert [path.name for path in folder.iterdir()] == ["board.pem"]
-    keep_host_key(key, file)  # the same once more: a run that was cut off goes on
+    store_host_key(key, file)  # the same once more: a run that was cut off goes on
     with pytest.raises(RefusedByRule, match="never overwritten"):
-        keep_host_key(kept_host_key(folder, ""), file)
+        store_host_key(load_or_make_host_key(folder, ""), file)
     assert file.read_text() == private_pem(key)
     certificate = self_signed(key, "device-1", NOW)
     certificate.verify_directly_issued_by(certificate)
@@ -46,9 +46,9 @@ def test_a_host_key_is_private_from_the_first_moment_and_never_overwritten(tmp_p
 
 
 def test_a_run_that_was_cut_off_goes_on_with_the_key_that_it_noted(tmp_path: Path) -> None:
-    key = kept_host_key(tmp_path, "board.pem")
-    keep_host_key(key, tmp_path / "board.pem")
-    again = kept_host_key(tmp_path, "../elsewhere/board.pem")  # a name, never a path
+    key = load_or_make_host_key(tmp_path, "board.pem")
+    store_host_key(key, tmp_path / "board.pem")
+    again = load_or_make_host_key(tmp_path, "../elsewhere/board.pem")  # a name, never a path
     assert private_pem(again) == private_pem(key)
 
 

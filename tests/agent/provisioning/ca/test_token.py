@@ -23,12 +23,18 @@ from soft_token import PIN, WRONG_PIN, SoftToken, soft_token
 from agent.config.pkcs11_uri import Pkcs11Uri, parse_pkcs11
 from agent.config.secrets import Secret
 from agent.errors import AgentError, CredentialError, UsageError
-from agent.provisioning.certificates import pem_of
-from agent.provisioning.device_ca import DeviceCa
-from agent.provisioning.token import opening, signer
-from agent.provisioning.token.opening import key_on_token
-from agent.provisioning.token.pin import Pin, refuse_last_try, refuse_locked, tries_left
-from agent.provisioning.token.signer import TokenError
+from agent.provisioning.ca import token as on_token
+from agent.provisioning.ca import token_keys
+from agent.provisioning.ca.certificates import pem_of
+from agent.provisioning.ca.device_ca import DeviceCa
+from agent.provisioning.ca.token import (
+    Pin,
+    key_on_token,
+    refuse_last_try,
+    refuse_locked,
+    tries_left,
+)
+from agent.provisioning.ca.token_keys import TokenError
 
 NOW = datetime.now(UTC)
 BOARD = ec.generate_private_key(ec.SECP256R1()).public_key()
@@ -243,7 +249,7 @@ def test_a_token_that_is_pulled_while_its_pin_is_asked_for_is_told(
 def test_a_token_that_takes_no_pin_is_given_none() -> None:
     """As those of some cloud services: by a stand-in, since SoftHSM always takes one."""
     open_to_all = SimpleNamespace(label="cloud", flags=TokenFlag.TOKEN_INITIALIZED)
-    assert opening._pin_for(open_to_all, lambda _: pytest.fail("asked for a PIN")) is None
+    assert on_token._pin_for(open_to_all, lambda _: pytest.fail("asked for a PIN")) is None
 
 
 def test_a_token_that_is_pulled_fails_each_board_by_name(token: SoftToken, tmp_path: Path) -> None:
@@ -263,7 +269,7 @@ def test_a_token_that_does_not_answer_keeps_nobody(
     """The first board waits for the deadline, the others not even for that."""
     ca, _ = ca_on(token, tmp_path)
     lost = threading.Event()
-    monkeypatch.setattr(signer, "ANSWERS_WITHIN_S", 0.05)
+    monkeypatch.setattr(token_keys, "ANSWERS_WITHIN_S", 0.05)
     monkeypatch.setattr(ca._key._ask.__self__._key, "sign", lambda *_, **__: lost.wait())
     try:
         for _ in range(3):

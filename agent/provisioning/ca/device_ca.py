@@ -12,14 +12,14 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from agent.config.private_files import read_plain
 from agent.errors import CredentialError, UsageError
-from agent.provisioning.certificates import client_certificate
+from agent.provisioning.ca.certificates import client_certificate
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
     from agent.config.pkcs11_uri import Pkcs11Uri
-    from agent.provisioning.token.pin import AskPin
+    from agent.provisioning.ca.token import AskPin
 
 CaKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 _PROBE = b"cellagent asks whether this key is that of the certificate"
@@ -54,7 +54,7 @@ class DeviceCa:
         Raises UsageError, CredentialError, TokenError: see `key_on_token`.
         """
         try:
-            from agent.provisioning.token.opening import key_on_token
+            from agent.provisioning.ca.token import key_on_token
         except ImportError as error:
             raise UsageError(
                 "the device CA's key is on a token, yet the extra pkcs11 is not installed",
@@ -117,7 +117,7 @@ def _key_identifier(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
 
 
 def _prove(key: CaKey) -> None:
-    """Have the key sign what is no certificate. Raises InvalidSignature if it is another's."""
+    """Let the key sign a probe. Raises InvalidSignature where it is not the certificate's."""
     if isinstance(key, ec.EllipticCurvePrivateKey):
         algorithm = ec.ECDSA(hashes.SHA256())
         key.public_key().verify(key.sign(_PROBE, algorithm), _PROBE, algorithm)

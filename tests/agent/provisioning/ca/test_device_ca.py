@@ -16,8 +16,8 @@ from operator_ca import make_ca, openssl_verifies
 
 from agent.config.private_files import LARGEST
 from agent.errors import CredentialError, UsageError
-from agent.provisioning.certificates import pem_of
-from agent.provisioning.device_ca import DeviceCa
+from agent.provisioning.ca.certificates import pem_of
+from agent.provisioning.ca.device_ca import DeviceCa
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)

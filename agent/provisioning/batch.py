@@ -1,4 +1,4 @@
-"""Many boards at once: one task each, a failed one never stops the others."""
+"""A batch of boards: one task each; one that fails never stops the others."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, RefusedByRule, exit_code_of
-from agent.provisioning.board_run import BoardRun, defect_of_ours, known_of, planned
-from agent.provisioning.outcome import BoardLocation, Outcome
+from agent.provisioning.board import BoardLocation
+from agent.provisioning.board_ledger import history_of
+from agent.provisioning.board_run import BoardRun, Outcome, plan_board, unexpected_failure
 from agent.provisioning.plan import ProvisioningPlan
 from agent.tasks import cancel_and_wait
 from at.protocol.errors import AtError, PortBusy
 
 if TYPE_CHECKING:
     from agent.provisioning.board import BoardPort
+    from agent.provisioning.board_ledger import AsyncLedger
+    from agent.provisioning.board_run import Station
     from agent.provisioning.goal import Goal
     from agent.provisioning.plan import ProvisioningStep
-    from agent.provisioning.workbench import AsyncLedger, Station
 
 OpenBoard = Callable[[BoardLocation], AbstractAsyncContextManager["BoardPort"]]
 OnStep = Callable[[BoardLocation, "ProvisioningStep"], None]
 ListBoards = Callable[[], Mapping[str, tuple[BoardLocation, object]]]
-"""Returns what is plugged in, by port, each with what tells one plugging-in from the next."""
+"""Returns what is connected, by port, each with a mark that changes when it is connected anew."""
 
 
 def require_count(locations: Sequence[BoardLocation], number: int | None) -> None:
-    """Refuse to begin when another number of boards is there. Raises RefusedByRule."""
+    """Raise RefusedByRule where another number of boards is there; None requires none."""
     if number is not None and len(locations) != number:
         names = ", ".join(
             location.slot or location.usb_place or location.port for location in locations
@@ -40,40 +42,44 @@ def require_count(locations: Sequence[BoardLocation], number: int | None) -> Non
 
 
 async def run_boards(
-    locations: Sequence[BoardLocation], bench: Station, open_board: OpenBoard, on_step: OnStep
+    locations: Sequence[BoardLocation], station: Station, open_board: OpenBoard, on_step: OnStep
 ) -> AsyncGenerator[Outcome]:
     """Run every board at once and yield each outcome as it comes."""
     tasks = [
-        asyncio.create_task(run_board(location, bench, open_board, on_step))
+        asyncio.create_task(run_board(location, station, open_board, on_step))
         for location in locations
     ]
     try:
         for finished in asyncio.as_completed(tasks):
             yield await finished
     finally:
-        # Stopped half-way: each board puts its mode back before it lets go.
+        # Stopped half-way: each board's mode is put back before its port is closed.
         await cancel_and_wait(*tasks)
 
 
 async def watch_boards(
-    list_places: ListBoards, bench: Station, open_board: OpenBoard, on_step: OnStep, every_s: float
+    list_boards: ListBoards,
+    station: Station,
+    open_board: OpenBoard,
+    on_step: OnStep,
+    every_s: float,
 ) -> AsyncGenerator[Outcome]:
-    """Run boards as they are plugged in, until cancelled; yield outcomes as they come.
+    """Run boards as they are connected, until cancelled; yield outcomes as they come.
 
-    A board that is unplugged and comes back is run again, which only checks a done one; so is
-    what is found plugged in anew where another one was, however quickly the two were swapped.
-    Where nothing ends, what is plugged in is looked at again after `every_s` seconds.
+    A board that is disconnected and comes back is run again, which only checks a finished one; so
+    is one that was swapped for another, however quickly. `list_boards` is called again when a board
+    has ended, and after `every_s` seconds.
     """
     running: dict[str, asyncio.Task[Outcome]] = {}
     begun: dict[str, object] = {}
     try:
         while True:
-            there = await asyncio.to_thread(list_places)
+            there = await asyncio.to_thread(list_boards)
             begun = {port: mark for port, mark in begun.items() if port in running or port in there}
             for port, (location, mark) in there.items():
                 if port not in running and begun.get(port) != mark:
                     begun[port] = mark
-                    work = run_board(location, bench, open_board, on_step)
+                    work = run_board(location, station, open_board, on_step)
                     running[port] = asyncio.create_task(work)
             waiting = asyncio.create_task(asyncio.sleep(every_s))
             await asyncio.wait([waiting, *running.values()], return_when=asyncio.FIRST_COMPLETED)
@@ -85,19 +91,19 @@ async def watch_boards(
 
 
 async def run_board(
-    location: BoardLocation, bench: Station, open_board: OpenBoard, on_step: OnStep
+    location: BoardLocation, station: Station, open_board: OpenBoard, on_step: OnStep
 ) -> Outcome:
-    """Open one board, run it, close it; a board that cannot be opened is an outcome, too."""
+    """Open one board, run it and close it. A board that cannot be opened is an outcome as well."""
     try:
         async with open_board(location) as port:
-            run = BoardRun(port, location, bench, lambda step: on_step(location, step))
+            run = BoardRun(port, location, station, lambda step: on_step(location, step))
             return await run.run()
     except PortBusy as busy:
         return Outcome.of("busy", location, "", "", "find", str(busy), busy.hint, 0, None)
     except (AgentError, AtError) as error:
         return _not_opened(location, error)
     except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
-        return _not_opened(location, defect_of_ours(defect, location))
+        return _not_opened(location, unexpected_failure(defect, location))
 
 
 def _not_opened(location: BoardLocation, error: AgentError | AtError) -> Outcome:
@@ -107,7 +113,7 @@ def _not_opened(location: BoardLocation, error: AgentError | AtError) -> Outcome
 
 @dataclass(frozen=True, slots=True)
 class PlannedBoard:
-    """What would be done to the board at a place, or why nothing can be; `exit` as of `run`."""
+    """What would be done to the board at a location, or why nothing can be; `exit` as of `run`."""
 
     location: BoardLocation
     device_id: str
@@ -117,24 +123,26 @@ class PlannedBoard:
 
 
 async def plan_boards(
-    locations: Sequence[BoardLocation], goal: Goal, line: AsyncLedger, open_board: OpenBoard
+    locations: Sequence[BoardLocation], goal: Goal, ledger: AsyncLedger, open_board: OpenBoard
 ) -> Sequence[PlannedBoard]:
     """Plan every board at once, in the order of `locations`; one that fails stops no other."""
     return await asyncio.gather(
-        *(_plan_board(location, goal, line, open_board) for location in locations)
+        *(_plan_board(location, goal, ledger, open_board) for location in locations)
     )
 
 
 async def _plan_board(
-    location: BoardLocation, goal: Goal, line: AsyncLedger, open_board: OpenBoard
+    location: BoardLocation, goal: Goal, ledger: AsyncLedger, open_board: OpenBoard
 ) -> PlannedBoard:
     try:
         async with open_board(location) as port:
             board = await port.read()
             device_id = goal.device_id(board.uuid, board.imei) if not board.refusal else ""
-            known = await line(known_of, line.ledger, board.uuid, goal, device_id)
-            made = await planned(port, board, goal, known)
+            history = await ledger.call(
+                lambda opened: history_of(opened, board.uuid, goal, device_id)
+            )
+            plan = await plan_board(port, board, goal, history)
     except (AgentError, AtError) as error:
         failed = ProvisioningPlan(refusal=str(error), hint=error.hint)
         return PlannedBoard(location, "", "", failed, exit_code_of(error))
-    return PlannedBoard(location, device_id, board.uuid, made, 4 if made.refusal else 0)
+    return PlannedBoard(location, device_id, board.uuid, plan, 4 if plan.refusal else 0)

@@ -19,15 +19,16 @@ from agent.call import Host
 from agent.config.secrets import Secret
 from agent.errors import RefusedByRule
 from agent.http import HttpClient, HttpTransport
-from agent.provisioning.bench import require_count, run_board, run_boards
-from agent.provisioning.device_ca import DeviceCa
+from agent.provisioning.batch import require_count, run_board, run_boards
+from agent.provisioning.board import BoardLocation
+from agent.provisioning.board_ledger import AsyncLedger
+from agent.provisioning.board_run import Outcome, Station
+from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import ModemBoard
-from agent.provisioning.outcome import BoardLocation, Outcome
 from agent.provisioning.plan import ProvisioningStep
 from agent.provisioning.registrar import Registrar
-from agent.provisioning.workbench import AsyncLedger, Station
 from at.driver.modem import Modem
 from at.protocol.errors import LinkLost
 from at.virtual.transport import VirtualTransport
@@ -73,10 +74,10 @@ class Tray:
 
 
 @asynccontextmanager
-async def bench_of(
+async def station_of(
     standin: StandIn, folder: Path, goal: Goal = GOAL, address: str = ""
 ) -> AsyncIterator[Station]:
-    line = AsyncLedger(open_ledger(address or str(folder / "ledger.sqlite"), "station"))
+    ledger = AsyncLedger(open_ledger(address or str(folder / "ledger.sqlite"), "station"))
     keyring = Keyring([ApiKey(Secret(standin.credentials["api_key"]))])
     hosts = {host: standin.urls.get(host.value, "") for host in Host}
     (folder / "ca").mkdir(exist_ok=True)
@@ -86,18 +87,18 @@ async def bench_of(
     try:
         async with HttpClient(HttpTransport(), hosts, keyring) as client:
             registrar = Registrar(client, goal.registration)
-            yield Station(goal, line, registrar, authority, folder / "keys", now)
+            yield Station(goal, ledger, registrar, authority, folder / "keys", now)
     finally:
-        line.close()
+        ledger.close()
 
 
 async def provision(
-    bench: Station,
+    station: Station,
     tray: Tray,
     number: int,
     on_step: Callable[[BoardLocation, ProvisioningStep], None] = lambda *_: None,
 ) -> list[Outcome]:
-    found = run_boards(tray.locations(number), bench, tray.open, on_step)
+    found = run_boards(tray.locations(number), station, tray.open, on_step)
     return sorted([outcome async for outcome in found], key=lambda one: one.location.port)
 
 
@@ -106,12 +107,12 @@ async def test_a_tray_of_sixteen_is_provisioned_and_a_rerun_writes_nothing(
     standin: StandIn, tmp_path: Path
 ) -> None:
     tray = Tray(tmp_path)
-    async with bench_of(standin, tmp_path) as bench:
-        first = await provision(bench, tray, 16)
+    async with station_of(standin, tmp_path) as station:
+        first = await provision(station, tray, 16)
         assert {(one.outcome, one.writes, one.reason) for one in first} == {("done", 3, "")}
-        again = await provision(bench, tray, 16)
+        again = await provision(station, tray, 16)
         assert {(one.outcome, one.writes) for one in again} == {("unchanged", 0)}
-        records = bench.ledger.ledger.boards()
+        records = await station.ledger.call(lambda ledger: ledger.boards())
     assert len({record.registered_key for record in records}) == 16
     assert {record.writes for record in records} == {3}
 
@@ -138,10 +139,10 @@ async def test_every_way_ends_with_a_board_that_is_done(
     standin: StandIn, tmp_path: Path, goal: Goal
 ) -> None:
     tray = Tray(tmp_path)
-    async with bench_of(standin, tmp_path, goal) as bench:
-        [outcome] = await provision(bench, tray, 1)
+    async with station_of(standin, tmp_path, goal) as station:
+        [outcome] = await provision(station, tray, 1)
         assert (outcome.outcome, outcome.reason) == ("done", "")
-        [again] = await provision(bench, tray, 1)
+        [again] = await provision(station, tray, 1)
         assert (again.outcome, again.writes) == ("unchanged", 0)
 
 
@@ -150,8 +151,8 @@ async def test_old_firmware_is_refused_before_anything_is_written(
     standin: StandIn, tmp_path: Path
 ) -> None:
     tray = Tray(tmp_path, firmware="mfw_nrf9160_1.2.3", model="nrf9160")
-    async with bench_of(standin, tmp_path) as bench:
-        [outcome] = await provision(bench, tray, 1)
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
     assert (outcome.outcome, outcome.step, outcome.exit, outcome.writes) == (
         "refused",
         "gate",
@@ -163,8 +164,8 @@ async def test_old_firmware_is_refused_before_anything_is_written(
 @pytest.mark.contract("D10.5")
 async def test_a_modem_without_time_is_told_how_to_get_it(standin: StandIn, tmp_path: Path) -> None:
     tray = Tray(tmp_path)
-    async with bench_of(standin, tmp_path, replace(GOAL, set_clock=False)) as bench:
-        [outcome] = await provision(bench, tray, 1)
+    async with station_of(standin, tmp_path, replace(GOAL, set_clock=False)) as station:
+        [outcome] = await provision(station, tray, 1)
     assert (outcome.outcome, outcome.step) == ("failed", "proof")
     assert "AT+CCLK" in outcome.hint
 
@@ -173,9 +174,9 @@ async def test_a_refused_write_is_a_failure_with_its_reason(
     standin: StandIn, tmp_path: Path
 ) -> None:
     tray = Tray(tmp_path, faults=("cmng-refused",))
-    async with bench_of(standin, tmp_path) as bench:
-        [outcome] = await provision(bench, tray, 1)
-        record = bench.ledger.ledger.boards()[0]
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+        [record] = await station.ledger.call(lambda ledger: ledger.boards())
     assert outcome.outcome == "failed"
     assert outcome.step in {"ca-chain", "key"}
     assert outcome.reason == record.reason != ""
@@ -191,8 +192,8 @@ async def test_one_board_that_fails_stops_no_other(standin: StandIn, tmp_path: P
         return healthy(port)
 
     tray.transport = one_is_silent  # type: ignore[method-assign]
-    async with bench_of(standin, tmp_path) as bench:
-        outcomes = await provision(bench, tray, 3)
+    async with station_of(standin, tmp_path) as station:
+        outcomes = await provision(station, tray, 3)
     assert [one.outcome for one in outcomes] == ["done", "failed", "done"]
     assert outcomes[1].exit == 3
 
@@ -206,9 +207,9 @@ async def test_a_defect_of_ours_at_one_board_stops_no_other(
         if (location.port, at) == ("board1", ProvisioningStep.KEY):
             raise ZeroDivisionError
 
-    async with bench_of(standin, tmp_path) as bench:
-        outcomes = await provision(bench, tray, 3, trips)
-        again = await provision(bench, tray, 3)
+    async with station_of(standin, tmp_path) as station:
+        outcomes = await provision(station, tray, 3, trips)
+        again = await provision(station, tray, 3)
     assert [one.outcome for one in outcomes] == ["done", "failed", "done"]
     assert (outcomes[1].exit, outcomes[1].step) == (1, "key")
     assert "ZeroDivisionError" in outcomes[1].reason
@@ -219,15 +220,15 @@ async def test_a_key_that_the_service_has_lost_is_registered_again_and_no_other(
     standin: StandIn, tmp_path: Path
 ) -> None:
     tray = Tray(tmp_path)
-    async with bench_of(standin, tmp_path) as bench:
-        [first] = await provision(bench, tray, 1)
+    async with station_of(standin, tmp_path) as station:
+        [first] = await provision(station, tray, 1)
         table = standin.cloud.table("device_keys")
         [(name, before)] = table.items()
         table.delete(name)
-        [again] = await provision(bench, tray, 1)
+        [again] = await provision(station, tray, 1)
         assert (again.outcome, again.writes, again.reason) == ("done", 0, "")
         assert table.get(name)["public"] == before["public"]
-        [last] = await provision(bench, tray, 1)
+        [last] = await provision(station, tray, 1)
     assert (first.outcome, last.outcome) == ("done", "unchanged")
 
 
@@ -236,8 +237,8 @@ async def test_a_board_that_is_not_to_be_registered_is_not_when_its_token_is_ref
 ) -> None:
     tray = Tray(tmp_path)
     goal = replace(GOAL, registration=RegistrationMethod.NONE, certificate=CertificateSource.NONE)
-    async with bench_of(standin, tmp_path, goal) as bench:
-        [outcome] = await provision(bench, tray, 1)
+    async with station_of(standin, tmp_path, goal) as station:
+        [outcome] = await provision(station, tray, 1)
     assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "proof", 5)
     assert not standin.cloud.table("device_keys").items()
 
@@ -266,18 +267,18 @@ async def test_the_mode_is_put_back_by_the_run_after_one_that_was_killed(
         raise LinkLost("the process that would is dead")
 
     await board.set_mode(1)
-    async with bench_of(standin, tmp_path) as bench:
+    async with station_of(standin, tmp_path) as station:
         with suppress(PowerPulled):
-            await run_board(location, bench, same_kit, die)
+            await run_board(location, station, same_kit, die)
     assert (await board.read()).mode == 4
     board = ModemBoard(modem)
-    async with bench_of(standin, tmp_path) as bench:
-        outcome = await run_board(location, bench, same_kit, lambda *_: None)
+    async with station_of(standin, tmp_path) as station:
+        outcome = await run_board(location, station, same_kit, lambda *_: None)
         assert outcome.outcome == "done", outcome.reason
     assert (await board.read()).mode == 1
     await board.set_mode(4)  # by somebody else, whose choice it stays
-    async with bench_of(standin, tmp_path) as bench:
-        await run_board(location, bench, same_kit, lambda *_: None)
+    async with station_of(standin, tmp_path) as station:
+        await run_board(location, station, same_kit, lambda *_: None)
     assert (await board.read()).mode == 4
     await modem.close()
 
@@ -299,13 +300,13 @@ async def test_power_pulled_at_a_step_is_made_good_by_a_rerun(
         if at is step:
             raise PowerPulled
 
-    async with bench_of(standin, tmp_path) as bench:
+    async with station_of(standin, tmp_path) as station:
         with suppress(PowerPulled):
-            await run_board(location, bench, tray.open, pull)
-    async with bench_of(standin, tmp_path) as bench:
-        [outcome] = await provision(bench, tray, 1)
+            await run_board(location, station, tray.open, pull)
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
         assert outcome.ok, outcome.reason
-        [record] = bench.ledger.ledger.boards()
+        [record] = await station.ledger.call(lambda ledger: ledger.boards())
         async with tray.open(location) as board:
             held = [one for one in await board.credentials() if one.tag == TAG]
     assert sorted(one.type for one in held) == [0, 1, 2]
@@ -329,13 +330,13 @@ async def test_a_key_whose_answer_was_lost_is_replaced_by_exactly_one(
         async with tray.open(location) as board:
             yield LosesTheAnswer(board._modem)
 
-    async with bench_of(standin, tmp_path) as bench:
+    async with station_of(standin, tmp_path) as station:
         with pytest.raises(PowerPulled):
-            await run_board(location, bench, opened, lambda *_: None)
-    async with bench_of(standin, tmp_path) as bench:
-        [outcome] = await provision(bench, tray, 1)
+            await run_board(location, station, opened, lambda *_: None)
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
         assert outcome.outcome == "done"
-        steps = bench.ledger.ledger.steps(outcome.uuid)
+        steps = await station.ledger.call(lambda ledger: ledger.steps(outcome.uuid))
     assert [one.detail for one in steps if one.step == "clear" and one.state == "done"] == [
         f"{TAG}:2"
     ]
@@ -357,7 +358,7 @@ async def test_a_swapped_board_gets_no_key(
     tray = Tray(tmp_path)
     [location, other] = tray.locations(2)
     boards: list[ModemBoard] = []
-    async with bench_of(standin, tmp_path) as bench, tray.open(other) as second:
+    async with station_of(standin, tmp_path) as station, tray.open(other) as second:
 
         @asynccontextmanager
         async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
@@ -369,7 +370,7 @@ async def test_a_swapped_board_gets_no_key(
             if at is swap_at:
                 boards[0]._modem = second._modem
 
-        outcome = await run_board(location, bench, opened, swap)
+        outcome = await run_board(location, station, opened, swap)
         assert (outcome.outcome, outcome.exit) == ("swapped", 4), outcome.reason
         assert [one for one in await second.credentials() if one.tag == TAG] == []
 
@@ -401,8 +402,8 @@ async def test_being_stopped_puts_the_mode_back(standin: StandIn, tmp_path: Path
         if at is ProvisioningStep.KEY:
             reached.set()
 
-    async with bench_of(standin, tmp_path) as bench:
-        task = asyncio.create_task(run_board(location, bench, opened, at_key))
+    async with station_of(standin, tmp_path) as station:
+        task = asyncio.create_task(run_board(location, station, opened, at_key))
         await reached.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -1,9 +1,10 @@
-"""A private key on a PKCS #11 token: the token found, unlocked, the key on it found. It stays."""
+"""A CA's private key on a PKCS #11 token: finds the token, unlocks it by its PIN, finds the key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,15 +16,34 @@ from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, TokenFlag
 from pkcs11 import exceptions as refusals
 
 from agent.errors import CredentialError, UsageError
-from agent.provisioning.token.keys import TokenEcKey, TokenRsaKey
-from agent.provisioning.token.pin import AskPin, Pin, refuse_last_try, refuse_locked, tries_left
-from agent.provisioning.token.signer import PIN_REFUSED, Signer, in_time, reason_of
+from agent.provisioning.ca.token_keys import (
+    PIN_REFUSED,
+    Signer,
+    TokenEcKey,
+    TokenRsaKey,
+    in_time,
+    reason_of,
+)
 
 if TYPE_CHECKING:
     from agent.config.pkcs11_uri import Pkcs11Uri
+    from agent.config.secrets import Secret
 
 T = TypeVar("T")
 _LISTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A PIN; `source` says where it came from, `typed` that someone is there to type another."""
+
+    value: Secret
+    source: str
+    typed: bool = False
+
+
+AskPin = Callable[[str], Pin]
+"""From the token's label to its PIN; called once, and only once the token is there."""
 
 
 def key_on_token(
@@ -50,7 +70,7 @@ def key_on_token(
             hint="another token can, or a CA with another kind of key",
         )
     each_time = in_time(partial(_attribute, key, Attribute.ALWAYS_AUTHENTICATE, False), unlocked)
-    signer = Signer(key, mechanism, token.label, pin if each_time else None)
+    signer = Signer(key, mechanism, token.label, pin.value if pin and each_time else None)
     if isinstance(public_key, ec.EllipticCurvePublicKey):
         return TokenEcKey(public_key, signer.sign)
     return TokenRsaKey(public_key, signer.sign)
@@ -129,6 +149,31 @@ def _log_in(token: pkcs11.Token, pin: Pin | None) -> pkcs11.Session:
             f"the token {token.label} cannot be opened: {reason_of(error)}",
             hint="see to its PIN with its maker's program or pkcs11-tool",
         ) from error
+
+
+def refuse_locked(label: str, flags: TokenFlag) -> None:
+    """Raise CredentialError where the token takes no PIN any more."""
+    if flags & TokenFlag.USER_PIN_LOCKED:
+        raise CredentialError(
+            f"the PIN of the token {label} is locked",
+            hint="unlock it with its SO PIN or PUK, by its maker's program or pkcs11-tool",
+        )
+
+
+def refuse_last_try(label: str, flags: TokenFlag, pin: Pin) -> None:
+    """Raise CredentialError where a stored PIN would be the last that the token takes."""
+    if flags & TokenFlag.USER_PIN_FINAL_TRY and not pin.typed:
+        raise CredentialError(
+            f"the token {label} takes one more try, which the PIN {pin.source} is not given",
+            hint="take that PIN away and type it on a terminal; a right one resets the count",
+        )
+
+
+def tries_left(flags: TokenFlag) -> str:
+    """Return what a token shows of the tries left after a wrong PIN: a flag, no number."""
+    if flags & TokenFlag.USER_PIN_FINAL_TRY:
+        return "one try is left before it locks itself"
+    return "it does not tell how many tries are left before it locks itself"
 
 
 def _find_key(session: pkcs11.Session, uri: Pkcs11Uri, kind: KeyType) -> Any:

@@ -1,4 +1,4 @@
-"""What a board's certificate says, whoever signs it, and the text forms of keys. Pure."""
+"""What a board's certificate says, whoever signs it; keys as text, and those kept on this host."""
 
 from __future__ import annotations
 
@@ -59,6 +59,10 @@ def self_signed(
     return builder.issuer_name(_name(common_name)).sign(key, hashes.SHA256())
 
 
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
 def pem_of(certificate: x509.Certificate) -> str:
     """Return a certificate as PEM text, the form in which the modem keeps it."""
     return certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
@@ -85,7 +89,7 @@ def key_fingerprint(pem: str) -> str:
 
 
 def algorithm_of(pem: str) -> str:
-    """Return what kind of key a certificate is for, "RSA" or "EC"; "" where it cannot be told."""
+    """Return the kind of a certificate's key, "RSA" or "EC"; "" for another or a damaged one."""
     try:
         key = x509.load_pem_x509_certificate(pem.encode()).public_key()
     except (ValueError, UnsupportedAlgorithm):
@@ -104,18 +108,19 @@ def private_pem(key: ec.EllipticCurvePrivateKey) -> str:
     ).decode("ascii")
 
 
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+def host_key_name(uuid: str, pem: str) -> str:
+    """Return the name of the file in which this host keeps a board's key."""
+    return f"{uuid}-{key_fingerprint(pem)[:16]}.pem"
 
 
-def kept_host_key(folder: Path, name: str) -> ec.EllipticCurvePrivateKey:
-    """Return the key of a run that was cut off, from the file that it noted; else a new one."""
+def load_or_make_host_key(folder: Path, name: str) -> ec.EllipticCurvePrivateKey:
+    """Return the key in the file `name`, which a run that was cut off noted; else a new key."""
     if name and (folder / Path(name).name).exists():
         return load_host_key(folder / Path(name).name)
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def keep_host_key(key: ec.EllipticCurvePrivateKey, file: Path) -> None:
+def store_host_key(key: ec.EllipticCurvePrivateKey, file: Path) -> None:
     """Keep `key` in `file`, readable by its owner alone from the start, on disk on return.
 
     Raises RefusedByRule where the file holds another key.
