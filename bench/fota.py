@@ -21,9 +21,9 @@ from download_server import file_server
 from measure import Row
 from signed_images import signed_image, signing_key
 
-from agent.fota.addresses import Sources, checked_target
-from agent.fota.download.connection import Network
-from agent.fota.download.downloader import Downloader, Wanted
+from agent.fota.allowed_hosts import AllowedHosts, checked_target
+from agent.fota.download.connection import DownloadNetwork
+from agent.fota.download.downloader import Downloader, DownloadRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -32,7 +32,7 @@ NAME = "fota"
 CPU_RATIO = 1.3
 MEMORY_MB = 2.0
 SMP_RATIO = 0.9
-STAND_IN = Sources(hosts=(), stand_in=True)
+STAND_IN = AllowedHosts(hosts=(), stand_in=True)
 HERE = Path(__file__).resolve()
 
 
@@ -170,8 +170,8 @@ async def _bare(url: str) -> None:
 
 
 async def _ours(url: str, size: int, path: Path) -> None:
-    loader = Downloader(Network(STAND_IN))
-    await loader.fetch(Wanted(checked_target(url, STAND_IN), path, size))
+    loader = Downloader(DownloadNetwork(STAND_IN))
+    await loader.fetch(DownloadRequest(checked_target(url, STAND_IN), path, size))
     await loader.close()
 
 

@@ -20,12 +20,12 @@ from measure import Row
 from paper_kit import PaperCloud, PaperKit, make_runner
 from signed_images import public_pem, signed_image, signing_key
 
-from agent.fota.addresses import Sources, checked_target, job_target
-from agent.fota.download.connection import Network
-from agent.fota.download.downloader import Downloader, Wanted
+from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
+from agent.fota.download.connection import DownloadNetwork
+from agent.fota.download.downloader import Downloader, DownloadRequest
 from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
-from agent.fota.verification import NotProven, Trust, check_level, load_public_key, prove
+from agent.fota.verification import NotProven, TrustPolicy, check_level, load_public_key, prove
 from agent.http.addresses import SourceRefused, Target, checked_address
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ def flipped(count: int) -> Iterator[Row]:
         path = signed_image(folder, key=key, protected=True, body=bytes(range(256)) * 4)
         whole, image = path.read_bytes(), read_image(path)
         job = Job("j", FirmwareType.APP, "h", ("p",), len(whole), "2.0.1")
-        by_digest = Trust(digests=(hashlib.sha256(whole).hexdigest(),))
-        by_key = Trust(key=load_public_key(folder / "key.pem"))
+        by_digest = TrustPolicy(digests=(hashlib.sha256(whole).hexdigest(),))
+        by_key = TrustPolicy(key=load_public_key(folder / "key.pem"))
         for what, covered, trust in (
             ("digest", len(whole), by_digest),
             ("signature", image.hashed_bytes, by_key),
-            ("hash", image.hashed_bytes, Trust()),
+            ("hash", image.hashed_bytes, TrustPolicy()),
         ):
             accepted = 0
             for _ in range(count):
@@ -89,7 +89,7 @@ def flipped(count: int) -> Iterator[Row]:
 
 
 def hostile() -> Iterator[Row]:
-    public = Sources(hosts=("firmware.example.com",))
+    public = AllowedHosts(hosts=("firmware.example.com",))
     target = checked_target("https://firmware.example.com/a", public)
     passed = 0
     tries = [
@@ -131,15 +131,15 @@ async def cut(times: int) -> Row:
     draw = random.Random(SEED)
     content = draw.randbytes(400_000)
     most = 0
-    sources = Sources(hosts=(), stand_in=True)
+    sources = AllowedHosts(hosts=(), stand_in=True)
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "image.bin"
         for _ in range(times):
             faults = [Fault(cut_after=draw.randrange(1, 200_000)) for _ in range(4)]
             async with file_server(content, faults=faults) as server:
-                loader = Downloader(Network(sources), clock=HandClock())
+                loader = Downloader(DownloadNetwork(sources), clock=HandClock())
                 target = checked_target(f"{server.url}/a", sources)
-                found = await loader.fetch(Wanted(target, path, len(content)))
+                found = await loader.fetch(DownloadRequest(target, path, len(content)))
                 await loader.close()
             assert path.read_bytes() == content
             assert found.sha256 == server.sha256

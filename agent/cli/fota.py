@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from agent.fota.journal import Result
+    from agent.fota.journal import JobResult
     from agent.fota.runner import UpdatePlan, UpdateRunner
     from at.driver.modem import Modem
 
@@ -204,15 +204,15 @@ async def _runner(observer: UpdateObserver | None = None) -> AsyncIterator[Updat
         yield await update_runner(stack, configuration, modem, observer)
 
 
-def _exit_code(result: Result | None) -> int:
-    from agent.fota.jobs import Status
+def _exit_code(result: JobResult | None) -> int:
+    from agent.fota.jobs import JobStatus
 
-    if result is None or result.status in {Status.SUCCEEDED, Status.CANCELLED}:
+    if result is None or result.status in {JobStatus.SUCCEEDED, JobStatus.CANCELLED}:
         return 0
-    return 4 if result.status is Status.REJECTED else 1
+    return 4 if result.status is JobStatus.REJECTED else 1
 
 
-def _result_object(result: Result | None) -> dict[str, Any]:
+def _result_object(result: JobResult | None) -> dict[str, Any]:
     if result is None:
         return {"job": None}
     return {

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 import agent
-from agent.fota.jobs import Status
+from agent.fota.jobs import JobStatus
 from agent.observability.ingest.events import heartbeat, trace
 from agent.outbox import ItemKind, NewItem
 from agent.redact import redact
@@ -55,14 +55,14 @@ class Happened:
 
 # A job that the cloud took back is no news to whoever did that: it is no event.
 _JOB_ENDS = {
-    Status.SUCCEEDED: Happening.FOTA_SUCCEEDED,
-    Status.FAILED: Happening.FOTA_FAILED,
-    Status.TIMED_OUT: Happening.FOTA_FAILED,
-    Status.REJECTED: Happening.FOTA_REJECTED,
+    JobStatus.SUCCEEDED: Happening.FOTA_SUCCEEDED,
+    JobStatus.FAILED: Happening.FOTA_FAILED,
+    JobStatus.TIMED_OUT: Happening.FOTA_FAILED,
+    JobStatus.REJECTED: Happening.FOTA_REJECTED,
 }
 
 
-def job_end(status: Status) -> Happening | None:
+def job_end(status: JobStatus) -> Happening | None:
     """Return what the final status of a FOTA job is to the observability service, if anything."""
     return _JOB_ENDS.get(status)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.fota import verification
-from agent.fota.download.downloader import TooSlow, Wanted
+from agent.fota.download.downloader import DownloadRequest, TooSlow
 from agent.fota.download.ranges import DownloadError, WrongLength
 from agent.fota.installers.base import Package
-from agent.fota.jobs import JobEnded, Status
-from agent.fota.journal import Step
+from agent.fota.jobs import JobEnded, JobStatus
+from agent.fota.journal import JobStep
 from agent.http.addresses import SourceRefused
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agent.fota.jobs import Job
     from agent.fota.journal import Journal
     from agent.fota.reporter import UpdateObserver
-    from agent.fota.verification import Proof, Trust
+    from agent.fota.verification import Proof, TrustPolicy
     from agent.http.addresses import Target
 
 
@@ -27,7 +27,7 @@ class ImageFetcher:
     """Downloads and proves the image of a journal's open job."""
 
     def __init__(
-        self, downloader: Downloader, journal: Journal, trust: Trust, observer: UpdateObserver
+        self, downloader: Downloader, journal: Journal, trust: TrustPolicy, observer: UpdateObserver
     ) -> None:
         self._downloader = downloader
         self._journal = journal
@@ -61,15 +61,15 @@ class ImageFetcher:
             if sum(sizes) != job.size_bytes and set(sizes) != {job.size_bytes}:
                 raise WrongLength(f"the files have {sizes} bytes, the job says {job.size_bytes}")
         except TooSlow as slow:
-            raise JobEnded(Status.TIMED_OUT, f"download took too long: {slow}") from slow
+            raise JobEnded(JobStatus.TIMED_OUT, f"download took too long: {slow}") from slow
         except (DownloadError, SourceRefused) as failed:
-            raise JobEnded(Status.FAILED, f"download failed: {failed}") from failed
+            raise JobEnded(JobStatus.FAILED, f"download failed: {failed}") from failed
         except verification.NotProven as unproven:
-            raise JobEnded(Status.REJECTED, f"not installed: {unproven}") from unproven
+            raise JobEnded(JobStatus.REJECTED, f"not installed: {unproven}") from unproven
         proof = min(proofs, key=lambda one: one.level)
         self._observer.stage(proof.sentence())
         journal.update(
-            step=Step.PROVEN,
+            step=JobStep.PROVEN,
             sha256=tuple(one.sha256 for one in proofs),
             proof=proof.sentence(),
             version=proof.version or job.version,
@@ -82,17 +82,22 @@ class ImageFetcher:
 
         Raises JobEnded, and TryAgain where the download host is out of reach.
         """
-        if verification.required_level(job.kind, self._trust) > verification.Level.SIZE_CHECKED:
-            raise JobEnded(Status.REJECTED, "what the kit fetches itself can only be size-checked")
+        if (
+            verification.required_level(job.kind, self._trust)
+            > verification.ProofLevel.SIZE_CHECKED
+        ):
+            raise JobEnded(
+                JobStatus.REJECTED, "what the kit fetches itself can only be size-checked"
+            )
         try:
             size = await self._downloader.probe_size(target)
         except (DownloadError, SourceRefused) as failed:
-            raise JobEnded(Status.FAILED, f"download failed: {failed}") from failed
+            raise JobEnded(JobStatus.FAILED, f"download failed: {failed}") from failed
         if size != job.size_bytes:
             text = f"the file has {size} bytes, the job says {job.size_bytes}"
-            raise JobEnded(Status.FAILED, text)
+            raise JobEnded(JobStatus.FAILED, text)
         proof = "size-checked at the host: the kit itself downloads and checks the image"
-        self._journal.update(step=Step.PROVEN, proof=proof, version=job.version)
+        self._journal.update(step=JobStep.PROVEN, proof=proof, version=job.version)
         return package_of(self._journal, job, target.url)
 
     async def _fetch_file(
@@ -114,13 +119,13 @@ class ImageFetcher:
         needed = verification.required_level(job.kind, self._trust)
         self._observer.stage(f"downloading {target.url}")
         fetched = await self._downloader.fetch(
-            Wanted(
+            DownloadRequest(
                 target=target,
                 path=path,
                 size_bytes=job.size_bytes,
                 exact=len(job.paths) == 1,
                 etag=etags[index],
-                join_loosely=needed > verification.Level.SIZE_CHECKED,
+                join_loosely=needed > verification.ProofLevel.SIZE_CHECKED,
                 on_etag=remember,
                 on_progress=lambda done, total: self._observer.progress("download", done, total),
                 at_each_tenth=check_offered,

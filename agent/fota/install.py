@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from agent.errors import AgentError
 from agent.fota.image import hash_of
 from agent.fota.installers.base import InstallFailed, runs
-from agent.fota.jobs import JobEnded, Status
-from agent.fota.journal import MAX_INSTALL_STARTS, Step
+from agent.fota.jobs import JobEnded, JobStatus
+from agent.fota.journal import MAX_INSTALL_STARTS, JobStep
 
 if TYPE_CHECKING:
-    from agent.fota.download.downloader import Clock
+    from agent.fota.download.downloader import AsyncClock
     from agent.fota.installers.base import Installer, Package
     from agent.fota.journal import Journal, OpenJob
     from agent.fota.reporter import UpdateObserver
@@ -34,7 +34,7 @@ class Installation:
     """Puts the proven image of a journal's open job on the kit, and sees it run."""
 
     def __init__(
-        self, installer: Installer, journal: Journal, clock: Clock, observer: UpdateObserver
+        self, installer: Installer, journal: Journal, clock: AsyncClock, observer: UpdateObserver
     ) -> None:
         self._installer = installer
         self._journal = journal
@@ -46,37 +46,37 @@ class Installation:
         opened = self._open_job()
         if opened.install_starts >= MAX_INSTALL_STARTS:
             raise JobEnded(
-                Status.FAILED, f"given up after {opened.install_starts} starts of the install"
+                JobStatus.FAILED, f"given up after {opened.install_starts} starts of the install"
             )
         starts = opened.install_starts + 1
-        opened = self._journal.update(step=Step.INSTALLING, install_starts=starts)
+        opened = self._journal.update(step=JobStep.INSTALLING, install_starts=starts)
         for path, sha256 in zip(package.paths, opened.sha256, strict=False):
             # The proof was of these bytes, perhaps before a restart: they must still be the same.
             if not path.exists() or hash_of(path, path.stat().st_size).hex() != sha256:
-                raise JobEnded(Status.FAILED, "the proven image was changed on the host's disk")
+                raise JobEnded(JobStatus.FAILED, "the proven image was changed on the host's disk")
         self._observer.stage(f"installing {package.job.summary()} by {self._installer.name}")
         try:
             await self._installer.install(package, self._observer.progress)
         except InstallFailed as failed:
-            raise JobEnded(Status.FAILED, f"not installed: {failed}") from failed
-        self._journal.update(step=Step.INSTALLED)
+            raise JobEnded(JobStatus.FAILED, f"not installed: {failed}") from failed
+        self._journal.update(step=JobStep.INSTALLED)
 
     async def finish(self, package: Package) -> str:
         """Finish an install that has begun; return which version runs. Raises JobEnded."""
         opened = self._open_job()
         before = opened.running_before
         try:
-            if opened.step is Step.INSTALLING:
+            if opened.step is JobStep.INSTALLING:
                 now = await self._installer.running(package.job.kind)
                 if now is None or not runs(package, now, before):
                     await self.install(package)
             await self._seen_to_run(package, before)
-            self._journal.update(step=Step.CONFIRMING)
+            self._journal.update(step=JobStep.CONFIRMING)
             await self._installer.confirm(package)
             return await self._seen_to_run(package, before)
         except InstallFailed as failed:
             text = f"{package.version} ran, but could not be made to stay: {failed}"
-            raise JobEnded(Status.FAILED, text) from failed
+            raise JobEnded(JobStatus.FAILED, text) from failed
 
     def _open_job(self) -> OpenJob:
         opened = self._journal.open_job
@@ -88,7 +88,7 @@ class Installation:
         try:
             return await read_back(self._installer, package, before=before, clock=self._clock)
         except NotSeen as failed:
-            raise JobEnded(Status.FAILED, str(failed)) from failed
+            raise JobEnded(JobStatus.FAILED, str(failed)) from failed
 
 
 async def read_back(
@@ -96,7 +96,7 @@ async def read_back(
     package: Package,
     *,
     before: str,
-    clock: Clock,
+    clock: AsyncClock,
     deadline_s: float = DEADLINE_S,
 ) -> str:
     """Return the version that runs, once it is the package's. Raises NotSeen."""

@@ -42,7 +42,7 @@ MODEM_TYPES = frozenset({FirmwareType.MODEM, FirmwareType.MDM_FULL})
 MCUBOOT_TYPES = frozenset({FirmwareType.APP, FirmwareType.BOOT, FirmwareType.SMP})
 
 
-class Status(Enum):
+class JobStatus(Enum):
     """The states of an execution at the device cloud."""
 
     QUEUED = "QUEUED"
@@ -60,18 +60,20 @@ class Status(Enum):
         return not TRANSITIONS[self]
 
 
-_RESULTS = frozenset({Status.SUCCEEDED, Status.FAILED, Status.REJECTED, Status.TIMED_OUT})
+_RESULTS = frozenset(
+    {JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.REJECTED, JobStatus.TIMED_OUT}
+)
 
 # What a device may report from each state. CANCELLED belongs to the cloud: we notice it.
-TRANSITIONS: Mapping[Status, frozenset[Status]] = {
-    Status.QUEUED: frozenset({Status.IN_PROGRESS, Status.REJECTED}),
-    Status.IN_PROGRESS: _RESULTS,
-    Status.DOWNLOADING: _RESULTS | {Status.IN_PROGRESS},
-    Status.FAILED: frozenset(),
-    Status.SUCCEEDED: frozenset(),
-    Status.TIMED_OUT: frozenset(),
-    Status.CANCELLED: frozenset(),
-    Status.REJECTED: frozenset(),
+TRANSITIONS: Mapping[JobStatus, frozenset[JobStatus]] = {
+    JobStatus.QUEUED: frozenset({JobStatus.IN_PROGRESS, JobStatus.REJECTED}),
+    JobStatus.IN_PROGRESS: _RESULTS,
+    JobStatus.DOWNLOADING: _RESULTS | {JobStatus.IN_PROGRESS},
+    JobStatus.FAILED: frozenset(),
+    JobStatus.SUCCEEDED: frozenset(),
+    JobStatus.TIMED_OUT: frozenset(),
+    JobStatus.CANCELLED: frozenset(),
+    JobStatus.REJECTED: frozenset(),
 }
 
 
@@ -94,13 +96,13 @@ class JobWithdrawn(Exception):
 class JobEnded(Exception):
     """A step raises this when the job has its result: nothing more is done for it."""
 
-    def __init__(self, status: Status, detail: str) -> None:
+    def __init__(self, status: JobStatus, detail: str) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
 
 
-def check_transition(before: Status, after: Status) -> None:
+def check_transition(before: JobStatus, after: JobStatus) -> None:
     """Raise IllegalTransition unless `after` may follow; a repeated final state may."""
     if after is not before and after not in TRANSITIONS[before]:
         raise IllegalTransition(f"a job that is {before.value} cannot become {after.value}")
@@ -112,7 +114,7 @@ class Execution:
 
     job_id: str
     device_id: str
-    status: Status
+    status: JobStatus
     document: Mapping[str, Any]
     execution_id: str = ""
     status_detail: str = ""
@@ -152,9 +154,9 @@ def read_execution(body: Any) -> Execution:
     job_id = body.get("jobId")
     if not isinstance(job_id, str) or not re.fullmatch(r"[A-Za-z0-9_.:-]{1,128}", job_id):
         raise MalformedJob("the device cloud's job has no usable jobId")
-    status = body.get("status", Status.QUEUED.value)
+    status = body.get("status", JobStatus.QUEUED.value)
     try:
-        state = Status(status)
+        state = JobStatus(status)
     except ValueError:
         raise MalformedJob(f"job {job_id} is in an unknown state: {str(status)[:40]!r}") from None
     document = body.get("jobDocument")
@@ -220,8 +222,8 @@ def reject_reason(job: Job, kit: KitFacts) -> str:
     return ""
 
 
-class Move(Enum):
-    """What to do about what the cloud offers and what the journal remembers."""
+class JobAction(Enum):
+    """What to do, given the job that the cloud offers and the job that is open in the journal."""
 
     IDLE = "no job"
     TAKE = "a new job"
@@ -232,39 +234,39 @@ class Move(Enum):
     LEAVE = "another device's or program's work"
 
 
-class Remembered(Enum):
-    """What the journal holds."""
+class JournalState(Enum):
+    """Whether a job is open, and on which side of its install."""
 
     NOTHING = "no job is open"
     BEFORE_INSTALL = "a job whose install has not begun"
     INSTALLING = "a job whose install has begun"
 
 
-_OFFERED = {Status.QUEUED, Status.IN_PROGRESS}
+_OFFERED = {JobStatus.QUEUED, JobStatus.IN_PROGRESS}
 
 
-def next_move(
-    offered: Execution | None, *, open_job: str, remembered: Remembered, finished: bool
-) -> Move:
-    """Choose the move: the whole table of what may be offered and what may be remembered.
+def next_action(
+    offered: Execution | None, *, open_job: str, state: JournalState, finished: bool
+) -> JobAction:
+    """Return the next action: the whole table of what may be offered and what may be open.
 
     `open_job` is the journal's unfinished job id, `finished` whether it holds a result of the
     offered one. What began to be installed is always followed to its end: a kit left in between
     is worse than a job that nobody asks about any more.
     """
     same = offered is not None and offered.job_id == open_job
-    if remembered is Remembered.INSTALLING and not same:
-        return Move.FINISH
-    if remembered is Remembered.BEFORE_INSTALL and not same:
-        return Move.DROP
+    if state is JournalState.INSTALLING and not same:
+        return JobAction.FINISH
+    if state is JournalState.BEFORE_INSTALL and not same:
+        return JobAction.DROP
     if offered is None:
-        return Move.IDLE
+        return JobAction.IDLE
     if offered.status not in _OFFERED:
         # A state that our own fetch never returns: handed out by mistake, or another's work.
-        return Move.DROP if same and offered.status is Status.CANCELLED else Move.LEAVE
+        return JobAction.DROP if same and offered.status is JobStatus.CANCELLED else JobAction.LEAVE
     if finished:
-        return Move.REPORT_AGAIN
-    return Move.RESUME if same else Move.TAKE
+        return JobAction.REPORT_AGAIN
+    return JobAction.RESUME if same else JobAction.TAKE
 
 
 def detail_text(text: str) -> str:

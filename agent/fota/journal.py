@@ -14,7 +14,7 @@ import msgspec
 
 from agent.config.private_files import make_private_folder, sync_folder, write_private
 from agent.errors import AgentError
-from agent.fota.jobs import Remembered, Status
+from agent.fota.jobs import JobStatus, JournalState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ MAX_DOWNLOAD_TRIES = 20
 """Pulls that end because the download host is out of reach, before the job is given up."""
 
 
-class Step(Enum):
+class JobStep(Enum):
     """How far the open job has come; each is written before what it names begins."""
 
     TAKEN = "taken"
@@ -40,7 +40,7 @@ class Step(Enum):
     CONFIRMING = "confirming"
 
 
-_IN_INSTALL = {Step.INSTALLING, Step.INSTALLED, Step.CONFIRMING}
+_IN_INSTALL = {JobStep.INSTALLING, JobStep.INSTALLED, JobStep.CONFIRMING}
 
 
 class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,8 +49,8 @@ class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str
     device_id: str
     document: dict[str, Any]
-    step: Step = Step.TAKEN
-    reported: Status = Status.QUEUED
+    step: JobStep = JobStep.TAKEN
+    reported: JobStatus = JobStatus.QUEUED
     """The state that the cloud last acknowledged, or handed out."""
     etags: tuple[str, ...] = ()
     """Of each file, as the server named it when its first byte came."""
@@ -67,18 +67,18 @@ class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
     install_starts: int = 0
 
     @property
-    def remembered(self) -> Remembered:
-        """Tell on which side of the install the job is."""
+    def state(self) -> JournalState:
+        """On which side of the install the job is."""
         if self.step in _IN_INSTALL:
-            return Remembered.INSTALLING
-        return Remembered.BEFORE_INSTALL
+            return JournalState.INSTALLING
+        return JournalState.BEFORE_INSTALL
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a job ended. `delivered` is whether the cloud acknowledged it."""
 
     job_id: str
-    status: Status
+    status: JobStatus
     detail: str
     at: str
     """ISO 8601, UTC."""
@@ -89,7 +89,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     format: int = FORMAT
     open_job: OpenJob | None = None
-    results: list[Result] = []
+    results: list[JobResult] = []
 
 
 class JournalDamaged(AgentError):
@@ -113,12 +113,12 @@ class Journal:
         return self._file.open_job
 
     @property
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[JobResult, ...]:
         """The last results, the oldest first."""
         return tuple(self._file.results)
 
-    def result_of(self, job_id: str) -> Result | None:
-        """Return how a job ended, None for one that is not remembered."""
+    def result_of(self, job_id: str) -> JobResult | None:
+        """Return how a job ended, None for one that is not in the journal."""
         return next((one for one in reversed(self._file.results) if one.job_id == job_id), None)
 
     def image_path(self, index: int = 0) -> Path:
@@ -136,7 +136,7 @@ class Journal:
             raise JournalDamaged("there is no open job to write to")
         return self._store(msgspec.structs.replace(self.open_job, **changes))
 
-    def close(self, result: Result | None) -> None:
+    def close(self, result: JobResult | None) -> None:
         """Put the open job away with its result; None for one that was cancelled by the cloud."""
         results = self._file.results
         if result is not None:

@@ -13,8 +13,8 @@ from at.protocol.errors import AtError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from agent.fota.download.downloader import Clock
-    from agent.fota.journal import Result
+    from agent.fota.download.downloader import AsyncClock
+    from agent.fota.journal import JobResult
 
 
 _WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)")
@@ -58,7 +58,7 @@ def parse_quiet_hours(text: str) -> QuietHours | None:
     return QuietHours(start, end)
 
 
-def next_look(
+def seconds_to_next_poll(
     now: datetime,
     *,
     interval_s: float,
@@ -78,23 +78,23 @@ def next_look(
     return wait + rest + (interval_s * JITTER * jitter if rest else 0.0)
 
 
-class Told(Protocol):
+class PollObserver(Protocol):
     """Who hears how each look ended."""
 
-    def result(self, result: Result | None) -> None:
+    def result(self, result: JobResult | None) -> None:
         """Hear of a job that ended, or None for "no job"."""
 
     def trouble(self, error: Exception) -> None:
         """Hear of what stood in the way; the next look comes all the same."""
 
 
-async def keep_pulling(
-    pull: Callable[[], Awaitable[Result | None]],
-    told: Told,
+async def poll_jobs(
+    pull: Callable[[], Awaitable[JobResult | None]],
+    told: PollObserver,
     *,
     interval_s: float,
     quiet: QuietHours | None,
-    clock: Clock,
+    clock: AsyncClock,
     jitter: Callable[[], float],
 ) -> None:
     """Pull at start, then at the interval; at once again after a job, since jobs queue.
@@ -117,7 +117,7 @@ async def keep_pulling(
             if result is not None:
                 interval = min(interval_s, 1.0)
         await clock.sleep(
-            next_look(
+            seconds_to_next_poll(
                 clock.now().astimezone(),
                 interval_s=interval,
                 quiet=quiet,

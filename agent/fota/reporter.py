@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import ServiceRefusal, Unavailable
 from agent.fota import jobs
-from agent.fota.jobs import JobWithdrawn, Status
-from agent.fota.journal import Result
+from agent.fota.jobs import JobStatus, JobWithdrawn
+from agent.fota.journal import JobResult
 
 if TYPE_CHECKING:
-    from agent.fota.download.downloader import Clock
+    from agent.fota.download.downloader import AsyncClock
     from agent.fota.jobs import Execution
     from agent.fota.journal import Journal
 
@@ -22,7 +22,7 @@ class JobSource(Protocol):
     async def current(self) -> Execution | None:
         """Return the pending job, None where there is none."""
 
-    async def report(self, job_id: str, status: Status, detail: str) -> None:
+    async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
         """Report a state. Raises ServiceRefusal (the job is not ours any more), Unavailable."""
 
 
@@ -43,14 +43,14 @@ class JobReporter:
     """Reports the open job of a journal; a result that the cloud did not get is sent again."""
 
     def __init__(
-        self, cloud: JobSource, journal: Journal, clock: Clock, observer: UpdateObserver
+        self, cloud: JobSource, journal: Journal, clock: AsyncClock, observer: UpdateObserver
     ) -> None:
         self._cloud = cloud
         self._journal = journal
         self._clock = clock
         self._observer = observer
 
-    async def report(self, status: Status, detail: str) -> None:
+    async def report(self, status: JobStatus, detail: str) -> None:
         """Report a state of the open job. Raises ServiceRefusal, Unavailable."""
         opened = self._journal.open_job
         assert opened is not None
@@ -58,12 +58,12 @@ class JobReporter:
         await self._cloud.report(opened.job_id, status, jobs.detail_text(detail))
         self._journal.update(reported=status)
 
-    async def end(self, status: Status, detail: str) -> Result:
+    async def end(self, status: JobStatus, detail: str) -> JobResult:
         """Close the open job with its result, then report it. Raises Unavailable."""
         opened = self._journal.open_job
         assert opened is not None
         jobs.check_transition(opened.reported, status)
-        result = Result(
+        result = JobResult(
             job_id=opened.job_id,
             status=status,
             detail=jobs.detail_text(detail),
@@ -82,22 +82,22 @@ class JobReporter:
                 await self._report_result(result)
                 self._journal.delivered(result.job_id)
 
-    async def report_again(self, job_id: str) -> Result | None:
+    async def report_again(self, job_id: str) -> JobResult | None:
         """Report again how a job ended that is offered again; it is not done again."""
         result = self._journal.result_of(job_id)
-        if result is None or result.status is Status.CANCELLED:
+        if result is None or result.status is JobStatus.CANCELLED:
             return None
         await self._report_result(result)
         return result
 
-    def close_withdrawn(self) -> Result | None:
+    def close_withdrawn(self) -> JobResult | None:
         """Close the open job that the cloud took back; None where there is none."""
         opened = self._journal.open_job
         if opened is None:
             return None
-        result = Result(
+        result = JobResult(
             job_id=opened.job_id,
-            status=Status.CANCELLED,
+            status=JobStatus.CANCELLED,
             detail="the device cloud took the job back; nothing was installed",
             at=self._clock.now().isoformat(timespec="seconds"),
             delivered=True,
@@ -116,6 +116,6 @@ class JobReporter:
         if offered is None or opened is None or offered.job_id != opened.job_id:
             raise JobWithdrawn
 
-    async def _report_result(self, result: Result) -> None:
+    async def _report_result(self, result: JobResult) -> None:
         with contextlib.suppress(ServiceRefusal):  # deleted or cancelled meanwhile
             await self._cloud.report(result.job_id, result.status, result.detail)

@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING
 
 from agent.errors import RefusedByRule, ServiceRefusal
 from agent.fota import jobs, verification
-from agent.fota.addresses import job_target
-from agent.fota.download.ranges import TryAgain
+from agent.fota.allowed_hosts import job_target
+from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.fetch import package_of
 from agent.fota.image import same_version
 from agent.fota.jobs import (
+    JobAction,
     JobEnded,
+    JobStatus,
     JobWithdrawn,
+    JournalState,
     KitFacts,
     MalformedJob,
-    Move,
-    Remembered,
-    Status,
 )
-from agent.fota.journal import MAX_DOWNLOAD_TRIES, OpenJob, Result, Step
+from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, JobStep, OpenJob
 from agent.http.addresses import SourceRefused
 
 if TYPE_CHECKING:
-    from agent.fota.addresses import Sources
+    from agent.fota.allowed_hosts import AllowedHosts
     from agent.fota.fetch import ImageFetcher
     from agent.fota.install import Installation
     from agent.fota.installers.base import Installer, Package
     from agent.fota.jobs import Execution, Job
     from agent.fota.journal import Journal
     from agent.fota.reporter import JobReporter, JobSource
-    from agent.fota.verification import Trust
+    from agent.fota.verification import TrustPolicy
     from agent.http.addresses import Target
 
 
@@ -60,9 +60,9 @@ class Planner:
     """
 
     def __init__(
-        self, sources: Sources, trust: Trust, installer: Installer, firmware_refusal: str
+        self, hosts: AllowedHosts, trust: TrustPolicy, installer: Installer, firmware_refusal: str
     ) -> None:
-        self._sources = sources
+        self._hosts = hosts
         self._trust = trust
         self._installer = installer
         self._firmware_refusal = firmware_refusal
@@ -79,7 +79,7 @@ class Planner:
         try:
             refusal = await self._kit_refusal(job)
             if not refusal:
-                targets = tuple(job_target(job.host, path, self._sources) for path in job.paths)
+                targets = tuple(job_target(job.host, path, self._hosts) for path in job.paths)
                 verification.check_provable(job, self._trust)
                 now = await self._installer.running(job.kind)
                 running = now.version if now else ""
@@ -105,7 +105,7 @@ class Planner:
     def url_of(self, job: Job) -> str:
         """Return the URL of a job that was taken, "" if the profile does not allow it any more."""
         try:
-            return job_target(job.host, job.paths[0], self._sources).url
+            return job_target(job.host, job.paths[0], self._hosts).url
         except SourceRefused:
             return ""
 
@@ -142,7 +142,7 @@ class UpdateRunner:
         """Close the connections to download hosts."""
         await self._fetcher.close()
 
-    async def pull(self) -> Result | None:
+    async def pull(self) -> JobResult | None:
         """Carry the pending job to its end; None where there is none.
 
         Raises Unavailable where the cloud or the download host is out of reach (call again
@@ -151,16 +151,16 @@ class UpdateRunner:
         done = await self._go_on_installing()
         await self._reporter.deliver()
         offered = await self._cloud.current()
-        move = self._move(offered)
-        if move is Move.DROP:
+        action = self._next_action(offered)
+        if action is JobAction.DROP:
             self._reporter.close_withdrawn()
-            move = self._move(offered)
-        if move is Move.REPORT_AGAIN and offered is not None:
+            action = self._next_action(offered)
+        if action is JobAction.REPORT_AGAIN and offered is not None:
             return await self._reporter.report_again(offered.job_id)
-        if move not in {Move.TAKE, Move.RESUME} or offered is None:
+        if action not in {JobAction.TAKE, JobAction.RESUME} or offered is None:
             return done
         plan = await self._planner.plan(offered)
-        if move is Move.TAKE:
+        if action is JobAction.TAKE:
             self.journal.begin(
                 OpenJob(
                     job_id=offered.job_id,
@@ -169,9 +169,9 @@ class UpdateRunner:
                     reported=offered.status,
                 )
             )
-        elif offered.status is Status.IN_PROGRESS:
+        elif offered.status is JobStatus.IN_PROGRESS:
             # The report may have arrived though its acknowledgement did not.
-            self.journal.update(reported=Status.IN_PROGRESS)
+            self.journal.update(reported=JobStatus.IN_PROGRESS)
         return await self._carry_out(plan)
 
     async def plan(self) -> UpdatePlan | None:
@@ -179,28 +179,28 @@ class UpdateRunner:
         offered = await self._cloud.current()
         return None if offered is None else await self._planner.plan(offered)
 
-    async def abandon(self, detail: str) -> Result | None:
+    async def abandon(self, detail: str) -> JobResult | None:
         """Give up the open job and report it FAILED; None where there is none."""
         job = self.journal.open_job
         if job is None:
             return None
-        if job.reported is Status.QUEUED:
-            return await self._reporter.end(Status.REJECTED, detail)
-        return await self._reporter.end(Status.FAILED, detail)
+        if job.reported is JobStatus.QUEUED:
+            return await self._reporter.end(JobStatus.REJECTED, detail)
+        return await self._reporter.end(JobStatus.FAILED, detail)
 
-    def _move(self, offered: Execution | None) -> Move:
+    def _next_action(self, offered: Execution | None) -> JobAction:
         opened = self.journal.open_job
-        return jobs.next_move(
+        return jobs.next_action(
             offered,
             open_job=opened.job_id if opened else "",
-            remembered=opened.remembered if opened else Remembered.NOTHING,
+            state=opened.state if opened else JournalState.NOTHING,
             finished=offered is not None and self.journal.result_of(offered.job_id) is not None,
         )
 
-    async def _carry_out(self, plan: UpdatePlan) -> Result | None:
+    async def _carry_out(self, plan: UpdatePlan) -> JobResult | None:
         try:
             if plan.refusal or plan.job is None:
-                raise JobEnded(Status.REJECTED, plan.refusal)
+                raise JobEnded(JobStatus.REJECTED, plan.refusal)
             await self._begin(plan, plan.job)
             package = await self._fetch(plan.job, plan.targets)
             await self._reporter.check_offered()
@@ -209,27 +209,27 @@ class UpdateRunner:
             return await self._reporter.end(ended.status, ended.detail)
         except (JobWithdrawn, ServiceRefusal):
             return self._reporter.close_withdrawn()
-        except TryAgain as away:
+        except DownloadInterrupted as away:
             return await self._later(away)
         return await self._go_on_installing()
 
     async def _begin(self, plan: UpdatePlan, job: Job) -> None:
         open_job = self.journal.open_job
         assert open_job is not None
-        if open_job.reported is Status.QUEUED:
+        if open_job.reported is JobStatus.QUEUED:
             text = f"download of {job.summary()} begins"
-            await self._reporter.report(Status.IN_PROGRESS, text)
-        if open_job.step is Step.TAKEN:
-            self.journal.update(step=Step.STARTED, running_before=plan.running)
+            await self._reporter.report(JobStatus.IN_PROGRESS, text)
+        if open_job.step is JobStep.TAKEN:
+            self.journal.update(step=JobStep.STARTED, running_before=plan.running)
         if version := await self._planner.version_already_running(plan):
-            raise JobEnded(Status.SUCCEEDED, f"{version} already runs; nothing was installed")
+            raise JobEnded(JobStatus.SUCCEEDED, f"{version} already runs; nothing was installed")
 
     async def _fetch(self, job: Job, targets: tuple[Target, ...]) -> Package:
         if self._planner.kit_fetches(job):
             return await self._fetcher.leave_to_kit(job, targets[0])
         return await self._fetcher.fetch(job, targets, check_offered=self._reporter.check_offered)
 
-    async def _later(self, away: TryAgain) -> Result:
+    async def _later(self, away: DownloadInterrupted) -> JobResult:
         """Leave the download for the next pull, unless it was left often enough."""
         opened = self.journal.open_job
         assert opened is not None
@@ -237,12 +237,12 @@ class UpdateRunner:
             self.journal.update(download_tries=opened.download_tries + 1)
             raise away
         text = f"download given up after {MAX_DOWNLOAD_TRIES} tries: {away}"
-        return await self._reporter.end(Status.TIMED_OUT, text)
+        return await self._reporter.end(JobStatus.TIMED_OUT, text)
 
-    async def _go_on_installing(self) -> Result | None:
+    async def _go_on_installing(self) -> JobResult | None:
         """Bring an install that has begun to its end; None where none has."""
         opened = self.journal.open_job
-        if opened is None or opened.remembered is not Remembered.INSTALLING:
+        if opened is None or opened.state is not JournalState.INSTALLING:
             return None
         document = {"jobId": opened.job_id, "jobDocument": opened.document}
         job = jobs.read_job(jobs.read_execution(document))
@@ -251,4 +251,4 @@ class UpdateRunner:
             version = await self._installation.finish(package)
         except JobEnded as ended:
             return await self._reporter.end(ended.status, ended.detail)
-        return await self._reporter.end(Status.SUCCEEDED, f"{version} runs; {opened.proof}")
+        return await self._reporter.end(JobStatus.SUCCEEDED, f"{version} runs; {opened.proof}")

@@ -153,7 +153,7 @@ def _trimmed(signature: bytes) -> bytes:
     return signature
 
 
-class Level(IntEnum):
+class ProofLevel(IntEnum):
     """How much is proven; a higher level includes what the lower ones stand for."""
 
     SIZE_CHECKED = 1
@@ -173,10 +173,10 @@ class NotProven(RefusedByRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TrustPolicy:
     """What the operator's profile says about images."""
 
-    require: Level | None = None
+    require: ProofLevel | None = None
     allow_downgrade: bool = False
     digests: tuple[str, ...] = ()
     """SHA-256 of files that the operator vouches for, hex in lower case."""
@@ -192,7 +192,7 @@ class Trust:
 class Proof:
     """What is proven of an image, and what is not."""
 
-    level: Level
+    level: ProofLevel
     proven: tuple[str, ...]
     unproven: tuple[str, ...]
     sha256: str
@@ -208,48 +208,48 @@ class Proof:
         return text + (f"; not proven: {', '.join(self.unproven)}" if self.unproven else "")
 
 
-def parse_level(word: str) -> Level | None:
+def parse_level(word: str) -> ProofLevel | None:
     """Return the level that `fota.require` names, None for "". Raises UsageError."""
     if not word:
         return None
-    for level in Level:
+    for level in ProofLevel:
         if level.word == word:
             return level
-    words = ", ".join(level.word for level in Level)
+    words = ", ".join(level.word for level in ProofLevel)
     raise UsageError(f"fota.require is {word!r}", hint=f"use one of {words}")
 
 
-def required_level(kind: FirmwareType, trust: Trust) -> Level:
+def required_level(kind: FirmwareType, trust: TrustPolicy) -> ProofLevel:
     """Return what an image of this type must prove; `require` may only raise the default."""
     if kind in MCUBOOT_TYPES:
-        default = Level.VERIFIED if trust.named else Level.INTACT
+        default = ProofLevel.VERIFIED if trust.named else ProofLevel.INTACT
     elif kind in MODEM_TYPES:
         # The modem itself checks its maker's signature.
-        default = Level.SIZE_CHECKED
+        default = ProofLevel.SIZE_CHECKED
     else:
-        default = Level.VERIFIED
+        default = ProofLevel.VERIFIED
     return max(default, trust.require or default)
 
 
-def prove(path: Path, job: Job, sha256: str, trust: Trust) -> Proof:
+def prove(path: Path, job: Job, sha256: str, trust: TrustPolicy) -> Proof:
     """Return what the file proves. Raises NotProven for what contradicts the job.
 
     `sha256` is the digest of the whole file, hex, taken while it arrived or read again.
     """
     proven = [f"size of {job.size_bytes} bytes"] if len(job.paths) == 1 else ["declared size"]
     unproven: list[str] = []
-    level = Level.SIZE_CHECKED
+    level = ProofLevel.SIZE_CHECKED
     image: McubootImage | None = None
     if job.kind in MCUBOOT_TYPES or is_mcuboot(path):
         image = _own_hash(path, job, proven, unproven)
         if image is not None:
-            level = Level.INTACT
+            level = ProofLevel.INTACT
     else:
         unproven.append("version and type, which the image does not state")
     outside = _outside(path, job, sha256, image, trust)
     if outside:
         proven.append(outside)
-        level = Level.VERIFIED
+        level = ProofLevel.VERIFIED
     else:
         unproven.append("who made it: neither the job nor the profile names a digest or key")
     return Proof(
@@ -262,23 +262,23 @@ def prove(path: Path, job: Job, sha256: str, trust: Trust) -> Proof:
     )
 
 
-def check_provable(job: Job, trust: Trust) -> None:
+def check_provable(job: Job, trust: TrustPolicy) -> None:
     """Raise NotProven where no image could ever prove enough: before a byte is downloaded."""
     needed = required_level(job.kind, trust)
-    if needed is Level.VERIFIED and not (trust.named or job.sha256):
+    if needed is ProofLevel.VERIFIED and not (trust.named or job.sha256):
         raise NotProven(
             f"{job.kind.value} must be verified, and neither the job nor the profile names a "
             "digest or key",
             hint="name one in the profile (fota.digests, fota.public_key_file)",
         )
-    if needed is Level.INTACT and job.kind in MODEM_TYPES and not (trust.named or job.sha256):
+    if needed is ProofLevel.INTACT and job.kind in MODEM_TYPES and not (trust.named or job.sha256):
         raise NotProven(
             f"{job.kind.value} holds no hash of its own that could be checked",
             hint="name its digest in the profile (fota.digests), or lower fota.require",
         )
 
 
-def check_level(proof: Proof, kind: FirmwareType, trust: Trust) -> None:
+def check_level(proof: Proof, kind: FirmwareType, trust: TrustPolicy) -> None:
     """Raise NotProven unless the proof reaches what the type and the profile ask for."""
     needed = required_level(kind, trust)
     if proof.level < needed:
@@ -290,7 +290,7 @@ def check_level(proof: Proof, kind: FirmwareType, trust: Trust) -> None:
         )
 
 
-def check_downgrade(job: Job, version: str, running: str, trust: Trust) -> None:
+def check_downgrade(job: Job, version: str, running: str, trust: TrustPolicy) -> None:
     """Raise NotProven for an image older than the running one, unless the profile allows it.
 
     `version` is the image's own where it states one, "" else: then the job's word counts.
@@ -329,7 +329,9 @@ def _own_hash(path: Path, job: Job, proven: list[str], unproven: list[str]) -> M
     return image
 
 
-def _outside(path: Path, job: Job, sha256: str, image: McubootImage | None, trust: Trust) -> str:
+def _outside(
+    path: Path, job: Job, sha256: str, image: McubootImage | None, trust: TrustPolicy
+) -> str:
     """Return what from outside the image agrees, "" where there is nothing to compare with.
 
     Where the operator named a key or digests, only these count: whoever can write a job can also

@@ -18,8 +18,8 @@ from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.config.private_files import make_private_folder
 from agent.errors import AgentError, ConfigError, CredentialMissing, RefusedByRule
-from agent.fota.addresses import Sources
-from agent.fota.download.connection import Network
+from agent.fota.allowed_hosts import AllowedHosts
+from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import Downloader, LoopClock
 from agent.fota.fetch import ImageFetcher
 from agent.fota.install import Installation
@@ -27,7 +27,7 @@ from agent.fota.jobs import read_execution
 from agent.fota.journal import Journal
 from agent.fota.reporter import JobReporter, UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
-from agent.fota.verification import Trust, load_public_key, parse_level
+from agent.fota.verification import TrustPolicy, load_public_key, parse_level
 from agent.http.addresses import is_loopback_url
 from agent.wiring.service_client import connect
 from at.commands.identity import ReadDeviceUuid, ReadRevision
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from agent.config import Configuration, Profile
-    from agent.fota.download.downloader import Clock
+    from agent.fota.download.downloader import AsyncClock
     from agent.fota.installers.base import Installer
-    from agent.fota.jobs import Execution, Status
+    from agent.fota.jobs import Execution, JobStatus
     from agent.fota.reporter import JobSource
     from agent.http import HttpClient
     from at.driver.modem import Modem
@@ -62,7 +62,7 @@ class DeviceJobs:
         body = await self.client.send(FetchCurrentJob(self.device_id), scheme=self.scheme)
         return None if body is None else read_execution(body)
 
-    async def report(self, job_id: str, status: Status, detail: str) -> None:
+    async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
         """Report a state. Raises as HttpClient.send."""
         call = UpdateJob(self.device_id, job_id, status.value, detail)
         await self.client.send(call, scheme=self.scheme)
@@ -104,21 +104,23 @@ class JobInOtherHands(AgentError):
     kind = "fota-busy"
 
 
-def sources_of(profile: Profile) -> Sources:
+def allowed_hosts_of(profile: Profile) -> AllowedHosts:
     """Return where images may come from; a device cloud on this machine is the stand-in."""
-    return Sources(hosts=profile.fota.hosts, stand_in=is_loopback_url(profile.hosts.device_cloud))
+    return AllowedHosts(
+        hosts=profile.fota.hosts, stand_in=is_loopback_url(profile.hosts.device_cloud)
+    )
 
 
-def network_of(profile: Profile) -> Network:
+def network_of(profile: Profile) -> DownloadNetwork:
     """Return how download hosts are reached: by a proxy only where the profile trusts it."""
-    return Network(
-        sources=sources_of(profile),
+    return DownloadNetwork(
+        hosts=allowed_hosts_of(profile),
         ca_file=os.path.expanduser(profile.hosts.ca_file),  # noqa: PTH111 - "" stays ""
         proxy=profile.hosts.proxy if profile.fota.trust_proxy else "",
     )
 
 
-def trust_of(profile: Profile) -> Trust:
+def trust_of(profile: Profile) -> TrustPolicy:
     """Return what images must prove. Raises UsageError for a key file that holds none."""
     fota = profile.fota
     digests = tuple(digest.strip().lower().removeprefix("sha256:") for digest in fota.digests)
@@ -126,7 +128,7 @@ def trust_of(profile: Profile) -> Trust:
         if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
             raise ConfigError(f"fota.digests: {digest[:70]!r} is no SHA-256 in hex")
     key_file = fota.public_key_file
-    return Trust(
+    return TrustPolicy(
         require=parse_level(fota.require),
         allow_downgrade=fota.allow_downgrade,
         digests=digests,
@@ -173,10 +175,10 @@ def make_runner(
     journal: Journal,
     downloader: Downloader,
     *,
-    sources: Sources,
-    trust: Trust,
+    hosts: AllowedHosts,
+    trust: TrustPolicy,
     firmware_refusal: str = "",
-    clock: Clock | None = None,
+    clock: AsyncClock | None = None,
     observer: UpdateObserver | None = None,
 ) -> UpdateRunner:
     """Return a runner of these parts. Hold `sole_worker(journal.folder)`; `close` the runner.
@@ -187,7 +189,7 @@ def make_runner(
     return UpdateRunner(
         cloud,
         journal,
-        Planner(sources, trust, installer, firmware_refusal),
+        Planner(hosts, trust, installer, firmware_refusal),
         JobReporter(cloud, journal, clock, observer),
         ImageFetcher(downloader, journal, trust, observer),
         Installation(installer, journal, clock, observer),
@@ -227,7 +229,7 @@ async def runner_for(
         wrap_installer(installer_of(profile, modem, observer)),
         Journal(folder),
         Downloader(network_of(profile)),
-        sources=sources_of(profile),
+        hosts=allowed_hosts_of(profile),
         trust=trust_of(profile),
         firmware_refusal=gate,
         observer=observer,

@@ -16,16 +16,16 @@ from typing import Any
 from hand_clock import HandClock
 
 from agent.errors import NotFound
-from agent.fota.addresses import Sources
-from agent.fota.download.connection import Network
-from agent.fota.download.downloader import Clock, Downloader, Limits
+from agent.fota.allowed_hosts import AllowedHosts
+from agent.fota.download.connection import DownloadNetwork
+from agent.fota.download.downloader import AsyncClock, Downloader, DownloadLimits
 from agent.fota.image import is_mcuboot, read_image
-from agent.fota.installers.base import Installer, InstallFailed, Package, Running
-from agent.fota.jobs import Execution, FirmwareType, Job, Status, read_execution
+from agent.fota.installers.base import Installer, InstallFailed, Package, RunningVersion
+from agent.fota.jobs import Execution, FirmwareType, Job, JobStatus, read_execution
 from agent.fota.journal import Journal
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import UpdateRunner
-from agent.fota.verification import Trust
+from agent.fota.verification import TrustPolicy
 from agent.wiring import update_runner
 
 
@@ -83,11 +83,11 @@ class PaperCloud:
             return None
         body = json.loads(path.read_text())
         told = [report[1] for report in self.reports if report[0] == body["jobId"]]
-        if told and Status(told[-1]).final:
+        if told and JobStatus(told[-1]).final:
             return None
         return read_execution({**body, "status": told[-1] if told else "QUEUED"})
 
-    async def report(self, job_id: str, status: Status, detail: str) -> None:
+    async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
         self.edge()
         await asyncio.sleep(0)
         path = self.folder / "offer.json"
@@ -135,11 +135,11 @@ class PaperKit:
     async def check(self, job: Job) -> str:
         return self.unfit
 
-    async def running(self, kind: FirmwareType) -> Running | None:
+    async def running(self, kind: FirmwareType) -> RunningVersion | None:
         state = json.loads((self.folder / "kit.json").read_text())
         if state.get("dead"):
             return None
-        return Running(state["version"], state["hash"] if self.hashes else "")
+        return RunningVersion(state["version"], state["hash"] if self.hashes else "")
 
     async def install(self, package: Package, progress: Any) -> None:
         self.edge()
@@ -190,23 +190,23 @@ def make_runner(
     *,
     edge: Any = lambda: None,
     mood: str = "good",
-    trust: Trust | None = None,
+    trust: TrustPolicy | None = None,
     firmware_refusal: str = "",
     observer: UpdateObserver | None = None,
-    clock: Clock | None = None,
+    clock: AsyncClock | None = None,
     cloud: PaperCloud | None = None,
     installer: Installer | None = None,
     **kit: Any,
 ) -> UpdateRunner:
     clock = clock or HandClock()
-    sources = Sources(hosts=(), stand_in=True)
+    allowed = AllowedHosts(hosts=(), stand_in=True)
     return update_runner.make_runner(
         cloud or PaperCloud(folder, edge),
         installer or PaperKit(folder, edge, mood=mood, **kit),
         EdgedJournal(folder / "fota", edge),
-        Downloader(Network(sources), limits=Limits(tries=2), clock=clock),
-        sources=sources,
-        trust=trust or Trust(),
+        Downloader(DownloadNetwork(allowed), limits=DownloadLimits(tries=2), clock=clock),
+        hosts=allowed,
+        trust=trust or TrustPolicy(),
         firmware_refusal=firmware_refusal,
         clock=clock,
         observer=observer,

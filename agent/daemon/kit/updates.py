@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from agent.daemon.own_events import job_end
 from agent.daemon.status import State
 from agent.fota.download.downloader import LoopClock
-from agent.fota.jobs import Status
-from agent.fota.polling import keep_pulling, parse_quiet_hours
+from agent.fota.jobs import JobStatus
+from agent.fota.polling import parse_quiet_hours, poll_jobs
 from agent.fota.reporter import UpdateObserver
 from agent.tasks import wait_for_event
 from agent.wiring.update_runner import runner_for
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from agent.daemon.kit.console import KitConsole
     from agent.daemon.kit.link import KitLink
     from agent.daemon.status import Concern
-    from agent.fota.installers.base import Installer, Package, Progress, Running
+    from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
     from agent.fota.jobs import FirmwareType, Job
-    from agent.fota.journal import Result
+    from agent.fota.journal import JobResult
     from agent.http import HttpClient
 
 
@@ -51,7 +51,7 @@ class Updates:
             self.concern.off("fota.interval_s is 0")
             return
 
-        async def pull() -> Result | None:
+        async def pull() -> JobResult | None:
             modem = await self._link.up(self.concern)
             async with AsyncExitStack() as stack:
                 runner = await runner_for(
@@ -69,7 +69,7 @@ class Updates:
                     self._link.expects_restart = False
                     self._tell_ends(runner.journal.results)
 
-        await keep_pulling(
+        await poll_jobs(
             pull,
             _Told(self.concern),
             interval_s=fota.interval_s,
@@ -78,7 +78,7 @@ class Updates:
             jitter=random.random,
         )
 
-    def _tell_ends(self, results: Sequence[Result]) -> None:
+    def _tell_ends(self, results: Sequence[JobResult]) -> None:
         """Tell how jobs ended. The journal knows it before we do: a kill between loses nothing.
 
         What was told before the agent was killed is told again, under the same key.
@@ -128,12 +128,12 @@ class Undisturbed:
         async with self._at_its_port("a look at what an update finds"):
             return await self._inner.check(job)
 
-    async def running(self, kind: FirmwareType) -> Running | None:
+    async def running(self, kind: FirmwareType) -> RunningVersion | None:
         """Return what of this type runs."""
         async with self._at_its_port("a look at what runs"):
             return await self._inner.running(kind)
 
-    async def install(self, package: Package, progress: Progress) -> None:
+    async def install(self, package: Package, progress: ProgressCallback) -> None:
         """Put the image on the kit and start it. Raises InstallFailed."""
         async with self._link.visited(self.port, "the installation of an update"):
             self._link.expects_restart = True
@@ -173,7 +173,7 @@ class _Told:
     def __init__(self, concern: Concern) -> None:
         self._concern = concern
 
-    def result(self, result: Result | None) -> None:
+    def result(self, result: JobResult | None) -> None:
         """Hear of a job that ended, or None for "no job"."""
         self._concern.learn(stage=None, done=None, total=None)
         if result is not None:
@@ -182,7 +182,7 @@ class _Told:
             )
             text = f"{result.job_id}: {result.status.value}: {result.detail}"
             self._concern.tell(
-                logging.INFO if result.status is Status.SUCCEEDED else logging.WARNING, text
+                logging.INFO if result.status is JobStatus.SUCCEEDED else logging.WARNING, text
             )
         self._concern.well()
 

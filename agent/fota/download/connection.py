@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from agent.errors import Unavailable, UsageError
-from agent.fota.addresses import checked_target
-from agent.fota.download.ranges import TryAgain
+from agent.fota.allowed_hosts import checked_target
+from agent.fota.download.ranges import DownloadInterrupted
 from agent.http import Deadlines, HttpTransport
 from agent.http.addresses import SourceRefused, addresses_of, checked_address
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from agent.fota.addresses import Sources
+    from agent.fota.allowed_hosts import AllowedHosts
     from agent.http import StreamedResponse
     from agent.http.addresses import Target
 
@@ -29,28 +29,28 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host. Raises TryAgain where the name leads nowhere."""
+    """Return the addresses of a host. Raises DownloadInterrupted where the name leads nowhere."""
     try:
         return await addresses_of(host, port)
     except Unavailable as error:
-        raise TryAgain(str(error), hint=error.hint) from error
+        raise DownloadInterrupted(str(error), hint=error.hint) from error
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class DownloadNetwork:
     """How the download host is reached."""
 
-    sources: Sources
+    hosts: AllowedHosts
     ca_file: str = ""
     proxy: str = ""
     """Only with fota.trust_proxy: the proxy then chooses the address, not we."""
     resolve: Callable[[str, int], Awaitable[Sequence[str]]] = resolve
 
 
-class Connection:
+class DownloadConnection:
     """Asks download hosts for files, and for nothing else."""
 
-    def __init__(self, network: Network, *, silence_s: float = 30.0) -> None:
+    def __init__(self, network: DownloadNetwork, *, silence_s: float = 30.0) -> None:
         self._network = network
         self._transport = HttpTransport(
             ca_file=network.ca_file, proxy=network.proxy, deadlines=Deadlines(read_s=silence_s)
@@ -66,7 +66,7 @@ class Connection:
     ) -> AsyncIterator[StreamedResponse]:
         """Send a GET and follow redirects as far as the rule allows; yield the last answer.
 
-        Raises SourceRefused, TryAgain. The body is read by `pieces`.
+        Raises SourceRefused, DownloadInterrupted. The body is read by `pieces`.
         """
         for _ in range(MAX_REDIRECTS + 1):
             address = await self._address(target)
@@ -86,7 +86,7 @@ class Connection:
         if self._network.proxy:
             return ""
         found = await self._network.resolve(target.host, target.port)
-        return checked_address(target, found, stand_in=self._network.sources.stand_in)
+        return checked_address(target, found, stand_in=self._network.hosts.stand_in)
 
     def _next(self, target: Target, location: str) -> Target:
         if not location:
@@ -95,11 +95,11 @@ class Connection:
             url = urljoin(target.url, location)
         except ValueError:
             raise SourceRefused(f"{target.host} redirects to {location[:80]!r}") from None
-        return checked_target(url, self._network.sources)
+        return checked_target(url, self._network.hosts)
 
 
 async def pieces(stream: StreamedResponse, target: Target) -> AsyncIterator[bytes]:
-    """Yield the body as it comes. Raises TryAgain where the connection breaks."""
+    """Yield the body as it comes. Raises DownloadInterrupted where the connection breaks."""
     with _ours(target):
         async for chunk in stream.chunks():
             yield chunk
@@ -110,7 +110,7 @@ def _ours(target: Target) -> Iterator[None]:
     try:
         yield
     except Unavailable as error:
-        raise TryAgain(
+        raise DownloadInterrupted(
             f"the download from {target.host} broke off: {error}", hint=error.hint
         ) from error
     except UsageError as error:

@@ -12,17 +12,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import Unavailable
-from agent.fota.download.connection import Connection, pieces
+from agent.fota.download.connection import DownloadConnection, pieces
 from agent.fota.download.image_file import ImageFile
 from agent.fota.download.ranges import (
     BadAnswerToRange,
     DownloadError,
+    DownloadInterrupted,
     EndlessData,
-    Held,
-    TryAgain,
+    PartialFile,
     WrongLength,
-    ask,
-    judge,
+    range_headers,
+    read_range_answer,
 )
 from agent.retry import backoff_s
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from agent.fota.download.connection import Network
-    from agent.fota.download.ranges import Body
+    from agent.fota.download.connection import DownloadNetwork
+    from agent.fota.download.ranges import RangeBody
     from agent.http import StreamedResponse
     from agent.http.addresses import Target
 
@@ -54,7 +54,7 @@ class _StartOver(DownloadError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DownloadLimits:
     """How long and how often. The whole time is the vendor client's: 15 minutes."""
 
     whole_s: float = 900.0
@@ -69,7 +69,7 @@ class Limits:
     longest_wait_s: float = 30.0
 
 
-class Clock(Protocol):
+class AsyncClock(Protocol):
     """Times, and waiting; the tests bring their own."""
 
     def monotonic(self) -> float:
@@ -103,7 +103,7 @@ def _ignore(_first: object, _second: object = None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DownloadRequest:
     """One file: where it goes, how long it is, and who is told."""
 
     target: Target
@@ -124,7 +124,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class DownloadedFile:
     """A file that is whole and synced."""
 
     sha256: str
@@ -137,21 +137,26 @@ class Downloader:
     """Downloads over one set of connections; `close` it."""
 
     def __init__(
-        self, network: Network, *, limits: Limits | None = None, clock: Clock | None = None
+        self,
+        network: DownloadNetwork,
+        *,
+        limits: DownloadLimits | None = None,
+        clock: AsyncClock | None = None,
     ) -> None:
-        self._limits = limits or Limits()
+        self._limits = limits or DownloadLimits()
         self._clock = clock or LoopClock()
-        self._connection = Connection(network, silence_s=self._limits.silence_s)
+        self._connection = DownloadConnection(network, silence_s=self._limits.silence_s)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._connection.close()
 
-    async def fetch(self, wanted: Wanted) -> Fetched:
-        """Fetch the file whole, going on behind what is there.
+    async def fetch(self, wanted: DownloadRequest) -> DownloadedFile:
+        """Fetch the file whole; what an earlier try left is resumed.
 
-        Raises DownloadError (a final answer, by name), TryAgain (the connection or the server
-        failed too often; what arrived is kept), SourceRefused, and what `at_each_tenth` raises.
+        Raises DownloadError (a final answer, by name), DownloadInterrupted (the connection or the
+        server failed too often; what arrived is kept), SourceRefused, and what `at_each_tenth`
+        raises.
         """
         with ImageFile(wanted.path) as file:
             await file.load(wanted.size_bytes)
@@ -159,19 +164,26 @@ class Downloader:
             transfer = _Transfer(wanted, file, self._connection, self._limits, self._clock)
             await transfer.run()
             await file.sync()
-            return Fetched(file.hexdigest, file.size, transfer.received)
+            return DownloadedFile(file.hexdigest, file.size, transfer.received)
 
     async def probe_size(self, target: Target) -> int | None:
         """Return the size that the server states for a file, without fetching it."""
-        async with self._connection.get(target, ask(Held())) as answer:
-            return judge(answer.status, answer.headers, Held(), None, self._clock.now()).total
+        async with self._connection.get(target, range_headers(PartialFile())) as answer:
+            return read_range_answer(
+                answer.status, answer.headers, PartialFile(), None, self._clock.now()
+            ).total
 
 
 class _Transfer:
     """One file on its way, over as many requests as it takes."""
 
     def __init__(
-        self, wanted: Wanted, file: ImageFile, connection: Connection, limits: Limits, clock: Clock
+        self,
+        wanted: DownloadRequest,
+        file: ImageFile,
+        connection: DownloadConnection,
+        limits: DownloadLimits,
+        clock: AsyncClock,
     ) -> None:
         self._wanted = wanted
         self._file = file
@@ -204,7 +216,7 @@ class _Transfer:
                 slow += 1
                 if slow >= self._limits.slow_windows:
                     raise TooSlow(str(crawl)) from None
-            except (TryAgain, BadAnswerToRange) as problem:
+            except (DownloadInterrupted, BadAnswerToRange) as problem:
                 if self._complete():
                     return
                 tries = 0 if self._file.size > before else tries + 1
@@ -231,12 +243,14 @@ class _Transfer:
             )
 
     async def _request(self) -> None:
-        held = Held(self._file.size, self._etag if self._file.size else "")
+        held = PartialFile(self._file.size, self._etag if self._file.size else "")
         if held.bytes and not held.strong and not self._wanted.join_loosely:
             self._file.restart()
-            held = Held()
-        async with self._connection.get(self._wanted.target, ask(held)) as answer:
-            body = judge(answer.status, answer.headers, held, self._total, self._clock.now())
+            held = PartialFile()
+        async with self._connection.get(self._wanted.target, range_headers(held)) as answer:
+            body = read_range_answer(
+                answer.status, answer.headers, held, self._total, self._clock.now()
+            )
             self._learn_size(body)
             if body.start_over and answer.status != 200:
                 raise _StartOver(body.start_over)
@@ -244,7 +258,7 @@ class _Transfer:
                 self._begin(body.etag)
             await self._take(answer, body)
 
-    def _learn_size(self, body: Body) -> None:
+    def _learn_size(self, body: RangeBody) -> None:
         if self._total is None:
             if body.total is None:
                 raise WrongLength("the download host does not say how long the file is")
@@ -262,7 +276,7 @@ class _Transfer:
         self._etag = etag
         self._wanted.on_etag(etag)
 
-    async def _take(self, answer: StreamedResponse, body: Body) -> None:
+    async def _take(self, answer: StreamedResponse, body: RangeBody) -> None:
         at = body.start
         window_end, window_bytes = self._clock.monotonic() + self._limits.window_s, 0
         async for chunk in pieces(answer, self._wanted.target):
@@ -281,7 +295,7 @@ class _Transfer:
                 if self._tell() and self._wanted.at_each_tenth is not None:
                     await self._wanted.at_each_tenth()
         if not self._complete() and (body.end is None or at < body.end):
-            raise TryAgain("the download host ended the answer early")
+            raise DownloadInterrupted("the download host ended the answer early")
 
     def _store(self, at: int, chunk: bytes | memoryview) -> int:
         """Write what is new of the chunk; what came before is compared. Return where it ends."""

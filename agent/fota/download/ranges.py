@@ -55,14 +55,14 @@ class BadAnswerToRange(DownloadError):
     kind = "download-range"
 
 
-class TryAgain(Unavailable):
+class DownloadInterrupted(Unavailable):
     """The connection broke or the server asked for a later try; what arrived is kept."""
 
     kind = "download-interrupted"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PartialFile:
     """What is on the disk already. `etag` is as the server wrote it, "" for none."""
 
     bytes: int = 0
@@ -75,7 +75,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class RangeBody:
     """What follows the headers. `start` may lie before what is held: these bytes are compared."""
 
     start: int
@@ -92,7 +92,7 @@ def is_strong(etag: str) -> bool:
     return len(etag) >= 2 and etag.startswith('"') and etag.endswith('"')
 
 
-def ask(held: Held) -> dict[str, str]:
+def range_headers(held: PartialFile) -> dict[str, str]:
     """Return the headers of the next request. No compression: the declared size is the file's."""
     headers = {"accept-encoding": "identity"}
     if held.bytes:
@@ -104,16 +104,16 @@ def ask(held: Held) -> dict[str, str]:
     return headers
 
 
-def judge(
-    status: int, headers: Mapping[str, str], held: Held, declared: int | None, now: datetime
-) -> Body:
-    """Return what the body is. Raises DownloadError, or TryAgain for a later try.
+def read_range_answer(
+    status: int, headers: Mapping[str, str], held: PartialFile, declared: int | None, now: datetime
+) -> RangeBody:
+    """Return what the body is. Raises DownloadError, or DownloadInterrupted for a later try.
 
     `declared` is the file's size, None where only an upper bound is known; `headers` have names
     in lower case, or look them up without regard to it.
     """
     if status in _COME_BACK:
-        raise TryAgain(
+        raise DownloadInterrupted(
             f"the download host answered {status}",
             status=status,
             retry_after_s=retry_after(headers, now),
@@ -133,17 +133,17 @@ def judge(
     return body
 
 
-def _whole(headers: Mapping[str, str], held: Held) -> Body:
+def _whole(headers: Mapping[str, str], held: PartialFile) -> RangeBody:
     etag = headers.get("etag", "")
     total = _length(headers)
     reason = ""
     if held.bytes:
         changed = bool(held.etag) and etag != held.etag
         reason = "the file changed at the host" if changed else "the host sends no ranges"
-    return Body(start=0, end=total, total=total, etag=etag, start_over=reason)
+    return RangeBody(start=0, end=total, total=total, etag=etag, start_over=reason)
 
 
-def _partial(headers: Mapping[str, str], held: Held) -> Body:
+def _partial(headers: Mapping[str, str], held: PartialFile) -> RangeBody:
     if not held.bytes:
         raise BadAnswerToRange("the download host sent a part, though the whole was asked for")
     text = headers.get("content-range", "")
@@ -161,11 +161,11 @@ def _partial(headers: Mapping[str, str], held: Held) -> Body:
     etag = headers.get("etag", "")
     if held.etag and etag and etag != held.etag:
         # If-Range was not honoured, or there was only a weak tag to go by.
-        return Body(start, last + 1, total, etag, start_over="the file changed at the host")
-    return Body(start, last + 1, total, etag or held.etag)
+        return RangeBody(start, last + 1, total, etag, start_over="the file changed at the host")
+    return RangeBody(start, last + 1, total, etag or held.etag)
 
 
-def _after_416(headers: Mapping[str, str], held: Held, declared: int | None) -> Body:
+def _after_416(headers: Mapping[str, str], held: PartialFile, declared: int | None) -> RangeBody:
     found = _UNSATISFIED.fullmatch(headers.get("content-range", "").strip())
     if found is not None and declared is not None and int(found[1]) != declared:
         raise WrongLength(
@@ -173,7 +173,7 @@ def _after_416(headers: Mapping[str, str], held: Held, declared: int | None) -> 
         )
     if not held.bytes:
         raise BadAnswerToRange("the download host refused a range that was not asked for")
-    return Body(0, 0, None, "", start_over="the download host has no such range")
+    return RangeBody(0, 0, None, "", start_over="the download host has no such range")
 
 
 def _length(headers: Mapping[str, str]) -> int | None:

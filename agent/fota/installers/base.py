@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from agent.fota.jobs import FirmwareType, Job
 
-    Progress = Callable[[str, int, int], None]
+    ProgressCallback = Callable[[str, int, int], None]
     """Told what is being done, how much of it is done, and of how much."""
 
 
@@ -24,7 +24,7 @@ class InstallFailed(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningVersion:
     """What runs on the kit, as it says itself."""
 
     version: str
@@ -66,17 +66,17 @@ class Installer(Protocol):
     async def check(self, job: Job) -> str:
         """Return why this kit is not fit for the job now, "" where it is."""
 
-    async def running(self, kind: FirmwareType) -> Running | None:
+    async def running(self, kind: FirmwareType) -> RunningVersion | None:
         """Return what of this type runs, None while the kit does not answer."""
 
-    async def install(self, package: Package, progress: Progress) -> None:
+    async def install(self, package: Package, progress: ProgressCallback) -> None:
         """Put the image on the kit and start it. Raises InstallFailed."""
 
     async def confirm(self, package: Package) -> None:
         """Make the image that now runs stay, where it needs that. Raises InstallFailed."""
 
 
-def runs(package: Package, running: Running, before: str) -> bool:
+def runs(package: Package, running: RunningVersion, before: str) -> bool:
     """Tell whether what runs is what was installed.
 
     The image's hash decides where both sides know it, else the version; an image without either

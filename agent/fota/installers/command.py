@@ -18,12 +18,12 @@ import signal
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.fota.installers.base import InstallFailed, Running
+from agent.fota.installers.base import InstallFailed, RunningVersion
 from agent.fota.installers.versions_by_at import running_by_at
 from agent.fota.jobs import MODEM_TYPES, FirmwareType
 
 if TYPE_CHECKING:
-    from agent.fota.installers.base import Package, Progress
+    from agent.fota.installers.base import Package, ProgressCallback
     from agent.fota.jobs import Job
     from at.driver.modem import Modem
 
@@ -60,12 +60,12 @@ class CommandInstaller:
             return f"fota.command: there is no program {self.command[0]}"
         return ""
 
-    async def running(self, kind: FirmwareType) -> Running | None:
+    async def running(self, kind: FirmwareType) -> RunningVersion | None:
         """Return what of this type runs: the kit's own word over AT, else the program's."""
         told = None if self.modem is None else await running_by_at(self.modem, kind)
-        return told or (Running(self._seen) if self._seen else None)
+        return told or (RunningVersion(self._seen) if self._seen else None)
 
-    async def install(self, package: Package, progress: Progress) -> None:
+    async def install(self, package: Package, progress: ProgressCallback) -> None:
         """Run the program to its end, or to the end of its time."""
         words = [
             word.replace(PLACE, str(path))
@@ -115,7 +115,7 @@ class CommandInstaller:
         """Nothing to do: that is the program's own business."""
 
 
-async def _follow(process: asyncio.subprocess.Process, progress: Progress) -> str:
+async def _follow(process: asyncio.subprocess.Process, progress: ProgressCallback) -> str:
     """Pass on what the program prints, in bounded lines; return the last."""
     assert process.stdout is not None
     last, pending = "", b""

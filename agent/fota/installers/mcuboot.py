@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import UsageError
-from agent.fota.installers.base import InstallFailed, Running
+from agent.fota.installers.base import InstallFailed, RunningVersion
 from agent.fota.jobs import FirmwareType
 from at.ports.holders import opening_error
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy, PortError, PortForbidden
@@ -24,7 +24,7 @@ from at.protocol.errors import LinkLost, NoAnswer, PortBusy, PortError, PortForb
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from agent.fota.installers.base import Package, Progress
+    from agent.fota.installers.base import Package, ProgressCallback
     from agent.fota.jobs import Job
 
 _ANSWER_S = 5.0
@@ -70,20 +70,20 @@ class McubootInstaller:
             return "the kit's SMP server tells no image hashes: a success could not be seen"
         return ""
 
-    async def running(self, kind: FirmwareType) -> Running | None:  # noqa: ARG002 - the seam's
+    async def running(self, kind: FirmwareType) -> RunningVersion | None:  # noqa: ARG002 - the seam's
         """Return the active image, None while no SMP server answers."""
         with suppress(_Silent):
             images = await self._images()
             active = _active(images)
             if active is not None:
-                return Running(
+                return RunningVersion(
                     version=active.version,
                     image_hash=(active.hash or b"").hex(),
                     pending=any(image.pending for image in images),
                 )
         return None
 
-    async def install(self, package: Package, progress: Progress) -> None:
+    async def install(self, package: Package, progress: ProgressCallback) -> None:
         """Upload into the second slot, mark it for a trial, restart the kit."""
         from smpclient.exceptions import SMPUploadError
         from smpclient.generics import error

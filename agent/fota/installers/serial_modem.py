@@ -19,7 +19,7 @@ from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected
 
 if TYPE_CHECKING:
-    from agent.fota.installers.base import Package, Progress, Running
+    from agent.fota.installers.base import Package, ProgressCallback, RunningVersion
     from agent.fota.jobs import Job
     from at.driver.modem import Modem
     from at.driver.stream import Stream
@@ -69,11 +69,11 @@ class SerialModemInstaller:
             return f"the kit does not tell which {job.kind.value} it runs: no success could be seen"
         return ""
 
-    async def running(self, kind: FirmwareType) -> Running | None:
+    async def running(self, kind: FirmwareType) -> RunningVersion | None:
         """Return what of this type runs, None while the kit does not answer."""
         return await running_by_at(self.modem, kind)
 
-    async def install(self, package: Package, progress: Progress) -> None:
+    async def install(self, package: Package, progress: ProgressCallback) -> None:
         """Write and apply the image, or have it fetched; then restart what it is for."""
         kind = package.job.kind
         functional_mode = await self._functional_mode()
@@ -99,7 +99,7 @@ class SerialModemInstaller:
         mode = next((line.partition(":")[2].strip() for line in answer.lines), "")
         return f"AT+CFUN={mode}" if answer.ok and mode.isdigit() and mode != "0" else ""
 
-    async def _write(self, package: Package, kind: int, progress: Progress) -> None:
+    async def _write(self, package: Package, kind: int, progress: ProgressCallback) -> None:
         content = memoryview(package.paths[0].read_bytes())
         with self.modem.notices("#XDFU") as said:
             await self.modem.send(BeginWiredUpdate(kind, len(content)))
@@ -129,7 +129,7 @@ class SerialModemInstaller:
         except TimeoutError:
             raise InstallFailed(f"the kit said nothing of {what} in {_STEP_S:.0f} s") from None
 
-    async def _have_fetched(self, package: Package, progress: Progress) -> None:
+    async def _have_fetched(self, package: Package, progress: ProgressCallback) -> None:
         operation = _OPERATIONS[package.job.kind]
         with self.modem.notices("#XFOTA") as said:
             await self._accepted(f'AT#XFOTA={operation},"{package.url}"')
@@ -142,7 +142,7 @@ class SerialModemInstaller:
                     f"the kit did not finish its download in {_FETCH_S:.0f} s"
                 ) from None
 
-    async def _follow(self, said: Stream[Notice], progress: Progress) -> None:
+    async def _follow(self, said: Stream[Notice], progress: ProgressCallback) -> None:
         async for notice in said:
             stage, status, detail = [*_fields(notice), "", "", ""][:3]
             if status in {"1", "2", "3"}:

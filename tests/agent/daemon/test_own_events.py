@@ -9,7 +9,7 @@ import pytest
 
 import agent
 from agent.daemon.own_events import Happened, Happening, job_end, own_event, own_heartbeat
-from agent.fota.jobs import Status
+from agent.fota.jobs import JobStatus
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.redact import hide
 from agent.wiring.forwarding import trace_reason
@@ -85,13 +85,13 @@ def test_a_port_may_have_any_name():
 
 
 def test_every_end_of_a_job_is_an_event_but_one_that_the_cloud_took_back():
-    ends = {status: job_end(status) for status in Status if status.final}
+    ends = {status: job_end(status) for status in JobStatus if status.final}
     assert ends == {
-        Status.SUCCEEDED: Happening.FOTA_SUCCEEDED,
-        Status.FAILED: Happening.FOTA_FAILED,
-        Status.TIMED_OUT: Happening.FOTA_FAILED,
-        Status.REJECTED: Happening.FOTA_REJECTED,
-        Status.CANCELLED: None,
+        JobStatus.SUCCEEDED: Happening.FOTA_SUCCEEDED,
+        JobStatus.FAILED: Happening.FOTA_FAILED,
+        JobStatus.TIMED_OUT: Happening.FOTA_FAILED,
+        JobStatus.REJECTED: Happening.FOTA_REJECTED,
+        JobStatus.CANCELLED: None,
     }
 
 

@@ -12,11 +12,11 @@ from agent.fota.jobs import (
     Execution,
     FirmwareType,
     IllegalTransition,
+    JobAction,
+    JobStatus,
+    JournalState,
     KitFacts,
     MalformedJob,
-    Move,
-    Remembered,
-    Status,
 )
 
 DOCUMENT = {
@@ -44,7 +44,7 @@ def execution(**document: Any) -> Execution:
     return jobs.read_execution({**BODY, "jobDocument": {**DOCUMENT, **document}})
 
 
-def offered(job_id: str = "a", status: Status = Status.QUEUED) -> Execution:
+def offered(job_id: str = "a", status: JobStatus = JobStatus.QUEUED) -> Execution:
     return Execution(job_id=job_id, device_id="d", status=status, document={})
 
 
@@ -150,20 +150,20 @@ def test_a_type_that_the_installer_cannot_put_on_the_kit_is_rejected() -> None:
 def test_only_legal_transitions_pass() -> None:
     legal = {
         (before, after)
-        for before, after in itertools.product(Status, Status)
+        for before, after in itertools.product(JobStatus, JobStatus)
         if _passes(before, after)
     }
-    progress = {(Status.QUEUED, Status.IN_PROGRESS), (Status.QUEUED, Status.REJECTED)}
-    results = (Status.SUCCEEDED, Status.FAILED, Status.REJECTED, Status.TIMED_OUT)
+    progress = {(JobStatus.QUEUED, JobStatus.IN_PROGRESS), (JobStatus.QUEUED, JobStatus.REJECTED)}
+    results = (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.REJECTED, JobStatus.TIMED_OUT)
     assert progress < legal
-    assert {(Status.IN_PROGRESS, result) for result in results} < legal
-    assert (Status.QUEUED, Status.SUCCEEDED) not in legal
-    for final in (status for status in Status if status.final):
+    assert {(JobStatus.IN_PROGRESS, result) for result in results} < legal
+    assert (JobStatus.QUEUED, JobStatus.SUCCEEDED) not in legal
+    for final in (status for status in JobStatus if status.final):
         assert [after for before, after in legal if before is final] == [final]
-    assert not [one for one in legal if one[1] is Status.DOWNLOADING and one[0] is not one[1]]
+    assert not [one for one in legal if one[1] is JobStatus.DOWNLOADING and one[0] is not one[1]]
 
 
-def _passes(before: Status, after: Status) -> bool:
+def _passes(before: JobStatus, after: JobStatus) -> bool:
     try:
         jobs.check_transition(before, after)
     except IllegalTransition:
@@ -172,28 +172,50 @@ def _passes(before: Status, after: Status) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("offer", "open_job", "remembered", "finished", "move"),
+    ("offer", "open_job", "state", "finished", "action"),
     [
-        (None, "", Remembered.NOTHING, False, Move.IDLE),
-        (offered(), "", Remembered.NOTHING, False, Move.TAKE),
-        (offered(status=Status.IN_PROGRESS), "", Remembered.NOTHING, False, Move.TAKE),
-        (offered(status=Status.DOWNLOADING), "", Remembered.NOTHING, False, Move.LEAVE),
-        (offered(status=Status.SUCCEEDED), "", Remembered.NOTHING, False, Move.LEAVE),
-        (offered(), "", Remembered.NOTHING, True, Move.REPORT_AGAIN),
-        (offered(status=Status.IN_PROGRESS), "a", Remembered.BEFORE_INSTALL, False, Move.RESUME),
-        (offered(status=Status.IN_PROGRESS), "a", Remembered.INSTALLING, False, Move.RESUME),
-        (offered(status=Status.CANCELLED), "a", Remembered.BEFORE_INSTALL, False, Move.DROP),
-        (offered("b"), "a", Remembered.BEFORE_INSTALL, False, Move.DROP),
-        (offered("b"), "a", Remembered.INSTALLING, False, Move.FINISH),
-        (None, "a", Remembered.BEFORE_INSTALL, False, Move.DROP),
-        (None, "a", Remembered.INSTALLING, False, Move.FINISH),
+        (None, "", JournalState.NOTHING, False, JobAction.IDLE),
+        (offered(), "", JournalState.NOTHING, False, JobAction.TAKE),
+        (offered(status=JobStatus.IN_PROGRESS), "", JournalState.NOTHING, False, JobAction.TAKE),
+        (offered(status=JobStatus.DOWNLOADING), "", JournalState.NOTHING, False, JobAction.LEAVE),
+        (offered(status=JobStatus.SUCCEEDED), "", JournalState.NOTHING, False, JobAction.LEAVE),
+        (offered(), "", JournalState.NOTHING, True, JobAction.REPORT_AGAIN),
+        (
+            offered(status=JobStatus.IN_PROGRESS),
+            "a",
+            JournalState.BEFORE_INSTALL,
+            False,
+            JobAction.RESUME,
+        ),
+        (
+            offered(status=JobStatus.IN_PROGRESS),
+            "a",
+            JournalState.INSTALLING,
+            False,
+            JobAction.RESUME,
+        ),
+        (
+            offered(status=JobStatus.CANCELLED),
+            "a",
+            JournalState.BEFORE_INSTALL,
+            False,
+            JobAction.DROP,
+        ),
+        (offered("b"), "a", JournalState.BEFORE_INSTALL, False, JobAction.DROP),
+        (offered("b"), "a", JournalState.INSTALLING, False, JobAction.FINISH),
+        (None, "a", JournalState.BEFORE_INSTALL, False, JobAction.DROP),
+        (None, "a", JournalState.INSTALLING, False, JobAction.FINISH),
     ],
 )
 def test_the_move_follows_from_the_offer_and_the_journal(
-    offer: Execution | None, open_job: str, remembered: Remembered, finished: bool, move: Move
+    offer: Execution | None,
+    open_job: str,
+    state: JournalState,
+    finished: bool,
+    action: JobAction,
 ) -> None:
-    chosen = jobs.next_move(offer, open_job=open_job, remembered=remembered, finished=finished)
-    assert chosen is move
+    chosen = jobs.next_action(offer, open_job=open_job, state=state, finished=finished)
+    assert chosen is action
 
 
 @given(st.text(max_size=2000))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.fota.jobs import Remembered, Status
-from agent.fota.journal import Journal, JournalDamaged, OpenJob, Result, Step
+from agent.fota.jobs import JobStatus, JournalState
+from agent.fota.journal import JobResult, JobStep, Journal, JournalDamaged, OpenJob
 
 
 def open_job(job_id: str = "j1") -> OpenJob:
@@ -17,11 +17,11 @@ def open_job(job_id: str = "j1") -> OpenJob:
 def test_a_step_is_there_after_a_restart(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "fota")
     journal.begin(open_job())
-    journal.update(step=Step.INSTALLING, install_starts=1, reported=Status.IN_PROGRESS)
+    journal.update(step=JobStep.INSTALLING, install_starts=1, reported=JobStatus.IN_PROGRESS)
     again = Journal(tmp_path / "fota").open_job
     assert again is not None
-    assert (again.step, again.install_starts) == (Step.INSTALLING, 1)
-    assert again.remembered is Remembered.INSTALLING
+    assert (again.step, again.install_starts) == (JobStep.INSTALLING, 1)
+    assert again.state is JournalState.INSTALLING
     assert again.document == {"path": "a"}
 
 
@@ -41,7 +41,7 @@ def test_results_are_kept_to_a_bound_and_found_by_id(tmp_path: Path) -> None:
     for number in range(210):
         journal.begin(open_job(f"j{number}"))
         journal.close(
-            Result(job_id=f"j{number}", status=Status.SUCCEEDED, detail="runs", at="2026")
+            JobResult(job_id=f"j{number}", status=JobStatus.SUCCEEDED, detail="runs", at="2026")
         )
     assert len(journal.results) == 200
     assert journal.result_of("j0") is None

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import ConfigError, Unavailable
-from agent.fota.jobs import Status
-from agent.fota.journal import Result
-from agent.fota.polling import keep_pulling, next_look, parse_quiet_hours
+from agent.fota.jobs import JobStatus
+from agent.fota.journal import JobResult
+from agent.fota.polling import parse_quiet_hours, poll_jobs, seconds_to_next_poll
 from at.protocol.errors import LinkLost
 
 NIGHT = parse_quiet_hours("22:00-06:00")
@@ -45,7 +45,7 @@ def test_no_look_falls_into_quiet_hours_nor_before_what_was_asked(
 ) -> None:
     assert NIGHT is not None
     now = DAY.replace(hour=0) + timedelta(seconds=second)
-    wait = next_look(now, interval_s=900, quiet=NIGHT, jitter=jitter, asked_s=asked)
+    wait = seconds_to_next_poll(now, interval_s=900, quiet=NIGHT, jitter=jitter, asked_s=asked)
     assert wait >= max(900, asked)
     assert NIGHT.seconds_left(now + timedelta(seconds=wait + 0.001)) == 0
 
@@ -55,8 +55,8 @@ class Ended(Exception):
 
 
 async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() -> None:
-    done = Result(job_id="j", status=Status.SUCCEEDED, detail="runs", at="2026")
-    answers: list[Result | Exception | None] = [
+    done = JobResult(job_id="j", status=JobStatus.SUCCEEDED, detail="runs", at="2026")
+    answers: list[JobResult | Exception | None] = [
         None,
         done,
         Unavailable("later", retry_after_s=5000),
@@ -65,7 +65,7 @@ async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() ->
     ]
     heard: list[object] = []
 
-    async def pull() -> Result | None:
+    async def pull() -> JobResult | None:
         await asyncio.sleep(0)
         if not answers:
             raise Ended
@@ -75,7 +75,7 @@ async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() ->
         return answer
 
     class Told:
-        def result(self, result: Result | None) -> None:
+        def result(self, result: JobResult | None) -> None:
             heard.append(result)
 
         def trouble(self, error: Exception) -> None:
@@ -83,8 +83,6 @@ async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() ->
 
     clock = HandClock()
     with pytest.raises(Ended):
-        await keep_pulling(
-            pull, Told(), interval_s=900, quiet=None, clock=clock, jitter=lambda: 0.0
-        )
+        await poll_jobs(pull, Told(), interval_s=900, quiet=None, clock=clock, jitter=lambda: 0.0)
     assert heard == [None, done, "later", "unplugged", None]
     assert clock.waits == [900, 1, 5000, 900, 900]

@@ -11,13 +11,13 @@ from paper_kit import PaperCloud, PaperKit, make_runner
 from signed_images import public_pem, signed_image, signing_key
 
 from agent.errors import RefusedByRule, Unavailable
-from agent.fota.download.ranges import TryAgain
+from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.installers.base import Package
-from agent.fota.jobs import Execution, Status
-from agent.fota.journal import MAX_INSTALL_STARTS, Journal, Step
+from agent.fota.jobs import Execution, JobStatus
+from agent.fota.journal import MAX_INSTALL_STARTS, JobStep, Journal
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import UpdateRunner
-from agent.fota.verification import Trust, load_public_key
+from agent.fota.verification import TrustPolicy, load_public_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -78,7 +78,7 @@ async def test_a_job_is_carried_to_a_success_that_was_seen(tmp_path: Path) -> No
         result = await here.pull()
     assert here.cloud.statuses == ["IN_PROGRESS", "SUCCEEDED"]
     assert here.kit.installed == [here.server.sha256]
-    assert result.status is Status.SUCCEEDED
+    assert result.status is JobStatus.SUCCEEDED
     assert "2.0.1+0 runs; intact: " in here.cloud.reports[-1][2]
     assert "not proven: who made it" in here.cloud.reports[-1][2]
     assert not list((tmp_path / "fota").glob("image-*"))
@@ -97,7 +97,7 @@ async def test_the_same_job_a_hundred_times_is_one_install(tmp_path: Path) -> No
         (tmp_path / "reports").write_text("")
         for _ in range(99):
             result = await here.pull()
-            assert result.status is Status.SUCCEEDED
+            assert result.status is JobStatus.SUCCEEDED
             (tmp_path / "reports").rename(tmp_path / "told")
     assert len(here.kit.installed) == 1
 
@@ -170,15 +170,15 @@ async def test_an_image_that_the_operators_key_did_not_sign_is_not_installed(
 ) -> None:
     pem = tmp_path / "key.pem"
     pem.write_bytes(public_pem(signing_key("ecdsa")))
-    trust = Trust(key=load_public_key(pem))
+    trust = TrustPolicy(key=load_public_key(pem))
     async with scene(tmp_path, key=signing_key("ecdsa", 1)) as here:
         result = await here.pull(trust=trust)
-    assert result.status is Status.REJECTED
+    assert result.status is JobStatus.REJECTED
     assert not here.kit.installed
     async with scene(tmp_path, key=signing_key("ecdsa")) as here:
         here.offer("job-2")
         result = await here.pull(trust=trust)
-    assert result.status is Status.SUCCEEDED
+    assert result.status is JobStatus.SUCCEEDED
     assert "verified: " in result.detail
 
 
@@ -207,7 +207,7 @@ async def test_a_version_that_already_runs_is_not_installed_again(tmp_path: Path
     async with scene(tmp_path) as here:
         here.offer(version="1.0.0")
         result = await here.pull(hashes=False)
-    assert result.status is Status.SUCCEEDED
+    assert result.status is JobStatus.SUCCEEDED
     assert "nothing was installed" in result.detail
     assert not here.kit.installed
 
@@ -221,7 +221,7 @@ async def test_a_job_that_is_cancelled_is_noticed_at_the_next_tenth(tmp_path: Pa
                     here.cloud.cancel()
 
         result = await here.pull(observer=Cancelling())
-    assert result.status is Status.CANCELLED
+    assert result.status is JobStatus.CANCELLED
     assert here.cloud.statuses == ["IN_PROGRESS"]
     assert not here.kit.installed
     assert here.journal.open_job is None
@@ -239,11 +239,11 @@ async def test_a_host_out_of_reach_is_left_for_later_and_the_bytes_are_kept(
 ) -> None:
     async with scene(tmp_path) as here:
         here.server.faults = [Fault(cut_after=70_000), Fault(refuse=True), Fault(refuse=True)]
-        with pytest.raises(TryAgain):
+        with pytest.raises(DownloadInterrupted):
             await here.pull()
         assert here.cloud.statuses == ["IN_PROGRESS"]
         result = await here.pull()
-    assert result.status is Status.SUCCEEDED
+    assert result.status is JobStatus.SUCCEEDED
     assert here.server.requests[-1]["range"] == "bytes=70000-"
     assert here.server.requests[-1]["if-range"] == '"v1"'
 
@@ -255,7 +255,7 @@ async def test_a_host_that_stays_away_ends_the_job(tmp_path: Path) -> None:
             with pytest.raises(Unavailable):
                 await here.pull()
         result = await here.pull()
-    assert result.status is Status.TIMED_OUT
+    assert result.status is JobStatus.TIMED_OUT
     assert "given up after 20 tries" in result.detail
 
 
@@ -264,7 +264,7 @@ class LosingCloud(PaperCloud):
 
     lost: list[tuple[str, str]]
 
-    async def report(self, job_id: str, status: Status, detail: str) -> None:
+    async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
         if status.final:
             self.lost.append((status.value, detail))
             raise Unavailable("no network")
@@ -302,7 +302,7 @@ async def test_a_reboot_loop_within_the_install_stops(tmp_path: Path) -> None:
         result = await runner.pull()
         await runner.close()
     assert result is not None
-    assert result.status is Status.FAILED
+    assert result.status is JobStatus.FAILED
     assert "given up after 10 starts" in result.detail
 
 
@@ -311,7 +311,7 @@ class TamperingCloud(PaperCloud):
 
     async def current(self) -> Execution | None:
         journal = Journal(self.folder / "fota")
-        if journal.open_job is not None and journal.open_job.step is Step.PROVEN:
+        if journal.open_job is not None and journal.open_job.step is JobStep.PROVEN:
             with journal.image_path().open("r+b") as file:
                 file.write(b"evil")
         return await super().current()
@@ -323,7 +323,7 @@ async def test_an_image_changed_on_the_disk_after_its_proof_is_not_installed(
     async with scene(tmp_path) as here:
         result = await here.pull(cloud=TamperingCloud(tmp_path))
     assert result is not None
-    assert result.status is Status.FAILED
+    assert result.status is JobStatus.FAILED
     assert "changed on the host's disk" in result.detail
     assert not here.kit.installed
 
@@ -334,10 +334,10 @@ async def test_a_boot_job_with_two_builds_is_fetched_and_proven_whole(tmp_path: 
         here.offer(firmwareType="BOOT", path="t/s0.bin t/s1.bin", fileSize=size * 2)
         result = await here.pull()
         assert [r[":line"].split()[1] for r in here.server.requests] == ["/t/s0.bin", "/t/s1.bin"]
-        assert result.status is Status.SUCCEEDED
+        assert result.status is JobStatus.SUCCEEDED
         here.offer("job-2", firmwareType="BOOT", path="t/s0.bin t/s1.bin", fileSize=size * 3)
         result = await here.pull()
-    assert result.status is Status.FAILED
+    assert result.status is JobStatus.FAILED
     assert "the files have" in result.detail
 
 

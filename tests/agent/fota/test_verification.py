@@ -12,10 +12,10 @@ from agent.errors import UsageError
 from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.verification import (
-    Level,
     NotProven,
     Proof,
-    Trust,
+    ProofLevel,
+    TrustPolicy,
     check_downgrade,
     check_level,
     load_public_key,
@@ -24,7 +24,7 @@ from agent.fota.verification import (
     required_level,
 )
 
-NOBODY = Trust()
+NOBODY = TrustPolicy()
 
 
 def job_for(path: Path, kind: FirmwareType = FirmwareType.APP, version: str = "v2.0.1") -> Job:
@@ -35,13 +35,13 @@ def sha(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def trust_in(path: Path, key: object) -> Trust:
+def trust_in(path: Path, key: object) -> TrustPolicy:
     pem = path / "public.pem"
     pem.write_bytes(public_pem(key))
-    return Trust(key=load_public_key(pem))
+    return TrustPolicy(key=load_public_key(pem))
 
 
-def proof_of(path: Path, job: Job, trust: Trust = NOBODY) -> Proof:
+def proof_of(path: Path, job: Job, trust: TrustPolicy = NOBODY) -> Proof:
     proof = prove(path, job, sha(path), trust)
     check_level(proof, job.kind, trust)
     return proof
@@ -50,7 +50,7 @@ def proof_of(path: Path, job: Job, trust: Trust = NOBODY) -> Proof:
 def test_an_application_with_its_own_hash_is_intact_and_no_more(tmp_path: Path) -> None:
     path = signed_image(tmp_path)
     proof = proof_of(path, job_for(path))
-    assert proof.level is Level.INTACT
+    assert proof.level is ProofLevel.INTACT
     assert proof.version == "2.0.1+0"
     assert "verified" not in proof.sentence()
     assert "not proven: who made it" in proof.sentence()
@@ -59,7 +59,7 @@ def test_an_application_with_its_own_hash_is_intact_and_no_more(tmp_path: Path) 
 def test_a_digest_in_the_job_verifies(tmp_path: Path) -> None:
     path = signed_image(tmp_path)
     job = replace(job_for(path), sha256=sha(path))
-    assert proof_of(path, job).level is Level.VERIFIED
+    assert proof_of(path, job).level is ProofLevel.VERIFIED
     with pytest.raises(NotProven, match="not the one that the job names"):
         prove(path, replace(job, sha256="0" * 64), sha(path), NOBODY)
 
@@ -69,14 +69,14 @@ def test_a_signature_in_the_image_by_the_operators_key_verifies(tmp_path: Path, 
     key = signing_key(kind)
     path = signed_image(tmp_path, key=key)
     proof = proof_of(path, job_for(path), trust_in(tmp_path, key))
-    assert proof.level is Level.VERIFIED
+    assert proof.level is ProofLevel.VERIFIED
     assert "signature in the image" in proof.sentence()
 
 
 def test_a_pure_signature_verifies(tmp_path: Path) -> None:
     key = signing_key("ed25519")
     path = signed_image(tmp_path, key=key, pure=True)
-    assert proof_of(path, job_for(path), trust_in(tmp_path, key)).level is Level.VERIFIED
+    assert proof_of(path, job_for(path), trust_in(tmp_path, key)).level is ProofLevel.VERIFIED
 
 
 def test_another_key_or_none_refuses_once_a_key_is_named(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_signature_in_the_job_counts_by_the_operators_key_only(tmp_path: Path)
     job = job_for(path, FirmwareType.CUSTOM)
     good = replace(job, signature=sign_file(key, b"anything"))
     bad = replace(job, signature=sign_file(other, b"anything"))
-    assert proof_of(path, good, trust_in(tmp_path, key)).level is Level.VERIFIED
+    assert proof_of(path, good, trust_in(tmp_path, key)).level is ProofLevel.VERIFIED
     with pytest.raises(NotProven, match="not by the profile's key"):
         proof_of(path, bad, trust_in(tmp_path, key))
     with pytest.raises(NotProven, match="CUSTOM must be verified"):
@@ -105,16 +105,19 @@ def test_a_signature_in_the_job_counts_by_the_operators_key_only(tmp_path: Path)
 
 def test_a_digest_of_the_operator_vouches_for_its_file_only(tmp_path: Path) -> None:
     path = signed_image(tmp_path)
-    assert proof_of(path, job_for(path), Trust(digests=(sha(path),))).level is Level.VERIFIED
+    assert (
+        proof_of(path, job_for(path), TrustPolicy(digests=(sha(path),))).level
+        is ProofLevel.VERIFIED
+    )
     with pytest.raises(NotProven, match="none vouches"):
-        proof_of(path, job_for(path), Trust(digests=("0" * 64,)))
+        proof_of(path, job_for(path), TrustPolicy(digests=("0" * 64,)))
 
 
 def test_a_modem_image_may_be_size_checked_and_the_sentence_says_so(tmp_path: Path) -> None:
     path = tmp_path / "delta.bin"
     path.write_bytes(b"\x12" * 100)
     proof = proof_of(path, job_for(path, FirmwareType.MODEM, "mfw_nrf9160_1.3.6"))
-    assert proof.level is Level.SIZE_CHECKED
+    assert proof.level is ProofLevel.SIZE_CHECKED
     assert proof.sentence().startswith("size-checked: size of 100 bytes; not proven: ")
 
 
@@ -142,15 +145,15 @@ def test_a_file_that_is_no_image_is_no_application(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", list(FirmwareType))
-@pytest.mark.parametrize("require", [None, *Level])
-def test_require_only_raises(kind: FirmwareType, require: Level | None) -> None:
+@pytest.mark.parametrize("require", [None, *ProofLevel])
+def test_require_only_raises(kind: FirmwareType, require: ProofLevel | None) -> None:
     default = required_level(kind, NOBODY)
-    assert required_level(kind, Trust(require=require)) == max(default, require or default)
+    assert required_level(kind, TrustPolicy(require=require)) == max(default, require or default)
 
 
 def test_the_word_of_the_profile_is_checked() -> None:
     assert [parse_level(word) for word in ("", "size-checked", "intact", "verified")] == [
-        None, Level.SIZE_CHECKED, Level.INTACT, Level.VERIFIED,
+        None, ProofLevel.SIZE_CHECKED, ProofLevel.INTACT, ProofLevel.VERIFIED,
     ]  # fmt: skip
     with pytest.raises(UsageError, match="'signed'"):
         parse_level("signed")
@@ -163,7 +166,7 @@ def test_a_downgrade_needs_leave(tmp_path: Path) -> None:
     check_downgrade(job, "2.0.1+0", "", NOBODY)
     with pytest.raises(NotProven, match=r"older than the running 2\.1\.0"):
         check_downgrade(job, "2.0.1+0", "2.1.0", NOBODY)
-    check_downgrade(job, "2.0.1+0", "2.1.0", Trust(allow_downgrade=True))
+    check_downgrade(job, "2.0.1+0", "2.1.0", TrustPolicy(allow_downgrade=True))
 
 
 @pytest.mark.parametrize("content", [b"", b"junk", b"-----BEGIN PUBLIC KEY-----\nAA==\n-----END"])
@@ -183,7 +186,7 @@ def test_a_flipped_bit_in_what_digest_signature_or_hash_covers_is_never_accepted
     path = signed_image(tmp_path, key=key, protected=True, body=bytes(range(256)) * 2)
     whole, image = path.read_bytes(), read_image(path)
     job = job_for(path)
-    by_digest = Trust(digests=(sha(path),))
+    by_digest = TrustPolicy(digests=(sha(path),))
     by_key = trust_in(tmp_path, key)
     draw = random.Random(7)
     accepted = []

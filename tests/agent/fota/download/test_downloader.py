@@ -13,16 +13,22 @@ import pytest
 from download_server import Fault, FileServer, file_server
 from hand_clock import HandClock
 
-from agent.fota.addresses import Sources, checked_target
-from agent.fota.download.connection import Network
-from agent.fota.download.downloader import Downloader, Fetched, Limits, TooSlow, Wanted
+from agent.fota.allowed_hosts import AllowedHosts, checked_target
+from agent.fota.download.connection import DownloadNetwork
+from agent.fota.download.downloader import (
+    DownloadedFile,
+    Downloader,
+    DownloadLimits,
+    DownloadRequest,
+    TooSlow,
+)
 from agent.fota.download.image_file import DiskFull
 from agent.fota.download.ranges import (
     BadAnswerToRange,
     DownloadError,
+    DownloadInterrupted,
     EndlessData,
     ImageMissing,
-    TryAgain,
     WrongLength,
 )
 from agent.http.addresses import SourceRefused
@@ -33,21 +39,23 @@ if TYPE_CHECKING:
 CONTENT = hashlib.shake_128(b"image").digest(300_000)
 OTHER = hashlib.shake_128(b"other").digest(300_000)
 PIECE = 64 * 1024
-STAND_IN = Sources(hosts=(), stand_in=True)
+STAND_IN = AllowedHosts(hosts=(), stand_in=True)
 
 
 @asynccontextmanager
 async def downloader(**limits: Any) -> AsyncIterator[Downloader]:
-    loader = Downloader(Network(STAND_IN), limits=Limits(**limits), clock=HandClock())
+    loader = Downloader(
+        DownloadNetwork(STAND_IN), limits=DownloadLimits(**limits), clock=HandClock()
+    )
     try:
         yield loader
     finally:
         await loader.close()
 
 
-def wanted(server: FileServer, folder: Path, **options: Any) -> Wanted:
+def wanted(server: FileServer, folder: Path, **options: Any) -> DownloadRequest:
     target = checked_target(f"{server.url}/t/app.bin", STAND_IN)
-    return Wanted(
+    return DownloadRequest(
         **{
             "target": target,
             "path": folder / "image.bin",
@@ -57,7 +65,7 @@ def wanted(server: FileServer, folder: Path, **options: Any) -> Wanted:
     )
 
 
-async def fetched(server: FileServer, folder: Path, **options: Any) -> Fetched:
+async def fetched(server: FileServer, folder: Path, **options: Any) -> DownloadedFile:
     async with downloader() as loader:
         return await loader.fetch(wanted(server, folder, **options))
 
@@ -70,7 +78,7 @@ async def test_a_file_is_fetched_hashed_and_private(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     async with file_server(CONTENT) as server:
         found = await fetched(server, tmp_path, on_progress=lambda *at: seen.append(at))
-    assert found == Fetched(server.sha256, len(CONTENT), len(CONTENT))
+    assert found == DownloadedFile(server.sha256, len(CONTENT), len(CONTENT))
     assert is_whole(tmp_path)
     assert stat.S_IMODE((tmp_path / "image.bin").stat().st_mode) == 0o600
     assert seen[-1] == (len(CONTENT), len(CONTENT))
@@ -144,7 +152,7 @@ async def test_a_file_that_changed_between_two_ranges_is_fetched_anew(
     async with file_server(CONTENT, etag=etags[0], default=Fault(cut_after=100_000)) as server:
         server.faults = [Fault(cut_after=100_000), Fault(refuse=True)]
         async with downloader(tries=1) as loader:
-            with pytest.raises(TryAgain):
+            with pytest.raises(DownloadInterrupted):
                 await loader.fetch(wanted(server, tmp_path))
         server.becomes(OTHER, etags[1])
         server.default = Fault()
@@ -193,7 +201,7 @@ async def test_a_whole_file_is_not_fetched_again(tmp_path: Path) -> None:
         await fetched(server, tmp_path)
         found = await fetched(server, tmp_path, etag='"v1"')
     assert len(server.requests) == 1
-    assert found == Fetched(server.sha256, len(CONTENT), 0)
+    assert found == DownloadedFile(server.sha256, len(CONTENT), 0)
 
 
 @pytest.mark.parametrize(
@@ -205,8 +213,8 @@ async def test_a_whole_file_is_not_fetched_again(tmp_path: Path) -> None:
         (Fault(body=CONTENT + b"x"), WrongLength, "has 300001 bytes"),
         (Fault(chunked=True, endless=True), EndlessData, "more than the declared 300000"),
         (Fault(drop=frozenset({"content-length"}), endless=True), EndlessData, "more than"),
-        (Fault(status=503), TryAgain, "503"),
-        (Fault(refuse=True), TryAgain, "broke off"),
+        (Fault(status=503), DownloadInterrupted, "503"),
+        (Fault(refuse=True), DownloadInterrupted, "broke off"),
         (Fault(headers={"content-encoding": "gzip"}), BadAnswerToRange, "gzip"),
         (Fault(status=206), BadAnswerToRange, "whole was asked"),
         (Fault(status=204), ImageMissing, "204"),
@@ -237,7 +245,7 @@ async def test_retry_after_is_obeyed(tmp_path: Path) -> None:
     clock = HandClock()
     fault = Fault(status=429, headers={"retry-after": "77"})
     async with file_server(CONTENT, faults=[fault]) as server:
-        loader = Downloader(Network(STAND_IN), clock=clock)
+        loader = Downloader(DownloadNetwork(STAND_IN), clock=clock)
         await loader.fetch(wanted(server, tmp_path))
         await loader.close()
     assert clock.waits == [77.0]
@@ -246,19 +254,19 @@ async def test_retry_after_is_obeyed(tmp_path: Path) -> None:
 async def test_a_silent_server_is_left(tmp_path: Path) -> None:
     stalling = file_server(CONTENT, default=Fault(stall_after=0))
     async with stalling as server, downloader(silence_s=0.02) as loader:
-        with pytest.raises(TryAgain, match="broke off"):
+        with pytest.raises(DownloadInterrupted, match="broke off"):
             await loader.fetch(wanted(server, tmp_path))
 
 
 async def test_a_crawling_server_is_left_and_asked_anew_three_times(tmp_path: Path) -> None:
     clock = HandClock()
-    limits = Limits(window_s=60, window_bytes=1 << 30)
+    limits = DownloadLimits(window_s=60, window_bytes=1 << 30)
 
     def slow(_done: int, _total: int) -> None:
         clock.time += 61
 
     async with file_server(CONTENT * 9) as server:
-        loader = Downloader(Network(STAND_IN), limits=limits, clock=clock)
+        loader = Downloader(DownloadNetwork(STAND_IN), limits=limits, clock=clock)
         with pytest.raises(TooSlow, match="bytes came in 60 s"):
             await loader.fetch(
                 wanted(server, tmp_path, size_bytes=9 * len(CONTENT), on_progress=slow)
@@ -315,7 +323,7 @@ async def test_the_address_that_was_checked_is_the_one_connected_to(tmp_path: Pa
         return ["127.0.0.1"] if len(asked) == 1 else ["192.168.0.1"]
 
     async with file_server(CONTENT) as server:
-        loader = Downloader(Network(STAND_IN, resolve=once), clock=HandClock())
+        loader = Downloader(DownloadNetwork(STAND_IN, resolve=once), clock=HandClock())
         target = checked_target(f"http://localhost:{server.port}/a", STAND_IN)
         await loader.fetch(wanted(server, tmp_path, target=target))
         await loader.close()
@@ -327,11 +335,11 @@ async def test_a_name_that_leads_inside_is_not_connected_to(tmp_path: Path) -> N
     async def inside(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    public = Sources(hosts=("firmware.example.com",))
-    loader = Downloader(Network(public, resolve=inside), clock=HandClock())
+    public = AllowedHosts(hosts=("firmware.example.com",))
+    loader = Downloader(DownloadNetwork(public, resolve=inside), clock=HandClock())
     target = checked_target("https://firmware.example.com/a", public)
     with pytest.raises(SourceRefused, match="this machine"):
-        await loader.fetch(Wanted(target, tmp_path / "image.bin", 10))
+        await loader.fetch(DownloadRequest(target, tmp_path / "image.bin", 10))
     await loader.close()
 
 

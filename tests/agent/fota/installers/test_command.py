@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.fota.installers import command as command_module
-from agent.fota.installers.base import InstallFailed, Package, Running
+from agent.fota.installers.base import InstallFailed, Package, RunningVersion
 from agent.fota.installers.command import CommandInstaller
 from agent.fota.jobs import FirmwareType, Job
 
@@ -35,7 +35,7 @@ async def install(
 ) -> None:
     installer = CommandInstaller(words, timeout_s, None)
     await installer.install(package(folder), progress)
-    assert await installer.running(FirmwareType.APP) == Running("1.0.0")
+    assert await installer.running(FirmwareType.APP) == RunningVersion("1.0.0")
 
 
 async def test_the_program_gets_the_path_as_one_argument_and_no_shell(tmp_path: Path) -> None:
@@ -106,15 +106,15 @@ async def test_what_cannot_work_is_refused_before_the_download(
 async def test_the_kits_own_word_goes_before_the_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def tells(_modem: object, _kind: FirmwareType) -> Running:
-        return Running("0.9.0")
+    async def tells(_modem: object, _kind: FirmwareType) -> RunningVersion:
+        return RunningVersion("0.9.0")
 
     monkeypatch.setattr(command_module, "running_by_at", tells)
     words = program("print('version: 1.0.0')")
     installer = CommandInstaller(words, 30, object())  # type: ignore[arg-type]
     assert await installer.check(JOB) == ""
     await installer.install(package(tmp_path), lambda *_: None)
-    assert await installer.running(FirmwareType.APP) == Running("0.9.0")
+    assert await installer.running(FirmwareType.APP) == RunningVersion("0.9.0")
 
 
 async def test_what_nobody_reads_back_is_no_success(tmp_path: Path) -> None:
@@ -130,4 +130,4 @@ async def test_two_builds_are_two_arguments(tmp_path: Path) -> None:
     words = (sys.executable, "-c", "import sys; print('version=' + str(len(sys.argv)))", "{image}")
     installer = CommandInstaller(words, 30, None)
     await installer.install(Package(job, paths, "", "1.0.0"), lambda *_: None)
-    assert await installer.running(FirmwareType.BOOT) == Running("3")
+    assert await installer.running(FirmwareType.BOOT) == RunningVersion("3")

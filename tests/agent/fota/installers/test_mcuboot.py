@@ -21,7 +21,7 @@ from agent.errors import UsageError
 from agent.fota.image import read_image
 from agent.fota.install import NotSeen, read_back
 from agent.fota.installers import mcuboot
-from agent.fota.installers.base import InstallFailed, Package, Running
+from agent.fota.installers.base import InstallFailed, Package, RunningVersion
 from agent.fota.installers.mcuboot import McubootInstaller
 from agent.fota.jobs import FirmwareType, Job
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy
@@ -77,7 +77,7 @@ async def test_an_image_is_uploaded_tried_seen_and_confirmed(tmp_path: Path) -> 
         assert served.confirmed
         served.restart()
         now = await installer.running(FirmwareType.APP)
-        assert now == Running("2.0.1.7", new.image_hash)
+        assert now == RunningVersion("2.0.1.7", new.image_hash)
     size = new.paths[0].stat().st_size
     assert seen[-1] == ("upload", size, size)
     assert len(seen) > 5

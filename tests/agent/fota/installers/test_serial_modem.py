@@ -10,7 +10,7 @@ from hand_clock import HandClock
 from signed_images import signed_image
 
 from agent.fota.install import NotSeen, read_back
-from agent.fota.installers.base import InstallFailed, Package, Running
+from agent.fota.installers.base import InstallFailed, Package, RunningVersion
 from agent.fota.installers.serial_modem import SerialModemInstaller
 from agent.fota.jobs import FirmwareType, Job
 from at.driver.modem import Modem
@@ -102,7 +102,7 @@ async def test_the_kit_can_fetch_a_modem_image_itself(tmp_path: Path) -> None:
         new = package(path, FirmwareType.MODEM, "mfw_nrf91x1_2.0.9", f"{server.url}/delta.bin")
         assert installer.fetches_itself(new.job)
         await installer.install(new, lambda *at: seen.append(at))
-        assert await installer.running(FirmwareType.MODEM) == Running("mfw_nrf91x1_2.0.9")
+        assert await installer.running(FirmwareType.MODEM) == RunningVersion("mfw_nrf91x1_2.0.9")
     assert ("download by the kit", 100, 100) in seen
 
 

@@ -1,7 +1,7 @@
-"""Where an image may come from: the job's host and path, or a redirect, by the profile's list.
+"""Which hosts an image may come from: of a job, or of a redirect. No I/O.
 
-A job is another's word about what to fetch from inside our network: so beside the rule for every
-download (`agent.http.addresses`) the host must be on the profile's list. No I/O.
+Whoever writes a job chooses what is fetched from inside our network. So the host must be in the
+profile's list, besides the rule for every download (`agent.http.addresses`).
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ _PATH_SAFE = "/*!$&'()+,;=:@-._~%"
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
-    """The rule of the profile: which hosts, and whether it is the stand-in's (all on loopback)."""
+class AllowedHosts:
+    """The profile's hosts; `stand_in` says that the services are the stand-in, all on loopback."""
 
     hosts: tuple[str, ...]
     """Host names, each with ":port" where it is not 443."""
     stand_in: bool = False
 
 
-def job_target(host: str, path: str, sources: Sources) -> Target:
+def job_target(host: str, path: str, allowed: AllowedHosts) -> Target:
     """Return the URL of a job's host and path. Raises SourceRefused.
 
     The host may carry a scheme and a trailing slash, the path a leading one: seen in the field.
     """
     base = base_of(host, what="the job's host")
-    return checked_target(f"{base}/{_job_path(path)}", sources)
+    return checked_target(f"{base}/{_job_path(path)}", allowed)
 
 
-def checked_target(url: str, sources: Sources) -> Target:
+def checked_target(url: str, allowed: AllowedHosts) -> Target:
     """Return the parts of a URL (a job's, or where a redirect points to). Raises SourceRefused."""
-    target = plain_target(url, stand_in=sources.stand_in)
-    loopback = sources.stand_in and is_loopback(target.host)
-    if not loopback and not _listed(target.host, target.port, sources.hosts):
+    target = plain_target(url, stand_in=allowed.stand_in)
+    loopback = allowed.stand_in and is_loopback(target.host)
+    if not loopback and not _listed(target.host, target.port, allowed.hosts):
         raise SourceRefused(
             f"images may not come from {target.host}:{target.port}",
             hint="if the host is right, add it to fota.hosts of the profile",

@@ -5,7 +5,7 @@ from hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fota.addresses import Sources, checked_target, job_target
+from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
 from agent.http.addresses import (
     SourceRefused,
     address_refusal,
@@ -13,8 +13,8 @@ from agent.http.addresses import (
     is_loopback_url,
 )
 
-PUBLIC = Sources(hosts=("firmware.example.com", "bundles.example.com:8443"))
-STAND_IN = Sources(hosts=(), stand_in=True)
+PUBLIC = AllowedHosts(hosts=("firmware.example.com", "bundles.example.com:8443"))
+STAND_IN = AllowedHosts(hosts=(), stand_in=True)
 
 
 @pytest.mark.parametrize(
