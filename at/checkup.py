@@ -1,4 +1,4 @@
-"""What a modem says of itself, question by question, for a person: what it is and how it is."""
+"""A check-up of a modem for a person: identity, SIM, registration and time, one line each."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _WHY_NOT = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the report. `ok` is None for what is neither good nor bad."""
+    """One line of the report: `value` for programs, `shown` for people; `ok` None is neutral."""
 
     name: str
     value: object
@@ -53,13 +53,13 @@ class Check:
 
 
 def firmware_check(verdict: FirmwareVerdict) -> Check:
-    """Return what the gate says."""
+    """Return the line for the verdict on the firmware."""
     shown = verdict.text if verdict.allowed else f"{verdict.text}: {verdict.reason}"
     return Check("firmware", verdict.text, shown or verdict.note, verdict.allowed, verdict.hint)
 
 
 async def check_modem(modem: Modem) -> list[Check]:
-    """Ask everything that changes nothing on the modem. What it refuses to tell is told so."""
+    """Read everything that can be read without changing the modem; refusals become lines, too."""
     return [await _ask(modem, *question) for question in _QUESTIONS]
 
 

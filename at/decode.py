@@ -1,4 +1,4 @@
-"""Captured bytes of a modem to plain JSON objects, one per thing on the line. Pure.
+"""Decodes captured bytes of a modem to JSON objects, one for each answer, notice or line. Pure.
 
 The shape is fixed (docs: `cellagent modem decode`): answer, notice, log, unknown, echo, prompt. A
 line that breaks its grammar has `error` set and `value` None, never half a record.
@@ -15,7 +15,7 @@ from at.protocol.command import Form, read_command
 from at.protocol.errors import AtError
 from at.protocol.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Unknown
 from at.protocol.firmware import read_firmware
-from at.protocol.framing import Log, OverlongLine, Prompt
+from at.protocol.framing import DroppedLine, Log, Prompt
 from at.protocol.ownership import REGISTRATIONS, owner_of
 from at.protocol.values import after_name, as_json, line_name
 
@@ -35,8 +35,8 @@ _IN_PARENTHESES = {"+CWLAP"}
 class Decoder:
     """Turns captured bytes into objects as they are complete; `finish()` ends the input.
 
-    `command` is the command that was sent, as far as anybody knows: it settles which lines are
-    its answer, and how notices of its name are to be read. An echo in the input settles it, too.
+    `command` is the command that was sent, None if it is unknown: it decides which lines are its
+    answer, and how notices of its name are read. An echo in the input names the command, too.
     """
 
     def __init__(self, command: str | None = None) -> None:
@@ -63,12 +63,12 @@ class Decoder:
             self._echoed = isinstance(item, Echo) or (self._echoed and not isinstance(item, Answer))
 
     def _objects_of(self, item: Item) -> Iterator[dict[str, Any]]:
-        """Yield the objects of an item; none for what another item has told already."""
+        """Yield the objects of an item; none if another item has shown the same."""
         if isinstance(item, Restart) and (item.is_banner or item.text.startswith("#XMODEM")):
             return  # the banner came as a log line, the report as a notice
         if isinstance(item, Answer) and item.final is None:
             if not item.lines and not self._echoed:
-                return  # nothing came of a command that we only heard of
+                return  # no echo and no line: the command may not have been sent
             if item.command is None and self._is_unsolicited(item.lines):
                 for line in item.lines:
                     name = line_name(line)
@@ -77,7 +77,7 @@ class Decoder:
         yield self._object(item)
 
     def _is_unsolicited(self, lines: tuple[str, ...]) -> bool:
-        """Tell whether lines that nobody asked for, as far as is known, are notices."""
+        """Return whether lines without a known command are all notices."""
         names = {line_name(line) for line in lines} - {""}
         return not names & _REPLY_SHAPED and all(
             notices.is_known(name) or not readers_of(name) for name in names
@@ -105,7 +105,7 @@ class Decoder:
                 }
             case Unknown():
                 return {"type": "unknown", "line": item.text}
-            case OverlongLine():
+            case DroppedLine():
                 return {"type": "unknown", "line": item.head}
 
     def _answer(self, answer: Answer) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Decoder:
         return found
 
     def _command_answered_again(self, answer: Answer) -> str | None:
-        """Return the given command if this is one more answer to it."""
+        """Return the given command if this is another answer to it."""
         parts = read_command(self._command) if self._command is not None else None
         names = {line_name(line) for line in answer.lines}
         return self._command if parts is not None and names == {parts.name} else None
@@ -171,9 +171,9 @@ def answer_value(answer: Answer, command: str | None) -> tuple[Any, str | None]:
 
 
 def _readers_of_unsolicited(line: str) -> list[Command[Any]]:
-    """Return what may read an answer to a command that nobody knows.
+    """Return the commands whose answer this line may begin, if the command is unknown.
 
-    A line of lists answers a test command ("+CEREG: (0-5)"): what reads none of these has no say.
+    A line of lists ("+CEREG: (0-5)") answers a test command: the others are left out.
     """
     name = line_name(line)
     readers = readers_of(name)
@@ -183,10 +183,10 @@ def _readers_of_unsolicited(line: str) -> list[Command[Any]]:
 
 
 def _check_revision(value: object) -> None:
-    """Raise ParseError for a firmware's name that begins as the maker's do, and then breaks off.
+    """Raise ParseError for a firmware name that begins like Nordic's and breaks off.
 
-    The command itself gives any text on: other makers' revisions have no grammar, and what a
-    damaged one means for the kit is the firmware gate's to say.
+    The command itself accepts any text, since other makers' revisions have no grammar. What a
+    damaged one means for device calls is decided by `at.protocol.firmware.gate`.
     """
     match value:
         case Revision(revision=text) if text.lower().startswith("mfw"):

@@ -1,4 +1,4 @@
-"""Which kit is on which port, which of its ports answers AT, and why the others do not."""
+"""Discovery of kits: which is on which port, which port answers AT, and why another does not."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _QUESTION_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class PortReport:
-    """What is known of one port. `role`: "at", "console", "trace" or "unknown".
+    """What a probe found out of one port. `role`: "at", "console", "trace" or "unknown".
 
-    Where it does not answer AT, `reason` says why and `hint` what to try.
+    If it does not answer AT, `reason` says why and `hint` what to try.
     """
 
     usb: UsbPort
@@ -58,10 +58,10 @@ async def survey(
     listing: Callable[[], list[UsbPort]] = system_ports,
     transport: Callable[[str, int], Transport] = open_port,
 ) -> list[PortReport]:
-    """Probe the ports at the same time; return a report for each.
+    """Probe the ports concurrently; return a report for each.
 
     Bytes are written only to ports of known kits, to those in `named`, and with `probe_all` to
-    every one: other devices may take a word of ours for an order.
+    all: another device might take them for one of its commands.
     """
     ports = listing()
     names = list(named)
@@ -84,7 +84,7 @@ async def survey(
 async def probe(
     port: UsbPort, transport: Callable[[str, int], Transport] = open_port
 ) -> PortReport:
-    """Ask one port whether it answers AT. Raises nothing: what goes wrong is the reason."""
+    """Probe one port for AT. Raises no AtError: what goes wrong is the report's reason."""
     try:
         return await _probe(port, BAUD_RATES[0], transport, _ANSWER_TIMEOUT_S)
     except PortBusy as busy:

@@ -1,11 +1,11 @@
-"""pytest fixtures to test against a recorded modem session. Loaded by pytest by itself.
+"""pytest fixtures that replay a recorded modem session. pytest loads this module itself.
 
     async def test_reads_the_signal(modem_from_transcript):
         async with modem_from_transcript("signal.transcript") as modem:
             answer = await modem.execute("AT+CESQ")
 
-Needs a plugin that runs coroutine tests, such as pytest-asyncio. Nothing but the standard library
-is imported before the fixture is used.
+Needs a plugin that runs coroutine tests, such as pytest-asyncio. Only the standard library is
+imported before the fixture is used.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The modem's commands, typed both ways: one file a family of the manual."""
+"""The typed commands of the modem, one file for each family of the manual."""

@@ -1,4 +1,4 @@
-"""Which type reads the answer to which command text; importing it registers every notice, too."""
+"""The typed command for a command text. Importing this registers every notice, too."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _FAMILIES: tuple[ModuleType, ...] = (
     identity,
-    power,
     power,
     registration,
     network,
@@ -81,10 +80,10 @@ TYPES = _by_text(dict.fromkeys(_types()))
 
 
 def timeout_of(text: str) -> float | None:
-    """Return the seconds that a command line may take; None where no type knows it.
+    """Return the seconds that the answer to a command line may take; None if no type knows it.
 
-    The longest of its types', such as for the four operations of %CMNG: a limit too long costs
-    less than one that breaks off.
+    Where several types fit, such as the operations of %CMNG, the longest: a limit too long costs
+    less than one that breaks a command off.
     """
     parts = read_command(text)
     if parts is None:
@@ -100,7 +99,7 @@ def timeout_of(text: str) -> float | None:
 
 
 def command_of(text: str) -> Command[Any] | None:
-    """Return the typed command that reads the answer to this command line, None if none does."""
+    """Return the typed command that reads the answer to this line, None if there is none."""
     parts = read_command(text)
     if parts is None:
         return None
@@ -116,7 +115,7 @@ def command_of(text: str) -> Command[Any] | None:
 
 
 def readers_of(name: str) -> list[Command[Any]]:
-    """Return the commands whose answer lines carry `name`, for when nobody knows what was sent."""
+    """Return the commands whose answer lines begin with `name`, if the command is unknown."""
     found: list[Command[Any]] = []
     for form in (Form.READ, Form.EXECUTE, Form.TEST, Form.SET):
         for kind in TYPES.get((name, form), ()):
@@ -126,7 +125,7 @@ def readers_of(name: str) -> list[Command[Any]]:
 
 
 def _made(kind: type[Command[Any]]) -> list[Command[Any]]:
-    """Return the commands of a type that differ in how they read."""
+    """Return a command of a type, made from the first arguments that it accepts."""
     for arguments in ("", "1", "2", "7"):
         command = kind.captured(split(arguments))
         if command is not None:

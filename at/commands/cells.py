@@ -1,8 +1,8 @@
-"""The cells around: %NCELLMEAS, all search types, and %NCELLMEASSTOP (Nordic's AT reference).
+"""Neighbour cell measurement: %NCELLMEAS, all search types, %NCELLMEASSTOP (Nordic's reference).
 
-The command answers OK at once; the result is a notice. Types 0-2 and 3-5 have two shapes that the
-name does not tell apart: the search type of the running measurement does, and without it the count
-of fields and the place of the next cell.
+The command answers OK at once; the result is a notice. Search types 0-2 and 3-5 have two shapes of
+one name: the search type of the running measurement decides, or, if it is unknown, the number of
+fields and where the next cell begins.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from at.protocol.values import Fields, Record, as_json
 
 _NO_CELL = 0x0FFFFFFF
 _TIME_HIGH = 2**64 - 2
-_INDEX = 2**15  # an index beyond the tables has no dBm beside it; the cell is still of use
+_INDEX = 2**15  # an index outside the tables has no dBm; the cell is still of use
 _GCI_TYPES = range(3, 6)
 _MOST_CELLS = 64  # cells or neighbours in one line: more is no measurement
 
 
 @dataclass(frozen=True, slots=True)
 class CellLevel(HasRsrp, HasRsrq, Record):
-    """What a serving and a neighbouring cell have in common."""
+    """The fields that a serving and a neighbouring cell have in common."""
 
     earfcn: int
     phys_cell_id: int
@@ -60,25 +60,25 @@ class Cell(CellLevel):
 
     @property
     def neighbor_count(self) -> int:
-        """How many neighbours it has, as the line of types 3-5 says it."""
+        """The number of its neighbours, which a line of types 3-5 states."""
         return len(self.neighbors)
 
     @property
     def identified(self) -> bool:
-        """Tell whether the cell id is one: above 0FFFFFFF there is no cell."""
+        """Whether the cell id is valid: above 0FFFFFFF there is no cell."""
         return int(self.cell_id, 16) <= _NO_CELL
 
 
 @dataclass(frozen=True, slots=True)
 class CellMeasurement(Record):
-    """A result of either shape. Status 0 ok, 1 failed, 2 incomplete, yet what is there is valid."""
+    """A result of either shape. Status 0 ok, 1 failed, 2 incomplete but valid as far as it goes."""
 
     status: int
     cells: tuple[Cell, ...] = ()
 
     @property
     def serving_cell(self) -> Cell | None:
-        """The cell that the modem camps on, if it does and said which."""
+        """The cell that the modem camps on, None if the result names none."""
         return next((cell for cell in self.cells if cell.serving and cell.identified), None)
 
     @property
@@ -89,7 +89,7 @@ class CellMeasurement(Record):
 
 @dataclass(frozen=True, slots=True)
 class ServingMeasurement(CellMeasurement):
-    """A result of types 0-2: the serving cell, whose fields also stand flat in JSON."""
+    """A result of types 0-2: one cell, whose fields JSON also shows at the top."""
 
     def extra_json(self) -> dict[str, Any]:
         """Return the fields of the serving cell."""
@@ -108,8 +108,8 @@ class CellMeasurementNotice(Notice):
 class MeasureCells(OkCommand):
     """AT%NCELLMEAS[=<search_type>[,<gci_count>]]; wait for CellMeasurementNotice.
 
-    One at a time. Types 3-5 take `gci_count` 2-15 and need firmware 1.3.4. A result may take
-    minutes: always keep a limit, then send StopMeasuringCells.
+    One at a time. Types 3-5 accept `gci_count` 2-15 and need firmware 1.3.4. A result may take
+    minutes: set a limit, then send StopMeasuringCells.
     """
 
     search_type: int = 0
@@ -135,13 +135,13 @@ class MeasureCells(OkCommand):
 
 @dataclass(frozen=True, slots=True)
 class StopMeasuringCells(OkCommand):
-    """AT%NCELLMEASSTOP: the notice then comes with what there is (status 2)."""
+    """AT%NCELLMEASSTOP: the notice then comes with what was measured so far (status 2)."""
 
     name: ClassVar[str] = "%NCELLMEASSTOP"
 
 
 def read_measurement(line: str, search_type: int | None = None) -> CellMeasurement:
-    """Return a result line; `search_type` None means that nobody knows. Raises ParseError."""
+    """Return the measurement of a result line; `search_type` None: unknown. Raises ParseError."""
     fields = Fields.of(line, "%NCELLMEAS")
     status = fields.integer("status", 0, 2)
     gci = search_type in _GCI_TYPES if search_type is not None else _looks_gci(fields)
@@ -155,10 +155,10 @@ def read_measurement(line: str, search_type: int | None = None) -> CellMeasureme
 
 
 def _looks_gci(fields: Fields) -> bool:
-    """Tell the shape of a line by itself: `fields` stands behind the status.
+    """Return whether a line is of types 3-5; `fields` is behind the status.
 
-    With 5 fields a neighbour, types 0-2 leave 9 or 10 and types 3-5 leave 12 of the first cell,
-    and only the latter have the quotes of a second cell.
+    Neighbours have 5 fields. Without them types 0-2 leave 9 or 10 fields and types 3-5 leave 12
+    for the first cell, and only the latter have the quotes of a second cell.
     """
     left = fields.left
     if left and fields.peek(left - 1).absent:
@@ -241,7 +241,7 @@ def _notice(line: str, context: str | None) -> CellMeasurementNotice:
 
 
 def search_type_of(command: str | None) -> int | None:
-    """Return the search type that a command line asks for; None for another command, or none."""
+    """Return the search type of a command line; None for another command, or none."""
     text = read_command(command) if command is not None else None
     if text is None or text.name != "%NCELLMEAS" or text.form not in {Form.EXECUTE, Form.SET}:
         return None

@@ -42,7 +42,7 @@ class ModemClock(Record):
 
 @dataclass(frozen=True, slots=True)
 class NetworkTime(Record):
-    """%XTIME: hex octets as they came; `utc_time` is what `utc` says."""
+    """%XTIME: hex octets as they came; `utc_time` is `utc` decoded."""
 
     tz: str | None
     utc: str | None
@@ -52,7 +52,7 @@ class NetworkTime(Record):
 
 @dataclass(frozen=True, slots=True)
 class NetworkTimeNotice(Notice):
-    """%XTIME, unasked."""
+    """%XTIME as a notice."""
 
     value: NetworkTime
 
@@ -66,7 +66,7 @@ class ReadClock(Command[ModemClock]):
     prefix: ClassVar[str] = "+CCLK"
 
     def parse(self, lines: Sequence[str]) -> ModemClock:
-        """Return the time; the vendors that leave out the quotes are understood."""
+        """Return the time, also of vendors that leave out the quotes."""
         text = after_name(single_line(lines, self.name), self.name)
         if len(text) > 1 and text[0] == text[-1] == '"':
             text = text[1:-1]
@@ -149,9 +149,9 @@ def _octets(fields: Fields, name: str, size: int) -> str | None:
 
 
 def _instant(octets: str) -> datetime | None:
-    """Return what six octets of BCD with swapped nibbles say, None if that is no time.
+    """Return the time of six octets of BCD with swapped nibbles, None if they are no time.
 
-    The seventh, a zone, is left alone: public examples do not agree on it.
+    The seventh octet, a zone, is not read: public examples do not agree on it.
     """
     pairs = [octets[place + 1] + octets[place] for place in range(0, 12, 2)]
     if not all(pair.isdecimal() for pair in pairs):

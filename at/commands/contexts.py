@@ -24,7 +24,7 @@ _EVENT = re.compile(r"[A-Z][A-Z0-9]*(?: [A-Z][A-Z0-9]*)*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ContextDefinition(Record):
-    """One line of +CGDCONT?; what stands behind `ipv4_alloc` is vendor's own and left out."""
+    """One line of +CGDCONT?; what follows `ipv4_alloc` is vendor-specific and left out."""
 
     cid: int
     type: str | None = None
@@ -112,7 +112,7 @@ class PacketEvent(Record):
 
 @dataclass(frozen=True, slots=True)
 class PacketEventNotice(Notice):
-    """+CGEV, unasked."""
+    """+CGEV as a notice."""
 
     value: PacketEvent
 
@@ -127,7 +127,7 @@ class SessionCause(Record):
 
 @dataclass(frozen=True, slots=True)
 class SessionCauseNotice(Notice):
-    """+CNEC_ESM or +CNEC_EMM, unasked."""
+    """+CNEC_ESM or +CNEC_EMM as a notice."""
 
     value: SessionCause
 
@@ -157,7 +157,7 @@ class ReadContexts(Command[ContextDefinitions]):
     prefix: ClassVar[str] = "+CGDCONT"
 
     def parse(self, lines: Sequence[str]) -> ContextDefinitions:
-        """Return the contexts; none are ()."""
+        """Return the contexts; () if there are none."""
         return ContextDefinitions(tuple(_definition(row) for row in rows(lines, self.name)))
 
 
@@ -169,7 +169,7 @@ class ReadContextAddresses(Command[ContextAddresses]):
     prefix: ClassVar[str] = "+CGPADDR"
 
     def parse(self, lines: Sequence[str]) -> ContextAddresses:
-        """Return the addresses; a dual-stack pair in one text is taken apart."""
+        """Return the addresses; a dual-stack pair in one text is split."""
         return ContextAddresses(tuple(_address(row) for row in rows(lines, self.name)))
 
 
@@ -231,7 +231,7 @@ class ReadOneContextParameters(ReadContextParameters):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Take any context: the reply names its own."""
+        """Return one for any context: the reply names its own."""
         del arguments
         return cls()
 
@@ -311,7 +311,7 @@ def _parameters(row: Fields) -> ContextParameters:
 
 
 def _mtu(row: Fields) -> int | None:
-    """Take what stands behind two P-CSCF addresses and two flags, if it is a size in bytes."""
+    """Return the MTU in bytes, behind two P-CSCF addresses and two flags; None if it is no size."""
     for _ in range(4):
         row.next_value()
     mtu = row.next_value()

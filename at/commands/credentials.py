@@ -46,7 +46,7 @@ class CredentialType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListedCredential(Record):
-    """One stored item; `sha` is SHA-256 in upper-case hex, of the bytes between the quotes."""
+    """An entry of the list; `sha` is SHA-256 in upper-case hex, of the bytes between the quotes."""
 
     sec_tag: int
     type: int
@@ -98,7 +98,7 @@ class ListCredentials(Command[CredentialList]):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Take operation 1."""
+        """Return the command of operation 1."""
         return cls() if arguments and arguments[0].text == "1" else None
 
 
@@ -131,7 +131,7 @@ class ReadCredential(Command[CredentialList]):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Take operation 2."""
+        """Return the command of operation 2."""
         return cls(0, 0) if arguments and arguments[0].text == "2" else None
 
 

@@ -31,7 +31,7 @@ class Temperature(Record):
 
 @dataclass(frozen=True, slots=True)
 class TemperatureNotice(Notice):
-    """%XTEMP, unasked."""
+    """%XTEMP as a notice."""
 
     value: Temperature
 
@@ -45,7 +45,7 @@ class ModemEvent(Record):
 
 @dataclass(frozen=True, slots=True)
 class ModemEventNotice(Notice):
-    """%MDMEV, unasked."""
+    """%MDMEV as a notice."""
 
     value: ModemEvent
 
@@ -59,7 +59,7 @@ class ReleaseAssistance(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAssistanceNotice(Notice):
-    """%RAI, unasked."""
+    """%RAI as a notice."""
 
     value: ReleaseAssistance
 

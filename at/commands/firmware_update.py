@@ -53,7 +53,7 @@ class WiredUpdate(Record):
 
 @dataclass(frozen=True, slots=True)
 class UpdateProgressNotice(Notice):
-    """#XFOTA, unasked."""
+    """#XFOTA as a notice."""
 
     value: UpdateProgress
 
@@ -62,7 +62,7 @@ class UpdateProgressNotice(Notice):
 class UpdateOverTheAir(OkCommand):
     """AT#XFOTA=<op>[,<url>[,<sec_tag>[,<pdn>]]]: 0 stop, 1 application, 2 modem delta, 9 erase ...
 
-    How it goes on comes as UpdateProgressNotice.
+    The progress comes as UpdateProgressNotice.
     """
 
     op: int
@@ -100,7 +100,7 @@ class ReadUpdateArea(Command[UpdateArea]):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Take operation 7."""
+        """Return the command of operation 7."""
         return cls() if arguments and arguments[0].text == "7" else None
 
 

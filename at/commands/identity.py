@@ -1,4 +1,4 @@
-"""Who the modem is: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %XMODEMUUID %DEVICEUUID."""
+"""Identity of the modem: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %XMODEMUUID %DEVICEUUID."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ class ReadImei(Command[SerialNumber]):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Take any <snt> of the manual."""
+        """Return one for any <snt> of the manual."""
         text = arguments[0].text if len(arguments) == 1 else None
         return cls(int(text)) if text in {"0", "1", "2", "3"} else None
 

@@ -59,7 +59,7 @@ class MakeJwt(Command[Jwt]):
         return (0, self.exp_delta_s or 0, self.subject, self.audience, *key)
 
     def parse(self, lines: Sequence[str]) -> Jwt:
-        """Return the token. Raises ParseError; NoModemTime when an expiry was asked for in vain."""
+        """Return the token. Raises ParseError; NoModemTime if a requested expiry is missing."""
         fields = only_row(lines, self.name)
         token = read_jwt(fields.text("the token"))
         fields.end()
@@ -72,7 +72,7 @@ class MakeJwt(Command[Jwt]):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Take any token; an expiry that was asked for counts."""
+        """Return one for any token; a requested expiry is checked."""
         text = arguments[1].text if len(arguments) > 1 else None
         asked = int(text) if text is not None and text.isascii() and text.isdecimal() else 0
         return cls(exp_delta_s=asked or None)

@@ -55,7 +55,7 @@ class GenerateKey(Command["GeneratedKey"]):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Take any key: the answer names its own tag."""
+        """Return one for any key: the answer names its own tag."""
         del arguments
         return cls(0)
 

@@ -80,7 +80,7 @@ class Attachment(Record):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionNotice(Notice):
-    """+CSCON, unasked."""
+    """+CSCON as a notice."""
 
     value: ConnectionStatus
 
@@ -169,7 +169,7 @@ class ReadConnection(Command[ConnectionStatus]):
     prefix: ClassVar[str] = "+CSCON"
 
     def owns(self, line: str) -> bool:
-        """Take the line with <n>; a notice may come between."""
+        """Return whether a line has <n>; a notice, which has none, may come between."""
         return is_connection_reply(line)
 
     def parse(self, lines: Sequence[str]) -> ConnectionStatus:

@@ -1,4 +1,7 @@
-"""The functional mode: +CFUN (TS 27.007, 8.2). OK comes long before the network does."""
+"""Functional mode and error format: +CFUN +CMEE (TS 27.007, 8.2 and 9.1).
+
++CFUN answers OK long before the modem is on a network.
+"""
 
 from __future__ import annotations
 

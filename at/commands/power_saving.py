@@ -1,4 +1,4 @@
-"""Sleep: +CPSMS +CEDRXS +CEDRXP +CEDRXRDP (TS 27.007) %XMODEMSLEEP %XT3412 %RAI (Nordic's)."""
+"""Power saving: +CPSMS +CEDRXS +CEDRXP +CEDRXRDP (TS 27.007) %XMODEMSLEEP %XT3412 (Nordic's)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class EdrxSettings(Record):
 
 @dataclass(frozen=True, slots=True)
 class EdrxNotice(Notice):
-    """+CEDRXP (some firmware: +CEDRXS), unasked."""
+    """+CEDRXP (some firmware: +CEDRXS) as a notice."""
 
     value: EdrxSetting
 
@@ -79,7 +79,7 @@ class Sleep(Record):
 
 @dataclass(frozen=True, slots=True)
 class SleepNotice(Notice):
-    """%XMODEMSLEEP, unasked."""
+    """%XMODEMSLEEP as a notice."""
 
     value: Sleep
 
@@ -93,7 +93,7 @@ class NextUpdate(Record):
 
 @dataclass(frozen=True, slots=True)
 class NextUpdateNotice(Notice):
-    """%XT3412, unasked."""
+    """%XT3412 as a notice."""
 
     value: NextUpdate
 

@@ -1,8 +1,8 @@
 """Registration in every vendor's form: +CREG +CGREG +CEREG +C5GREG (TS 27.007, 7.2 and 10.1).
 
-A read reply has <n> in front of what a notice says. Vendors write hex with and without quotes,
-put a routing area in the middle, repeat fields, pad with blanks or zeros: `read_line` tells the
-shapes apart by what stands at each place.
+A read reply has <n> in front of what a notice has. Vendors write hex with and without quotes, put a
+routing area in the middle, repeat fields, pad with blanks or zeros: `read_line` decides by what
+each field holds.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NO_CELL = 0x0FFFFFFF  # a cell id above it means none
 
 @dataclass(frozen=True, slots=True)
 class NetworkRegistration(Record):
-    """What the four commands have in common. `n` is set in a read reply, None in a notice."""
+    """The fields of all four commands. `n` is set in a read reply, None in a notice."""
 
     n: int | None
     stat: int
 
     @property
     def registered(self) -> bool:
-        """Tell whether the modem is on a network, at home or roaming."""
+        """Whether the modem is on a network, at home or roaming."""
         return self.stat in _REGISTERED
 
 
@@ -61,7 +61,7 @@ class PacketRegistration(NetworkRegistration):
 
 @dataclass(frozen=True, slots=True)
 class EpsRegistration(HasGrantedTimers, NetworkRegistration):
-    """+CEREG: hex stays text; the timers are bits, their seconds stand beside them."""
+    """+CEREG: hex stays text; the timers are bits, and their seconds are properties."""
 
     tac: str | None = None
     ci: str | None = None
@@ -76,7 +76,7 @@ class EpsRegistration(HasGrantedTimers, NetworkRegistration):
 
     @property
     def registered(self) -> bool:
-        """Tell whether the modem is on a network: a cell id that means none is not."""
+        """Whether the modem is on a network; not if the cell id means that there is none."""
         return self.stat in _REGISTERED and (self.ci is None or int(self.ci, 16) <= _NO_CELL)
 
 
@@ -94,7 +94,7 @@ class FiveGRegistration(NetworkRegistration):
 
 
 def read_line(line: str, name: str) -> NetworkRegistration:
-    """Return a line of any of the four names, reply or notice. Raises ParseError."""
+    """Return the registration of a reply or notice of any of the four names. Raises ParseError."""
     fields = Fields.of(line, name)
     n = fields.integer("n", 0, 5) if is_registration_reply(line) else None
     stat = fields.integer("stat")
@@ -114,7 +114,7 @@ class ReadCircuitRegistration(Command[NetworkRegistration]):
     prefix: ClassVar[str] = "+CREG"
 
     def owns(self, line: str) -> bool:
-        """Take the line with <n>; a notice may come between."""
+        """Return whether a line has <n>; a notice, which has none, may come between."""
         return is_registration_reply(line)
 
     def parse(self, lines: Sequence[str]) -> NetworkRegistration:
@@ -139,7 +139,7 @@ class ReadRegistration(Command[EpsRegistration]):
     prefix: ClassVar[str] = "+CEREG"
 
     def owns(self, line: str) -> bool:
-        """Take the line with <n>; a notice may come between."""
+        """Return whether a line has <n>; a notice, which has none, may come between."""
         return is_registration_reply(line)
 
     def parse(self, lines: Sequence[str]) -> EpsRegistration:
@@ -159,7 +159,7 @@ class ReadFiveGRegistration(ReadCircuitRegistration):
 
 @dataclass(frozen=True, slots=True)
 class SetRegistrationNotices(OkCommand):
-    """AT+CEREG=<n>: 0 off, 5 the most telling."""
+    """AT+CEREG=<n>: 0 off, 5 with the most fields."""
 
     n: int = 5
 
@@ -172,7 +172,7 @@ class SetRegistrationNotices(OkCommand):
 
 
 def _is_act(value: Value) -> bool:
-    """Tell whether an access technology may stand here: a small bare number, or nothing."""
+    """Return whether a value may be an access technology: a small bare number, or absent."""
     return value.absent or (
         value.text is not None
         and not value.quoted
@@ -182,7 +182,7 @@ def _is_act(value: Value) -> bool:
 
 
 def _is_rac(value: Value) -> bool:
-    """Tell a routing area from a cause type: it is in quotes, or two digits with a zero first."""
+    """Return whether a value is a routing area, not a cause type: quoted, or "0" and a digit."""
     return value.quoted or (
         value.text is not None and len(value.text) == 2 and value.text[0] == "0"
     )
@@ -262,7 +262,7 @@ _TAILS = {"+CREG": _circuit, "+CGREG": _packet, "+CEREG": _eps, "+C5GREG": _five
 
 @dataclass(frozen=True, slots=True)
 class RegistrationNotice(Notice):
-    """+CREG, +CGREG, +CEREG or +C5GREG, unasked."""
+    """+CREG, +CGREG, +CEREG or +C5GREG as a notice."""
 
     value: NetworkRegistration
 

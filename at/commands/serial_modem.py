@@ -1,4 +1,4 @@
-"""Nordic's Serial Modem firmware: #XSMVER #XUUID #XRESET #XMODEMRESET and what it says unasked.
+"""Nordic's Serial Modem firmware: #XSMVER #XUUID #XRESET #XMODEMRESET and its notices.
 
 Sources: its own documentation. Failures are plain ERROR, or numbers in a later notice.
 """
@@ -112,12 +112,12 @@ class ResetModem(Command[ModemResetResult]):
     timeout_s: ClassVar[float] = 30.0
 
     def parse(self, lines: Sequence[str]) -> ModemResetResult:
-        """Return how far it came."""
+        """Return the step that was reached."""
         return _reset(only_row(lines, self.name))
 
 
 def register_readers(readers: Mapping[str, Callable[[Fields], Record]]) -> None:
-    """Have the notices of these names read: each reader takes all the fields that a line has."""
+    """Register a parser for the notices of each name; a reader must read all fields of a line."""
 
     def parser(line: str, _context: str | None) -> SerialModemNotice:
         name = line_name(line)

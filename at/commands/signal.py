@@ -1,4 +1,4 @@
-"""How well the modem hears: +CESQ %CESQ +CSQ %XMONITOR %CONEVAL; units stand beside indices."""
+"""Signal quality: +CESQ %CESQ +CSQ %XMONITOR %CONEVAL; JSON shows units besides indices."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class ConnectionEvaluation(HasRsrp, HasRsrq, HasSnr, Record):
 
 @dataclass(frozen=True, slots=True)
 class SignalBandNotice(Notice):
-    """%CESQ, unasked."""
+    """%CESQ as a notice."""
 
     value: SignalBand
 
@@ -263,7 +263,7 @@ class EvaluateConnection(Command[ConnectionEvaluation]):
 
 
 def plmn(fields: Fields) -> str:
-    """Take MCC and MNC: 5 or 6 digits, as text, for zeros in front of an MNC matter."""
+    """Return MCC and MNC as text of 5 or 6 digits: leading zeros of an MNC matter."""
     code = optional_plmn(fields)
     if code is None:
         raise fields.fail("plmn", "is missing")
@@ -271,7 +271,7 @@ def plmn(fields: Fields) -> str:
 
 
 def optional_plmn(fields: Fields) -> str | None:
-    """Take MCC and MNC, None where they are absent or "" in quotes."""
+    """Return MCC and MNC, None where they are absent or "" in quotes."""
     code = fields.optional_quoted("plmn")
     if not code:
         return None

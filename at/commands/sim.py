@@ -65,7 +65,7 @@ class SimState(Record):
 
 @dataclass(frozen=True, slots=True)
 class SimNotice(Notice):
-    """%XSIM, unasked."""
+    """%XSIM as a notice."""
 
     value: SimState
 
@@ -81,7 +81,7 @@ class SimResponse(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReadPinState(Command[PinState]):
-    """AT+CPIN?: an error until the SIM is up, so ask again."""
+    """AT+CPIN?: an error until the SIM is up."""
 
     name: ClassVar[str] = "+CPIN"
     form: ClassVar[Form] = Form.READ
@@ -128,7 +128,7 @@ class ReadPinRetries(Command[AllPinRetries]):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Take any code: the reply names its own."""
+        """Return one for any code: the reply names its own."""
         del arguments
         return cls()
 
@@ -210,7 +210,7 @@ class AccessSim(Command[SimResponse]):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Take any access: the reply has one shape."""
+        """Return one for any access: the reply has one shape."""
         del arguments
         return cls()
 

@@ -1,4 +1,4 @@
-"""Which radios run and where: %XSYSTEMMODE %XCBAND %XCONNSTAT %XDATAPRFL (Nordic's)."""
+"""System mode and band: %XSYSTEMMODE %XCBAND %XCONNSTAT %XDATAPRFL (Nordic's)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A companion that scans Wi-Fi: ESP-AT's +CWMODE and +CWLAP."""
+"""Wi-Fi scan by a companion with ESP-AT: +CWMODE and +CWLAP."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ScanOneAccessPoint(ScanAccessPoints):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Take any filter."""
+        """Return one for any filter."""
         del arguments
         return cls()
 

@@ -1,4 +1,7 @@
-"""Why a port cannot be opened: who holds it, which group may open it."""
+"""Why a port cannot be opened: which process holds it, which group may open it.
+
+The holder is read from /proc; where that hides it, from the list of ports that ModemManager gives.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,15 @@ from pathlib import Path, PurePath
 from at.protocol.errors import PortBusy, PortError, PortForbidden, PortNotFound
 
 _ANOTHER = "another user's process"
+MODEM_MANAGER = "org.freedesktop.ModemManager1"
+_ROOT = "/org/freedesktop/ModemManager1"
+_MODEM = f"{MODEM_MANAGER}.Modem"
+_MODEM_MANAGER_S = 1.0
 _PSEUDO_TERMINALS = range(136, 144)  # major numbers: Linux, Documentation/admin-guide/devices.txt
 
 
 def opening_error(name: str, device: str, error: Exception) -> PortError:
-    """Return the error of our own for what opening `device` raised."""
+    """Return the PortError for what opening `device` raised."""
     code = getattr(error, "errno", None)
     shown = name if name == device else f"{name} ({device})"
     if code in {errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK} or "exclusively lock" in str(error):
@@ -45,9 +52,9 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
 
 
 def holder_of(device: str, proc: Path = Path("/proc")) -> str:
-    """Return who has `device` open: "NAME (PID n)", or "another user's process".
+    """Return the process that has `device` open: "NAME (PID n)", or "another user's process".
 
-    Where /proc does not show it, ModemManager is asked for its own list.
+    Where /proc does not show it, ModemManager is asked for its list.
     """
     try:
         wanted = Path(device).stat().st_rdev
@@ -63,7 +70,8 @@ def holder_of(device: str, proc: Path = Path("/proc")) -> str:
             if _process_name(process) == "ModemManager":
                 hidden = process.name
             continue
-        if any(_is_device(handle, wanted) for handle in handles) and not _serves(process, wanted):
+        held = any(_is_device(handle, wanted) for handle in handles)
+        if held and not _is_far_end(process, wanted):
             return shown_process(process)
     return _own_holder(wanted, proc) or (_modem_manager(device, hidden) if hidden else _ANOTHER)
 
@@ -84,9 +92,7 @@ def group_of(device: str) -> str:
 
 
 def _modem_manager(device: str, pid: str) -> str:
-    """Name ModemManager, whose files we may not see, where its own list has the port."""
-    # only a busy port asks for it
-
+    """Return ModemManager as the holder if its own list has the port: its files are hidden."""
     held = modem_manager_holds(device)
     if held is None:
         return f"ModemManager, perhaps (PID {pid})"
@@ -109,8 +115,8 @@ def _is_device(handle: Path, wanted: int) -> bool:
         return False
 
 
-def _serves(process: Path, terminal: int) -> bool:
-    """Tell whether a process is a pseudo-terminal's far end, such as a virtual modem."""
+def _is_far_end(process: Path, terminal: int) -> bool:
+    """Return whether a process is the far end of a pseudo-terminal, such as a virtual modem."""
     if os.major(terminal) not in _PSEUDO_TERMINALS:
         return False
     mark = f"tty-index:\t{os.minor(terminal)}\n"
@@ -131,14 +137,8 @@ def _modem_manager_hint() -> str:
     return "`sudo systemctl stop ModemManager`, or the udev rule of `cellagent run --print-udev`"
 
 
-NAME = "org.freedesktop.ModemManager1"
-_ROOT = "/org/freedesktop/ModemManager1"
-_MODEM = f"{NAME}.Modem"
-_PATIENCE_S = 1.0
-
-
 def modem_manager_holds(device: str) -> bool | None:
-    """Tell whether `device` is a port of a modem that ModemManager holds; None where it is silent.
+    """Return whether ModemManager holds `device` as a modem's port; None where it does not answer.
 
     Waits a second at most. Never starts a ModemManager that does not run.
     """
@@ -149,10 +149,10 @@ def modem_manager_holds(device: str) -> bool | None:
         if names is not None:
             found.append(names)
 
-    # In a thread of its own: this is asked while an event loop is opening a port.
+    # In its own thread: the caller is an event loop that opens a port.
     thread = threading.Thread(target=work, name="modem-manager", daemon=True)
     thread.start()
-    thread.join(2 * _PATIENCE_S)
+    thread.join(2 * _MODEM_MANAGER_S)
     return PurePath(device).name in found[0] if found else None
 
 
@@ -164,14 +164,14 @@ async def _port_names() -> frozenset[str] | None:
     except ImportError:  # the driver can be used without D-Bus
         return None
     call = Message(
-        destination=NAME,
+        destination=MODEM_MANAGER,
         path=_ROOT,
         interface="org.freedesktop.DBus.ObjectManager",
         member="GetManagedObjects",
         flags=MessageFlag.NO_AUTOSTART,
     )
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_MODEM_MANAGER_S):
             bus = MessageBus(bus_type=BusType.SYSTEM)
             try:
                 await bus.connect()

@@ -1,4 +1,4 @@
-"""A lock file that makes something one process's; it ends with the process, however that ends."""
+"""A lock file that names its holder. The lock ends with the process, however that ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class HeldByAnother(Exception):
 class ProcessLock:
     """Held from construction to `release`. Raises HeldByAnother; OSError where no file can be.
 
-    The file, 0600, stays behind: to take it away would let two processes hold two files.
+    The file, 0600, is not deleted: else two processes could lock two files of one name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,7 +38,7 @@ class ProcessLock:
         os.write(self._descriptor, b"\n%d\n" % os.getpid())
 
     def release(self) -> None:
-        """Let another process have it."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 

@@ -1,4 +1,4 @@
-"""The kits by their USB identity, and a port's name turned into a device of this system.
+"""The kits by their USB identity, and the device that a port's name leads to.
 
 Identities: the nRF91 kits' own documentation and Nordic's credential tool (USB vendor with the
 start of the serial number; a J-Link's product id only says which USB functions are on).
@@ -21,7 +21,7 @@ SEGGER, NORDIC = 0x1366, 0x1915
 
 @dataclass(frozen=True, slots=True)
 class KitModel:
-    """A kind of kit. `at_index`: which of its ports, in the order of its interfaces, speaks AT."""
+    """A kind of kit. `at_index`: the index of its AT port in the order of its interfaces."""
 
     name: str
     vendor: int
@@ -31,7 +31,7 @@ class KitModel:
 
     @property
     def board(self) -> str:
-        """What Zephyr calls it: "nrf9161dk"."""
+        """The board's name in Zephyr: "nrf9161dk"."""
         return "".join(c for c in self.name.lower() if c.isalnum())
 
 
@@ -55,13 +55,13 @@ class UsbPort:
     product: int | None = None
     serial: str = ""
     usb_path: str = ""
-    """Where on the bus: "1-2.4" names the hub's socket."""
+    """The path on the bus; "1-2.4" is a socket of a hub."""
     interface: int = 0
     description: str = ""
 
     @property
     def model(self) -> KitModel | None:
-        """The kit it belongs to, None for what is no known kit."""
+        """The kit that the port belongs to, None if it is not a known one."""
         serial = self.serial.zfill(12) if self.vendor == SEGGER else self.serial.upper()
         for model in MODELS:
             if self.vendor == model.vendor and serial.startswith(model.serials):
@@ -70,19 +70,19 @@ class UsbPort:
 
 
 def system_ports() -> list[UsbPort]:
-    """Return the serial ports of this system, sorted by place and interface."""
+    """Return the serial ports of this system, sorted by USB path and interface."""
     from serial.tools import list_ports
 
     found = []
     for port in list_ports.comports():
-        place, interface = _location(port.location or "", port.hwid or "", port.device)
+        usb_path, interface = _location(port.location or "", port.hwid or "", port.device)
         found.append(
             UsbPort(
                 port.device,
                 port.vid,
                 port.pid,
                 port.serial_number or "",
-                place,
+                usb_path,
                 interface,
                 "" if port.description in {None, "n/a"} else str(port.description),
             )
@@ -153,7 +153,7 @@ def model_at(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> 
 
 
 def same_port(one: str, other: str) -> bool:
-    """Tell whether two names mean one port: links are followed, and kits found by their number."""
+    """Return whether two names mean one port; links and serial numbers are resolved."""
     if one.startswith("serial:") and other.startswith("serial:"):
         return _number(one) == _number(other)
     return device_of(one) == device_of(other)
@@ -181,11 +181,11 @@ def _has_flow_control(device: str, listing: Callable[[], list[UsbPort]]) -> bool
 
 
 def _location(location: str, hwid: str, device: str) -> tuple[str, int]:
-    """Split "1-2.4:1.0" into the place on the bus and the interface's number."""
-    place, _, rest = location.partition(":")
+    """Return USB path and interface number of a location such as "1-2.4:1.0"."""
+    usb_path, _, rest = location.partition(":")
     found = re.search(r"\.(\d+)$", rest) or re.search(r"MI_(\d+)", hwid)
     if found:
-        return place, int(found.group(1))
+        return usb_path, int(found.group(1))
     # macOS names no interface: the device's own number keeps the order.
     digits = re.search(r"(\d+)$", device)
-    return place, int(digits.group(1)) if digits else 0
+    return usb_path, int(digits.group(1)) if digits else 0

@@ -1,4 +1,4 @@
-"""What a typed command is: how it is written, how its answer is read, how long it may take."""
+"""A typed command: how it is written, how its answer is read, how long it may take."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMED = re.compile(
 
 
 class Form(Enum):
-    """The four forms in which the manual gives a command, and what stands behind its name."""
+    """The four forms of a command in the manual; the value is what follows the name."""
 
     EXECUTE = ""
     SET = "="
@@ -46,10 +46,10 @@ class Command(Generic[T]):
     """One command of the modem. A subclass holds its parameters as fields.
 
     `timeout_s` is the time within which the final result must come, in seconds.
-    `prefix` is what its body lines start with ("+CEREG"), "" where they carry none: it settles
-    which lines are the answer and which are notices of the same name (`owns`).
+    `prefix` is what its body lines start with ("+CEREG"), "" if they have none; `owns` decides
+    which of them are the answer and which are notices of the same name.
     `multiline` permits CR and LF within the quotes of its line, for PEM texts.
-    `name` and `form` tell which captured command texts it is the type of.
+    `name` and `form` say which captured command texts are of this type.
     """
 
     timeout_s: ClassVar[float] = 5.0
@@ -59,7 +59,7 @@ class Command(Generic[T]):
     form: ClassVar[Form] = Form.EXECUTE
 
     def parameters(self) -> Parameters:
-        """Return what a SET command carries: numbers, texts, and None for an empty place."""
+        """Return the parameters of a SET command; None is an empty one. Raises UnsafeArgument."""
         return ()
 
     def encode(self) -> str:
@@ -71,17 +71,17 @@ class Command(Generic[T]):
         raise NotImplementedError
 
     def owns(self, line: str) -> bool:
-        """Tell whether a body line that starts with `prefix` is the reply, not a notice.
+        """Return whether a body line that starts with `prefix` is of the answer, not a notice.
 
-        Overridden where a notice has the reply's own prefix (+CEREG, +CSCON, ...).
+        Overridden where a notice has the answer's own prefix (+CEREG, +CSCON, ...).
         """
         return line.startswith(self.prefix)
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return the command that was captured with these arguments.
+        """Return the command of a captured text with these arguments.
 
-        None when they are not this command's, as for the four operations of %CMNG.
+        None if they are another type's, as for the four operations of %CMNG.
         """
         del arguments
         return cls()
@@ -89,14 +89,14 @@ class Command(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class OkCommand(Command[None]):
-    """A command that answers nothing but OK."""
+    """A command whose answer is OK alone."""
 
     def parse(self, lines: Sequence[str]) -> None:
-        """Take the OK."""
+        """Return nothing: the answer has no body."""
 
 
 def format_parameters(parameters: Parameters) -> str:
-    """Return parameters as a command carries them: numbers bare, texts in quotes, None empty.
+    """Return the text of parameters: numbers bare, strings in quotes, None empty.
 
     Trailing Nones leave no comma behind. Raises UnsafeArgument.
     """

@@ -68,7 +68,7 @@ class Traits:
     start_lines: frozenset[str] = frozenset()
     """The lines by which it says that it has started."""
     replies: frozenset[str] = frozenset()
-    """Its own names (#X...) that only ever answer a command; the others may come unasked."""
+    """Its own names (#X...) that only ever answer a command; the others may be notices."""
 
 
 TRAITS = {

@@ -1,4 +1,4 @@
-"""The one door to the port: no value leaves its quotes, no line leaves its command."""
+"""Checks before anything is sent: no value breaks out of its quotes, no line out of its command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def quoted_lines(value: str) -> str:
 def check_line(line: str, *, multiline: bool = False, longest: int = 4095) -> str:
     """Return `line` if it is one command and nothing else. Raises UnsafeArgument.
 
-    `multiline`: its quoted text may hold CR and LF. `longest`: bytes that the modem's side takes.
+    `multiline`: its quoted text may hold CR and LF. `longest`: the dialect's limit in bytes.
     """
     if not line[:2].upper() == "AT":
         raise UnsafeArgument(f"{_shown(line)} is no AT command: it does not begin with AT")

@@ -1,4 +1,4 @@
-"""What the numbers of +CME ERROR and +CMS ERROR mean, and the way out where there is one.
+"""The meaning of the numbers of +CME ERROR and +CMS ERROR, and what to try.
 
 Sources: TS 27.007 clause 9.2, TS 27.005 clause 3.2.5, Nordic's AT command reference.
 """
@@ -171,8 +171,8 @@ def describe(
 ) -> tuple[str, str]:
     """Return what an error result means, and what to try ("" where nothing helps).
 
-    `final` is "ERROR", "+CME ERROR" or "+CMS ERROR"; `text` what stood there instead of a number;
-    `command` the name of what was sent ("+CPIN"), if it is known.
+    `final` is "ERROR", "+CME ERROR" or "+CMS ERROR"; `text` what followed instead of a number;
+    `command` the name of the command ("+CPIN"), "" if it is unknown.
     """
     if code is None:
         if final in {"+CME ERROR", "+CMS ERROR"}:
@@ -186,7 +186,7 @@ def describe(
 
 
 def name(final: str, code: int) -> str:
-    """Return the name of a code: "not found"; of one without a source, its number's family."""
+    """Return the name of a code ("not found"), or its number's family if no source names it."""
     table = CMS if final == "+CMS ERROR" else CME
     if code in table:
         return table[code]
@@ -204,7 +204,7 @@ def _by_text(text: str) -> str:
 
 
 def rejection(line: str, answer: Answer) -> CommandRejected:
-    """Return the error of an answer that is not OK, with its meaning and the way out."""
+    """Return the error for an answer that is not OK, with its meaning and what to try."""
     final, name = answer.final or "", command_name(line) or "AT"
     message, hint = describe(final, answer.code, answer.text, command=name)
     return CommandRejected(

@@ -10,7 +10,7 @@ AtError
 ├── CommandTimeout          this command got no final result in its time
 ├── ModemReset              the modem restarted while the command was in flight
 ├── CommandRejected         ERROR, +CME ERROR or +CMS ERROR; `code` is its number, or None
-├── UnsafeArgument          a value would break out of its place; nothing was sent
+├── UnsafeArgument          a value would break out of its quotes or its command; nothing was sent
 ├── FirmwareRefused         the modem's firmware may not make device calls
 ├── NoModemTime             the modem does not know the time: its tokens would never expire
 ├── ParseError              the line breaks its grammar; no part of it is used
@@ -116,7 +116,7 @@ class CommandRejected(AtError):
 
 
 class UnsafeArgument(AtError):
-    """A value holds a byte that would break out of its place in the command; nothing was sent."""
+    """A value is out of range or would break out of its quotes or command; nothing was sent."""
 
     kind = "unsafe-argument"
 

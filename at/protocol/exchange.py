@@ -1,7 +1,7 @@
-"""One command in flight, paired with its answer; every line of the modem gets its owner. Pure.
+"""Pairs the command in flight with its answer, and classifies every other line. Pure.
 
-Live, `start()` says what was sent and `feed()` classifies what comes back. Offline
-(`Exchange(offline=True)`) nobody says what was sent: an echo does, or nothing; `finish()` ends it.
+Live, `start()` names the command and `feed()` classifies what comes back. Offline
+(`Exchange(offline=True)`) only an echo names it, if there is one; `finish()` ends the input.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
-from at.protocol.framing import Framer, Line, Log, OverlongLine, Prompt
+from at.protocol.framing import DroppedLine, Framer, Line, Log, Prompt
 from at.protocol.ownership import (
     NOTICES_ONLY,
     Owner,
@@ -38,7 +38,7 @@ _ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
 _LISTS_COMMANDS = frozenset({"+CLAC", "#XCLAC"})
 # A message follows them on a line of its own, in hex: TS 27.005, clause 3.4.1.
 _ANNOUNCE_PDU = frozenset({"+CMT", "+CDS", "+CBM"})
-# Notices that stand for themselves and change nothing.
+# Notices of one line that change no state.
 _AT_A_GLANCE = NOTICES_ONLY - _ANNOUNCE_PDU - {"#XMODEM"}
 _PDU = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
 _HELD_ITEMS = 1000
@@ -57,17 +57,17 @@ class Answer:
     code: int | None = None
     text: str = ""
     command: str | None = field(default=None, compare=False)
-    """The command as far as it is known: as sent, or as echoed."""
+    """The command as it was sent or echoed; None if unknown."""
 
     @property
     def ok(self) -> bool:
-        """Tell whether the modem did what was asked."""
+        """Whether the command succeeded."""
         return self.final == "OK" or (self.final or "").startswith("CONNECT")
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeLine:
-    """A line that came unasked. `context`: the last accepted command of that name."""
+    """An unsolicited line. `context`: the last accepted command of that name."""
 
     name: str
     line: str
@@ -76,35 +76,35 @@ class NoticeLine:
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """The command came back as it was typed."""
+    """The echo of a command."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A line that belongs to nobody."""
+    """A line that is neither an answer's nor a notice."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The modem, or the firmware in front of it, started again; `text` is the line that says so."""
+    """The modem, or the firmware in front of it, restarted; `text` is the line that says so."""
 
     text: str
 
     @property
     def is_banner(self) -> bool:
-        """Tell whether the line came as a log line, too."""
+        """Whether the line also came as a log line."""
         return self.text.startswith("*** ")
 
 
-Item = Answer | NoticeLine | Echo | Unknown | Restart | Log | Prompt | OverlongLine
+Item = Answer | NoticeLine | Echo | Unknown | Restart | Log | Prompt | DroppedLine
 
 
 def final_result(line: str) -> tuple[str, int | None, str] | None:
-    """Return final word, code and text of a line that ends an answer; None if it does not."""
+    """Return final word, code and text of a line that ends an answer; None for another line."""
     if line in _WORDS:
         return line, None, ""
     if line[:1] not in _FINAL_FIRST:
@@ -120,10 +120,10 @@ def final_result(line: str) -> tuple[str, int | None, str] | None:
 
 
 class Exchange:
-    """Pairs the command in flight with its answer, and sorts everything else.
+    """Pairs the command in flight with its answer, and classifies everything else.
 
-    At most one command is in flight. After `abandon()` (a time-out, a cancel) the caller owes the
-    link a resynchronisation before the next `start()`: see at.protocol.recovery.
+    At most one command is in flight. After `abandon()` (a time-out, a cancel) the caller must
+    resynchronise the link before the next `start()`: see at.protocol.recovery.
     """
 
     def __init__(self, *, offline: bool = False) -> None:
@@ -144,7 +144,7 @@ class Exchange:
 
     @property
     def in_flight(self) -> bool:
-        """Tell whether an answer is awaited."""
+        """Whether an answer is awaited."""
         return self._command is not None
 
     def start(
@@ -155,10 +155,10 @@ class Exchange:
         prompt: bool = False,
         typed: str | None = None,
     ) -> None:
-        """Await the answer to `command`; `owner` says which lines are its own.
+        """Await the answer to `command`; `owner` says which lines belong to it.
 
-        `prompt`: the modem will ask for text with ">". `typed`: what was written, where that is
-        not the command itself (the shell); an echo repeats it.
+        `prompt`: the modem prompts for text with ">". `typed`: what was written, where that is not
+        the command itself (the shell), because an echo repeats it.
         """
         self._command = command
         self._owner = owner or owner_of(command)
@@ -168,7 +168,7 @@ class Exchange:
         self.framer.expects_prompt = prompt
 
     def abandon(self) -> list[Item]:
-        """Forget the command in flight and a line without end; return what was held back."""
+        """Drop the command in flight and a line without end; return what was held back."""
         items: list[Item] = []
         for event in self.framer.drop_partial():
             self._sort(event)
@@ -176,7 +176,7 @@ class Exchange:
         return items + self.disown()
 
     def disown(self) -> list[Item]:
-        """Forget the command in flight; its lines so far belong to nobody."""
+        """Drop the command in flight; return its lines so far as unknown ones."""
         self._takes_pdu("")
         items = self._take_sorted() + [Unknown(line) for line in self._body]
         self._idle()
@@ -189,10 +189,10 @@ class Exchange:
         return self._any(data)
 
     def _only_notices(self, lines: list[str]) -> list[Item]:
-        """Return what `lines` are where all of them are notices at a glance, else nothing.
+        """Return the notices if every line is one of `_AT_A_GLANCE`, else nothing.
 
-        A flood of notices goes this way: little code, so that little of it has to be fetched anew
-        each time a few lines wake the process up.
+        The fast path of a flood of notices: it is short, so that little code has to be fetched
+        again each time a few lines wake the process up.
         """
         contexts = self.contexts
         found: list[Item] = []
@@ -213,7 +213,7 @@ class Exchange:
         for line in lines:
             if line:
                 self._line(line)
-                # Who takes an answer, or a restart, may change what the next line is.
+                # The receiver of an answer or a restart may change what the next line is.
                 if found and type(found[-1]) is not NoticeLine:
                     yield from self._take_sorted()
         if found:
@@ -244,7 +244,7 @@ class Exchange:
         return items
 
     def _hold(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Keep the order while nobody knows whether a line is an answer's or nobody's."""
+        """Keep the order while it is open whether a line belongs to an answer."""
         for item in items:
             if isinstance(item, Answer):
                 yield from self._unheld(item.lines)
@@ -263,7 +263,7 @@ class Exchange:
                 yield item
 
     def _end_offline(self) -> Iterator[Item]:
-        """Yield the answer in progress, or the lines that were none."""
+        """Yield the answer in progress, or the lines that belonged to none."""
         if self._command is not None or self._named:
             yield from self._unheld(tuple(self._body))
             yield Answer(tuple(self._body), None, command=self._command)
@@ -330,7 +330,7 @@ class Exchange:
             self._restart(line)
 
     def _takes_pdu(self, line: str) -> bool:
-        """Hand on the notice that announced a message, with `line` if that is the message."""
+        """Emit the notice that announced a message, with `line` if that is the message."""
         notice, self._announced = self._announced, None
         if notice is None:
             return False
@@ -356,7 +356,7 @@ class Exchange:
         self._sorted.append(Restart(line))
 
     def _is_echo(self, line: str) -> bool:
-        """Take the next line of the echo: whole, or cut where the modem's echo buffer ends."""
+        """Return whether a line is the next of the echo: whole, or cut at the echo buffer's end."""
         expected = self._echo[0]
         if line == expected:
             del self._echo[0]

@@ -1,8 +1,7 @@
 """The modem firmware: its version text, and the gate before calls in the kit's name (D1.3).
 
 Grammar, as Nordic names its releases: mfw[-<variant>]_<chip>[-<variant>]_<x.y.z>[-<suffix>].
-Numbers are compared as numbers. Whoever cannot be read is refused: an unread version is no proof
-of a good one.
+Numbers are compared as numbers. A text that cannot be read is refused: it proves no version.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ class Firmware:
 
     @property
     def prerelease(self) -> bool:
-        """Tell whether it was made before its own release: "0.7.0-23.prealpha"."""
+        """Whether it precedes its own release: "0.7.0-23.prealpha"."""
         return bool(self.suffix) and self.suffix.lower() != _SAME_RELEASE
 
     def at_least(self, wanted: tuple[int, int, int]) -> bool:
-        """Tell whether this is `wanted` or later; a pre-release of `wanted` itself is not."""
+        """Return whether this is `wanted` or later; a pre-release of `wanted` itself is not."""
         if self.version == wanted:
             return not self.prerelease
         return self.version > wanted
@@ -49,7 +48,7 @@ class Firmware:
 
 @dataclass(frozen=True, slots=True)
 class FirmwareVerdict:
-    """Whether a modem may make calls in its own name. `note` accompanies an unusual yes."""
+    """Whether a modem may make calls in its own name. `note` explains an unusual permission."""
 
     allowed: bool
     text: str
@@ -85,7 +84,7 @@ def read_firmware(text: str) -> Firmware:
 
 
 def gate(version_text: str) -> FirmwareVerdict:
-    """Tell whether device calls may be made with this firmware, and if not why and what to do."""
+    """Return whether this firmware may make device calls; if not, why and what to try."""
     text = version_text.strip()
     try:
         firmware = read_firmware(text)

@@ -1,4 +1,4 @@
-r"""From the bytes of a modem to lines, log lines and prompts. Knows no port, clock or command.
+r"""Turns the bytes of a modem into lines, log lines and prompts. Knows no port, clock or command.
 
 Rules (ITU-T V.250 as the nRF91 firmwares live it): CR, LF and CR LF end a line; empty lines carry
 nothing; text in quotes may run over line ends; a Zephyr log line may stand between AT lines or
@@ -62,13 +62,13 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class OverlongLine:
+class DroppedLine:
     """A line beyond the limit, dropped up to its end; `head` is how it began."""
 
     head: str
 
 
-Event = Line | Log | Prompt | OverlongLine
+Event = Line | Log | Prompt | DroppedLine
 
 
 class Framer:
@@ -161,7 +161,7 @@ class Framer:
         self._head = b""
 
     def _begin(self, data: bytes) -> bytes:
-        """Drop the one byte that belongs to the event before: LF after CR, blank after prompt."""
+        """Drop the byte that belongs to the event before: LF after CR, blank after prompt."""
         if self._after_prompt:
             self._after_prompt = False
             if data[:1] == b" ":
@@ -174,7 +174,7 @@ class Framer:
         return data
 
     def _expecting(self) -> bool:
-        """Tell whether what comes next is anything but the start of a line, or its middle."""
+        """Return whether what comes next may be anything but a line or the rest of one."""
         return bool(
             self._held
             or self._head
@@ -185,7 +185,7 @@ class Framer:
         )
 
     def _may_prompt(self) -> bool:
-        """Tell whether a ">" here would stand at the start of a line that may be a prompt."""
+        """Return whether a ">" here would stand at the start of a line that may be a prompt."""
         return self.expects_prompt and not (self._pending or self._held or self._skipping)
 
     def _piece(self, piece: bytes) -> Iterator[Event]:
@@ -218,7 +218,7 @@ class Framer:
         self._pending.clear()
         yield from self._release()
         self._head = b""
-        yield OverlongLine(_text(head))
+        yield DroppedLine(_text(head))
 
     def _line(self, body: bytes, end: bytes) -> Iterator[Event]:
         if self._held:
@@ -247,7 +247,7 @@ class Framer:
             yield Line(_text(body))
 
     def _mend(self, body: bytes, end: bytes) -> Iterator[Event]:
-        """Join what follows a log line to the head that the log line cut off."""
+        """Join a line to the head that a log line cut off."""
         if _LOG.match(body):
             yield Log(_text(body))
             return
@@ -268,7 +268,7 @@ class Framer:
         return bool(self.multiline) and body.startswith(self.multiline.encode() + b":")
 
     def _quoted(self, body: bytes, end: bytes) -> Iterator[Event]:
-        """Take a line while a quote is open."""
+        """Read a line while a quote is open."""
         if _LOG_WITHIN.match(body):
             yield Log(_text(body))
         elif _FRESH.match(body) or len(self._held) + len(body) > self.limit:
@@ -282,7 +282,7 @@ class Framer:
             yield Line(_text(whole.strip(_EDGES)))
 
     def _release(self) -> Iterator[Event]:
-        """Read the held lines as lines of their own: the quote was never closed."""
+        """Yield the held lines one by one: the quote was never closed."""
         held, self._held = self._held, b""
         if not held:
             return

@@ -1,7 +1,7 @@
-"""Signal levels: the modem's indices and what they mean in dBm and dB, in this one place.
+"""Signal levels: the modem's indices, and what they are in dBm and dB.
 
-The formulas are those of the current SDK (modem_info.h), used everywhere: a level is the lower edge
-of its step. None is "not known"; an index that no table has is no level, either.
+The formulas are those of the current SDK (modem_info.h): a level is the lower edge of its step.
+None is "not known", also for an index outside the tables.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def snr_to_db(index: int | None) -> int | None:
 
 
 def is_rsrp(index: int) -> bool:
-    """Tell whether a modem may report this RSRP index; 255 is "not known"."""
+    """Return whether a modem may report this RSRP index; 255 is "not known"."""
     return RSRP_LOW <= index <= RSRP_HIGH or index == UNKNOWN
 
 
 def is_rsrq(index: int) -> bool:
-    """Tell whether a modem may report this RSRQ index; 255 is "not known"."""
+    """Return whether a modem may report this RSRQ index; 255 is "not known"."""
     return RSRQ_LOW <= index <= RSRQ_HIGH or index == UNKNOWN
 
 
 def is_snr(index: int) -> bool:
-    """Tell whether a modem may report this SNR index; 127, and 255 in places, is "not known"."""
+    """Return whether a modem may report this SNR index; 127, and 255 in places, is "not known"."""
     return 0 <= index <= SNR_HIGH or index in {SNR_UNKNOWN, UNKNOWN}
 
 

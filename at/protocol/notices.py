@@ -1,12 +1,12 @@
-"""What the modem says unasked: the base of every typed notice, its parsers, its subscribers.
+"""Notices (unsolicited result codes): their base type, their parsers, their subscribers.
 
-A family of commands declares its notices beside its commands and registers a parser by name:
+A module of at.commands declares its notices beside its commands and registers a parser by name:
 
     at.protocol.notices.register("+CSCON", parse_connection_notice)
 
 A parser takes the line and the text of the last command of the same name that the modem accepted
-("AT%NCELLMEAS=3,5", None if there was none), for the notices whose shape depends on it. It returns
-a subclass of `Notice` or raises ParseError: then subscribers get the `Malformed` notice.
+("AT%NCELLMEAS=3,5", None if there was none), because the shape of some notices depends on it. It
+returns a subclass of `Notice` or raises ParseError: then subscribers get a `Malformed` notice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from at.protocol.errors import ParseError
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A line that the modem sent unasked; `name` is what stands before its colon ("+CEREG")."""
+    """An unsolicited line of the modem; `name` is what precedes its colon ("+CEREG")."""
 
     name: str
     line: str
@@ -29,7 +29,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Malformed(Notice):
-    """A notice that breaks its grammar; no part of it is used. `error` says where."""
+    """A notice that breaks its grammar; no part of it is used. `error` says what is wrong."""
 
     error: str
 
@@ -40,12 +40,12 @@ _parsers: dict[str, Parser] = {}
 
 
 def register(name: str, parser: Parser) -> None:
-    """Make `parser` read the notices called `name` ("+CEREG"). The last registration holds."""
+    """Register the parser of the notices called `name` ("+CEREG"). The last one holds."""
     _parsers[name] = parser
 
 
 def is_known(name: str) -> bool:
-    """Tell whether a parser reads the notices called `name`."""
+    """Return whether a parser reads the notices called `name`."""
     return name in _parsers
 
 
@@ -61,16 +61,16 @@ def parse(name: str, line: str, context: str | None = None) -> Notice:
 
 
 class Dispatcher:
-    """Hands each notice to the queues that asked for its name or type, in constant time."""
+    """Delivers each notice to the queues subscribed to its name or type, in constant time."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, list[BoundedQueue[Notice]]] = {}
         self._by_type: dict[type[Notice], list[BoundedQueue[Notice]]] = {}
         self.unclaimed = 0
-        """Notices that nobody had asked for."""
+        """How many notices had no subscriber."""
 
     def add(self, queue: BoundedQueue[Notice], *keys: type[Notice] | str) -> None:
-        """Deliver what has one of the names or types `keys` to `queue`; no keys mean all."""
+        """Subscribe `queue` to the names and types in `keys`; none means all notices."""
         for key in keys or (Notice,):
             if isinstance(key, str):
                 self._by_name.setdefault(key, []).append(queue)
@@ -78,12 +78,12 @@ class Dispatcher:
                 self._by_type.setdefault(key, []).append(queue)
 
     def remove(self, queue: BoundedQueue[Notice]) -> None:
-        """Deliver nothing more to `queue`."""
+        """Unsubscribe `queue`."""
         _without(self._by_name, queue)
         _without(self._by_type, queue)
 
     def dispatch(self, name: str, line: str, context: str | None) -> None:
-        """Put the notice into each queue that asked for it, once."""
+        """Parse a notice and put it once into each subscribed queue."""
         named = self._by_name.get(name)
         if not named and not self._by_type:
             self.unclaimed += 1
@@ -111,7 +111,7 @@ T = TypeVar("T")
 
 
 class BoundedQueue(Generic[T]):
-    """At most `limit` items: the oldest makes room for the newest, and is counted.
+    """At most `limit` items: a new one replaces the oldest, which counts as dropped.
 
     `wake` is called after each item that finds the queue empty.
     """
@@ -136,5 +136,5 @@ class BoundedQueue(Generic[T]):
             self.wake()
 
     def get(self) -> T:
-        """Return the oldest item. Raises IndexError where there is none."""
+        """Remove and return the oldest item. Raises IndexError if there is none."""
         return self._items.popleft()

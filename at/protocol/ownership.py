@@ -1,7 +1,7 @@
-"""Whose line it is: the reply of the command in flight, or a notice of the same name.
+"""Which lines are the reply of the command in flight, and which are notices of the same name.
 
-The rules are those of 3GPP TS 27.007 read replies: they carry `<n>` in front, their notices do
-not; and of the nRF91 manual's subscriptions, which answer nothing but OK.
+Two rules: a read reply of 3GPP TS 27.007 has `<n>` in front, its notice does not; and the nRF91's
+subscriptions answer OK alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = re.compile(r"[+%#*^$&!][A-Za-z0-9_]+")
 _SIGILS = frozenset("+%#*^$&!")
 _COMMAND_NAME = re.compile(r"\s*[Aa][Tt]\s*([+%#*^$&!][A-Za-z0-9_]+)")
 
-# Names that only ever come unasked.
+# Names that only notices have.
 NOTICES_ONLY = frozenset(
     {
         *("%CESQ", "%NCELLMEAS", "%XMODEMSLEEP", "%XT3412", "%MDMEV", "%XTIME", "%RAI"),
@@ -25,7 +25,7 @@ NOTICES_ONLY = frozenset(
         *("+CMT", "+CMTI", "+CDS", "#XMODEM", "#XDATAMODE", "#XDFU", "#XGNSSPOS"),
     }
 )
-# Their set form answers nothing but OK; lines of theirs beside it, before OK too, are notices.
+# Names whose set form answers OK alone: their lines are notices, even those that come before OK.
 _LATER = frozenset(
     {
         *("+CEREG", "+CREG", "+CGREG", "+C5GREG", "+CSCON", "%XSIM", "+CIND"),
@@ -34,12 +34,12 @@ _LATER = frozenset(
 )
 # What a registration may be: TS 27.007, clause 7.2 and the like; 90 is the nRF91's own.
 REGISTRATION_STATES = frozenset({*range(12), 90})
-# Names whose read reply has `<n>,` in front, and which come unasked without it.
+# Names whose read reply has `<n>,` in front, and whose notice does not.
 REGISTRATIONS = frozenset({"+CEREG", "+CREG", "+CGREG", "+C5GREG"})
 
 
 def line_name(line: str) -> str:
-    """Return what stands before the colon of a reply or notice ("+CEREG"), "" if nothing does."""
+    """Return the name before the colon of a reply or notice ("+CEREG"), "" if there is none."""
     if line[:1] not in _SIGILS:
         return ""
     name, colon, _ = line.partition(":")
@@ -71,7 +71,7 @@ def fields(line: str) -> list[str]:
 
 
 def is_registration_reply(line: str) -> bool:
-    """Tell the reply of AT+CEREG? and its like: its second field is an integer without quotes.
+    """Return whether a line is the reply of AT+CEREG? and its like: field two is a bare integer.
 
     A bare area may be all digits, too (Altair): a state has one or two, or, padded with zeros
     (Iridium), fields in quotes behind it.
@@ -86,13 +86,13 @@ def is_registration_reply(line: str) -> bool:
 
 
 def is_connection_reply(line: str) -> bool:
-    """Tell the reply of AT+CSCON?: its second field is a mode (0 or 1), not a state (7)."""
+    """Return whether a line is the reply of AT+CSCON?: its second field is a mode (0 or 1)."""
     parts = fields(line)
     return len(parts) > 1 and parts[1] in {"0", "1"}
 
 
 def looks_like_notice(line: str) -> bool:
-    """Tell a line that can only be a notice, although nobody knows what was asked."""
+    """Return whether a line can only be a notice, whatever command was sent."""
     name = line_name(line)
     if name in REGISTRATIONS:
         return not is_registration_reply(line) and "(" not in line

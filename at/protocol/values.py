@@ -1,7 +1,7 @@
-"""The parameters of an answer or a notice, read as tolerantly as modems write them.
+"""The parameters of an answer or a notice, read as loosely as modems write them.
 
-`Fields` walks over one line. A line that breaks its grammar raises ParseError and is not used at
-all: a caller never sees half a record.
+`Fields` is a cursor over one line. A line that breaks its grammar raises ParseError, and no part of
+it is used: a caller never sees half a record.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Value:
 
     @property
     def absent(self) -> bool:
-        """Tell whether nothing stands between the commas; "" in quotes is not absent."""
+        """Whether nothing stands between the commas; "" in quotes is not absent."""
         return self.text is None and self.items is None
 
 
@@ -67,7 +67,11 @@ def after_name(line: str, name: str) -> str:
 
 
 class Fields:
-    """A cursor over the parameters of one line: each call takes the next one, and checks it."""
+    """A cursor over the parameters of one line.
+
+    Each reading method returns the next parameter, checked, and moves on. It raises ParseError with
+    the line's and the parameter's name where the parameter is missing or of another kind.
+    """
 
     def __init__(self, values: Sequence[Value], origin: str = "") -> None:
         self._values = values
@@ -84,11 +88,11 @@ class Fields:
 
     @property
     def left(self) -> int:
-        """The number of parameters that are not taken yet."""
+        """The number of parameters that are not read yet."""
         return max(0, len(self._values) - self._at)
 
     def peek(self, ahead: int = 0) -> Value:
-        """Return a parameter that stays; an absent one behind the end."""
+        """Return a parameter without moving on; an absent one behind the end."""
         place = self._at + ahead
         return self._values[place] if place < len(self._values) else Value()
 
@@ -104,7 +108,7 @@ class Fields:
         return ParseError(f"{where}{name} {why}")
 
     def integer(self, name: str, low: int | None = None, high: int | None = None) -> int:
-        """Take an integer of `low`..`high`."""
+        """Return an integer of `low`..`high`."""
         number = self.optional_integer(name, low, high)
         if number is None:
             raise self.fail(name, "is missing")
@@ -113,7 +117,7 @@ class Fields:
     def optional_integer(
         self, name: str, low: int | None = None, high: int | None = None
     ) -> int | None:
-        """Take an integer of `low`..`high`, None where it is absent."""
+        """Return an integer of `low`..`high`, None where it is absent."""
         value = self.next_value()
         if value.absent:
             return None
@@ -125,28 +129,28 @@ class Fields:
         return number
 
     def text(self, name: str) -> str:
-        """Take a text, in quotes or bare."""
+        """Return a text, in quotes or bare."""
         text = self.optional_text(name)
         if text is None:
             raise self.fail(name, "is missing")
         return text
 
     def optional_text(self, name: str) -> str | None:
-        """Take a text, in quotes or bare, None where it is absent."""
+        """Return a text, in quotes or bare, None where it is absent."""
         value = self.next_value()
         if value.items is not None:
             raise self.fail(name, "is a list")
         return value.text
 
     def quoted(self, name: str) -> str:
-        """Take a text that must stand in quotes."""
+        """Return a text that must be in quotes."""
         text = self.optional_quoted(name)
         if text is None:
             raise self.fail(name, "is missing")
         return text
 
     def optional_quoted(self, name: str) -> str | None:
-        """Take a text that must stand in quotes, None where it is absent."""
+        """Return a text that must be in quotes, None where it is absent."""
         value = self.next_value()
         if value.absent:
             return None
@@ -155,14 +159,14 @@ class Fields:
         return value.text
 
     def hexadecimal(self, name: str, digits: int | None = None) -> str:
-        """Take hex digits, in quotes or bare, at most `digits` of them; they stay text."""
+        """Return hex digits as text, in quotes or bare, at most `digits` of them."""
         text = self.optional_hexadecimal(name, digits)
         if text is None:
             raise self.fail(name, "is missing")
         return text
 
     def optional_hexadecimal(self, name: str, digits: int | None = None) -> str | None:
-        """Take hex digits as `hexadecimal` does, None where they are absent or "" in quotes."""
+        """Return hex digits as `hexadecimal` does, None where they are absent or "" in quotes."""
         text = self.optional_text(name)
         if not text:
             return None
@@ -172,7 +176,7 @@ class Fields:
         return text
 
     def decimal(self, name: str, limit: float | None = None) -> float:
-        """Take a decimal number, of -`limit`..`limit`."""
+        """Return a decimal number of -`limit`..`limit`."""
         text = self.text(name)
         if not _DECIMAL.fullmatch(text):
             raise self.fail(name, "is no number")
@@ -182,7 +186,7 @@ class Fields:
         return number
 
     def bits(self, name: str, count: int) -> str | None:
-        """Take a text of `count` times 0 or 1, None where it is absent or "" in quotes."""
+        """Return a text of `count` digits 0 or 1, None where it is absent or "" in quotes."""
         text = self.optional_text(name)
         if not text:
             return None
@@ -191,7 +195,7 @@ class Fields:
         return text
 
     def integers(self, name: str) -> tuple[int, ...]:
-        """Take a list in parentheses of integers and ranges, such as (0-3) or (1,2,5)."""
+        """Return a list in parentheses of integers and ranges, such as (0-3) or (1,2,5)."""
         value = self.next_value()
         if value.items is None:
             raise self.fail(name, "is not a list")
@@ -210,7 +214,7 @@ class Fields:
         return tuple(numbers)
 
     def skip_empty(self) -> None:
-        """Step over absent parameters: a trailing comma is one more, empty, parameter."""
+        """Skip absent parameters: a trailing comma is one more, empty, parameter."""
         while self.left > 0 and self.peek().absent:
             self._at += 1
 
@@ -232,8 +236,8 @@ def single_line(lines: Sequence[str], name: str) -> str:
 def bare_line(lines: Sequence[str], name: str) -> str:
     """Return the only line of an answer that has no name before it ("mfw_nrf9160_1.3.7").
 
-    The vendors that do write the name, or quotes, are understood. A line of another name is a
-    notice that came between, and never a value.
+    Vendors that do write the name, or quotes, are understood. A line of another name is a notice
+    that came between, and never a value. Raises ParseError.
     """
     line = single_line(lines, name).strip()
     other = line_name(line)
@@ -249,7 +253,7 @@ def bare_line(lines: Sequence[str], name: str) -> str:
 
 
 def hex_digits(text: str) -> bool:
-    """Tell whether `text` is hex digits and nothing else."""
+    """Return whether `text` is hex digits and nothing else."""
     return _HEX.fullmatch(text) is not None
 
 
@@ -315,17 +319,17 @@ def only_row(lines: Sequence[str], name: str) -> Fields:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A value that a modem gave. Raw codes are fields; `derived` names the properties beside them.
+    """A value that a modem gave. Raw codes are fields; `derived` names the properties in JSON.
 
-    So rsrp stays the modem's index, and the property rsrp_dbm stands beside it in JSON, too.
+    So rsrp stays the modem's index, and JSON also has the property rsrp_dbm.
     """
 
     derived: ClassVar[tuple[str, ...]] = ()
     hidden: ClassVar[frozenset[str]] = frozenset()
-    """Fields that stay out of JSON: the bytes that a signature covers."""
+    """Fields that JSON does not show: the bytes that a signature covers."""
 
     def extra_json(self) -> dict[str, Any]:
-        """Return what stands beside the fields in JSON."""
+        """Return what JSON shows besides the fields."""
         return {name: getattr(self, name) for name in self.derived}
 
 

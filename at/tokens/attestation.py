@@ -32,7 +32,7 @@ DEVICE_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Signed(Record):
-    """What both have in common. `verified` None: it was not tried, and `reason` says why."""
+    """The fields of both answers. `verified` None: not tried, and `reason` says why."""
 
     device_uuid: str | None
     nonce: str | None
@@ -47,7 +47,7 @@ class Signed(Record):
 
     @property
     def signer_name(self) -> str | None:
-        """Whose key signed it, as far as the message says."""
+        """The key that signed it, as the message names it."""
         return None if self.signer is None else SIGNERS.get(self.signer, f"key {self.signer}")
 
 
@@ -83,14 +83,14 @@ class AttestationToken(Signed):
 
     @property
     def device_type_name(self) -> str | None:
-        """The kit's chip by its number; None for one that nobody told us of."""
+        """The chip by its number; None for an unknown number."""
         return DEVICE_TYPES.get(self.device_type) if self.device_type is not None else None
 
 
 def read_generated_key(text: str) -> GeneratedKey:
     """Return the decoded answer of %KEYGEN. Raises ParseError.
 
-    A wrong digest or self-signature is told in the value: it is the caller's to judge.
+    A wrong digest or self-signature is a field of the value: the caller decides.
     """
     body, sign1 = _parts(text, "%KEYGEN")
     found = read_key_body(body)

@@ -44,7 +44,7 @@ class Sign1:
         return cbor2.dumps(structure)
 
     def signed_by(self, key: EllipticCurvePublicKey, *external_aads: bytes) -> bool:
-        """Tell whether `key` signed it over any of these external texts."""
+        """Return whether `key` signed it over any of these external texts."""
         return any(verify_raw(key, self.signature, self.to_be_signed(aad)) for aad in external_aads)
 
 

@@ -86,7 +86,7 @@ class Jwt(Record):
 
     @property
     def verified(self) -> bool | None:
-        """None: nothing but a key can tell; see `verify`."""
+        """None: only a key can decide; see `verify`."""
         return None
 
     @property
@@ -121,7 +121,7 @@ def read_jwt(token: str) -> Jwt:
 
 
 def verify(token: Jwt, key: EllipticCurvePublicKey) -> bool:
-    """Tell whether `key` signed the token's original bytes."""
+    """Return whether `key` signed the token's original bytes."""
     from at.tokens.keys import verify_raw
 
     return verify_raw(key, token.signature, token.signed)

@@ -1,4 +1,4 @@
-"""Public keys: from what a modem gives, and signatures by them. Foreign errors end here."""
+"""Base64url, public keys and signatures of the modem. Errors of `cryptography` end here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 
 _TEXT = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
+_HALF = 32
 
 
 def decode(text: str, what: str) -> bytes:
-    """Return the bytes of `text`; `what` names it in an error, which never shows it.
+    """Return the bytes of base64url `text`. Raises ParseError, which names `what`, never the text.
 
-    Raises ParseError. The other alphabet and padding are taken, as some firmware wrote them.
+    The alphabet of base64 and padding are accepted, too: some firmware writes them.
     """
     plain = text.rstrip("=").replace("+", "-").replace("/", "_")
     if not _TEXT.fullmatch(plain) or len(plain) % 4 == 1:
@@ -29,9 +30,6 @@ def decode(text: str, what: str) -> bytes:
         return urlsafe_b64decode(plain + "=" * (-len(plain) % 4))
     except binascii.Error:
         raise ParseError(f"{what} is not base64url") from None
-
-
-_HALF = 32
 
 
 def load_public_key(data: bytes) -> EllipticCurvePublicKey:
@@ -72,7 +70,7 @@ def key_id(key: EllipticCurvePublicKey) -> str:
 
 
 def verify_raw(key: EllipticCurvePublicKey, signature: bytes, data: bytes) -> bool:
-    """Tell whether `signature`, 64 bytes r and s, is by `key` over SHA-256 of `data`."""
+    """Return whether `signature`, 64 bytes r and s, is by `key` over SHA-256 of `data`."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
     from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature

@@ -1,9 +1,9 @@
-"""A transcript out of a terminal's log: time stamps, prefixes, both directions mixed. Pure.
+"""Makes a transcript of a terminal's log: time stamps, prefixes, both directions mixed. Pure.
 
 Known: the marks of desktop tools (`modem >> AT`, `modem << OK`), of loggers (`TX:`/`RX:`,
-`->`/`<-` either way round, `Sent:`/`Received:`), of ModemManager (`--> 'AT<CR>'`), and bare
-text, where a line that begins like a command is taken
-as sent. What carries no mark in a log that has marks is counted, not guessed at.
+`->`/`<-` either way round, `Sent:`/`Received:`), of ModemManager (`--> 'AT<CR>'`), and bare text,
+where a line that begins like a command counts as sent. In a log with marks, a line without one is
+skipped and counted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _TIME = re.compile(
     r"(?:[.,:](\d{1,9})(?:,(\d{3}))?)?\s*(?:Z|[+-]\d\d:?\d\d)?[\])]?\s*"
 )
 _SECONDS = re.compile(r"\s*\[\s*(\d{1,9}\.\d{1,9})\]\s*")
-# What the kit's own log begins with: part of what was received, not of the terminal's log.
+# How a line of the kit's own log begins: its time is received text, not the terminal's.
 _ZEPHYR = re.compile(r"\[\d\d:\d\d:\d\d\.\d{3},\d{3}\] <\w{3}> ")
 _LEVEL = re.compile(
     r"\s*\[?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)\]?[\s:-]+(?=\S)", re.IGNORECASE
 )
-# What a tool puts before the text, and which way it says the text went.
+# The marks of tools, and the direction that each stands for.
 _MARKS = tuple(
     (re.compile(pattern, re.IGNORECASE), direction)
     for pattern, direction in (
@@ -53,7 +53,7 @@ _HALF_A_DAY_S = 43200
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A transcript made from a log; `skipped` are the lines that belong to neither side."""
+    """A transcript made from a log; `skipped` counts the lines of neither direction."""
 
     transcript: Transcript
     skipped: int
@@ -68,7 +68,7 @@ class _Line:
 
 
 def import_log(text: str, *, redact_identity: bool = False) -> Imported:
-    """Read a log. Raises TranscriptError where it holds no command and no answer."""
+    """Return the transcript of a log. Raises TranscriptError if it holds no line of either side."""
     lines = _with_true_directions(
         [
             taken
@@ -120,7 +120,7 @@ def _header(steps: list[TranscriptStep]) -> dict[str, str]:
 
 
 def _quoted_port(line: str) -> list[_Line]:
-    """Return what a line of ModemManager's log says went over the port; [] for any other."""
+    """Return what a line of ModemManager's log says was sent or received; [] for another line."""
     found = _QUOTED_PORT.fullmatch(line)
     if found is None:
         return []
@@ -132,9 +132,9 @@ def _quoted_port(line: str) -> list[_Line]:
 
 
 def _with_true_directions(lines: list[_Line]) -> list[_Line]:
-    """Return the lines with both directions turned where only the "received" ones are commands.
+    """Return the lines, with directions swapped if only the "received" ones are commands.
 
-    Some tools point the arrow at the modem's side, others at the host's.
+    The arrows of some tools point at the modem, those of others at the host.
     """
     commands = Counter(line.direction for line in lines if _COMMAND.match(line.text))
     if commands[Direction.SENT] or not commands[Direction.RECEIVED]:
@@ -147,7 +147,7 @@ def _with_true_directions(lines: list[_Line]) -> list[_Line]:
 
 
 def _line(line: str) -> _Line:
-    """Take a line apart: time, level, mark, text."""
+    """Parse a line: time, level, mark, text."""
     text = _COLOUR.sub("", line).replace("\x00", "")
     at_s: float | None = None
     for pattern, read in ((_TIME, _clock), (_SECONDS, _plain)):
@@ -166,7 +166,7 @@ def _line(line: str) -> _Line:
 
 
 def _without_line_end(text: str) -> str:
-    """Return what went over the line, without line ends that a tool spelt out."""
+    """Return the text without line ends that a tool spelt out."""
     return _SHOWN_END.sub("", text.strip())
 
 
@@ -183,7 +183,7 @@ def _plain(found: re.Match[str]) -> float:
 def _joined(
     lines: list[_Line], *, marked: bool
 ) -> list[tuple[Direction | None, str, float | None]]:
-    """Give each line its direction, and join those that one quoted text runs over."""
+    """Return direction, text and time of each line; a quoted text over several lines is joined."""
     out: list[tuple[Direction | None, str, float | None]] = []
     place = 0
     while place < len(lines):

@@ -12,7 +12,7 @@ from at.transcripts.transcript import Direction, Transcript, TranscriptStep, com
 
 _WILD = re.compile(rb"\{redacted:[a-z-]+\}")
 _QUOTE = 0x22
-# What a driver asks any modem first, and what it is told where the session does not have it.
+# What a driver asks any modem first, and the answer where the session does not have it.
 _SETUP = {
     b"AT": (),
     b"AT+CMEE?": (b"+CMEE: 1",),
@@ -22,11 +22,11 @@ _SETUP = {
 
 
 class Playback:
-    """Takes what is sent, gives what comes back. Knows no port and no clock.
+    """Answers what is sent as the recorded session did. Knows no port and no clock.
 
-    Strict: the first byte that was not in the session raises TranscriptError. Lenient: each
-    command is answered as it was in the session, in whatever order; one that was not there gets
-    ERROR, AT alone OK. Where the link ended, the steps say so; whether it ends is the caller's.
+    Strict: the first byte that was not in the session raises TranscriptError. Lenient: each command
+    is answered as in the session, in any order; an unknown one gets ERROR, AT alone OK. A step may
+    say that the link ended there; the caller decides whether it ends.
     """
 
     def __init__(
@@ -40,21 +40,21 @@ class Playback:
             if answers_setup
         }
         self._rest = b""
-        """What was sent together with the byte at hand: it makes an error readable."""
+        """What was sent behind the current byte, for an error message."""
         self._setup_sent = b""
-        """What was sent of a question that the session does not have."""
+        """What was sent so far of a setup question that the session does not have."""
         self._steps = transcript.steps
         self._strict = strict
         self._place = 0
         self._matched = bytearray()
-        """What was sent of the current step."""
+        """What was sent so far of the current step."""
         self._line = bytearray()
         self._quoted = False
         self._answers = _answers(transcript) if not strict else {}
         self._asked: defaultdict[bytes, int] = defaultdict(int)
 
     def first_steps(self) -> list[TranscriptStep]:
-        """Return what the modem says before anything is sent."""
+        """Return the steps that precede the first sent one."""
         if self._strict:
             return self._until_sent()
         first = next(
@@ -69,7 +69,7 @@ class Playback:
         return [s for s in self._steps[self._place :] if s.direction is Direction.SENT]
 
     def sent(self, data: bytes) -> list[TranscriptStep]:
-        """Take bytes that were sent; return what comes back. Raises TranscriptError."""
+        """Send bytes to the recorded modem; return its answer. Raises TranscriptError."""
         steps: list[TranscriptStep] = []
         for place, byte in enumerate(data):
             self._rest = data[place + 1 :]
@@ -94,7 +94,7 @@ class Playback:
         wild = _WILD.match(expected, len(self._matched))
         if wild is not None:
             if byte != _QUOTE:
-                return []  # the secret that stood here; a secret holds no quote
+                return []  # part of the secret that was here; a secret holds no quote
             self._matched += wild.group()
         if self._matched == expected or expected[len(self._matched)] != byte:
             return self._byte_of_setup(bytes(self._matched) + bytes([byte]))
@@ -106,7 +106,7 @@ class Playback:
         return self._until_sent()
 
     def _byte_of_setup(self, sent: bytes) -> list[TranscriptStep]:
-        """Take what does not fit the session: a question of the setup, or an error."""
+        """Send a byte that the session does not have: of a setup question, or an error."""
         if not any(command.startswith(sent) for command in self._setup):
             raise self._mismatch(sent)
         answer = self._setup.get(sent)
@@ -157,7 +157,7 @@ class Playback:
 
 
 def _setup_answer(transcript: Transcript, lines: tuple[bytes, ...]) -> TranscriptStep:
-    """Return an answer as the recorded firmware would print it."""
+    """Return the answer to a setup question as the recorded firmware would print it."""
     dialect = transcript.header.get("dialect")
     body = b"".join(line + b"\r\n" for line in lines)
     if any(known.value == dialect and known.traits.blank_lines for known in Dialect):
@@ -185,7 +185,7 @@ def _answers(transcript: Transcript) -> dict[bytes, list[list[TranscriptStep]]]:
 
 
 def _fits(known: bytes, command: bytes) -> bool:
-    """Tell whether a command is a recorded one whose secret was taken out."""
+    """Return whether `command` is `known`, whose secret was redacted."""
     pieces = _WILD.split(known)
     if len(pieces) == 1:
         return False

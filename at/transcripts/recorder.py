@@ -1,8 +1,8 @@
 """Turns the bytes of a session into the steps of a transcript, without their secrets. No I/O.
 
-A step is written when its line is whole, since half a token does not look like one, nor half a
-command. What has begun and not ended stays back, but for a prompt that is answered. At `LONGEST`
-bytes a line is broken; what follows within an open quote is left out, since it may be a secret.
+A step is emitted when its line is whole, since half a secret does not look like one. An unfinished
+line is kept back, except a prompt that is answered. At `LONGEST` bytes a line is cut; what follows
+within an open quote is left out, since it may be a secret.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEFT_OUT = b"{redacted:overlong}"
 
 
 class Recorder:
-    """Takes pieces as they went over the line, gives whole steps, oldest first."""
+    """Joins the pieces of both directions to whole steps, oldest first."""
 
     def __init__(self, redactor: Redactor, *, terminator: bytes = b"\r") -> None:
         self._redactor = redactor
@@ -45,7 +45,7 @@ class Recorder:
         self._skipping: set[Direction] = set()
 
     def add(self, direction: Direction, data: bytes, at_s: float) -> list[TranscriptStep]:
-        """Take bytes that went in a direction at a time; return the steps that are whole."""
+        """Add bytes of a direction with their time in seconds; return the steps that are whole."""
         steps: list[TranscriptStep] = []
         received = self._pending[Direction.RECEIVED]
         if direction is Direction.SENT and received.endswith(_PROMPTS):
@@ -72,7 +72,7 @@ class Recorder:
         return steps
 
     def finish(self, at_s: float | None = None) -> list[TranscriptStep]:
-        """Return what is left; with a time, also that the link ended then."""
+        """Return the steps that are left; with a time, also that the link ended then."""
         steps = self._give(Direction.SENT) + self._give(Direction.RECEIVED)
         if at_s is not None:
             steps.append(TranscriptStep(Direction.CLOSED, b"", at_s))
@@ -104,10 +104,10 @@ class Recorder:
 
 
 class RecordingTransport:
-    """Wraps another transport; every line is in the file (0600) before the next one passes.
+    """Records another transport to a file (0600); a line is written before the next one passes.
 
-    Tokens, keys and passwords are taken out as the file is written; with `redact_identity` also
-    IMEI, ICCID, IMSI and UUIDs. `header` are the transcript's own lines: device, firmware, ...
+    Tokens, keys and passwords are redacted before they are written; with `redact_identity` also
+    IMEI, ICCID, IMSI and UUIDs. `header` are the header lines: device, firmware, ...
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class RecordingTransport:
         self._put(format_transcript(Transcript((), self._header)))
 
     def write(self, data: bytes) -> None:
-        """Send bytes, written down. Raises LinkLost once closed."""
+        """Record and send bytes. Raises LinkLost once closed."""
         self._note(Direction.SENT, data)
         self._inner.write(data)
 
@@ -174,13 +174,13 @@ class RecordingTransport:
         self._end(None)
 
     def data_received(self, data: bytes) -> None:
-        """Pass bytes on, written down."""
+        """Record and deliver bytes."""
         self._note(Direction.RECEIVED, data)
         if self._receiver is not None:
             self._receiver.data_received(data)
 
     def connection_lost(self, reason: Exception | None) -> None:
-        """Pass the end of the link on; one that was not asked for is written down."""
+        """Report the end of the link; an unexpected one is recorded."""
         if reason is not None:
             self._end(self._clock() - self._began)
         receiver, self._receiver = self._receiver, None

@@ -1,8 +1,8 @@
-"""What must not stand in a recording: tokens, keys, passwords; on request, who the device is.
+"""Redaction of recordings: tokens, keys, passwords; on request, the identity of the device.
 
-A value keeps its shape where the driver reads it back, so that a redacted session still plays:
-a token keeps its claims and loses its signature, an identity becomes a made-up one, the same at
-every place. Secrets that are sent become `{redacted:…}`, which a replay takes for anything.
+A value that the driver reads keeps its shape, so that a redacted session still plays: a token keeps
+its claims and loses its signature, an identity is replaced by the same made-up one everywhere.
+Secrets that are sent become `{redacted:…}`, which a replay lets stand for any text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ATTESTED = re.compile(rb"(%(?:KEYGEN|ATTESTTOKEN|CLAIMTOKEN): ?)\"[^\"]*(\"|\Z)
 
 
 class Redactor:
-    """Takes secrets out of whole lines. `identity` also takes out IMEI, ICCID, IMSI and UUIDs."""
+    """Removes secrets from whole lines; with `identity` also IMEI, ICCID, IMSI and UUIDs."""
 
     def __init__(self, *, identity: bool = False) -> None:
         self._identity = identity

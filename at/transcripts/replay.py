@@ -27,13 +27,12 @@ def load_transcript(path: str | Path) -> Transcript:
 
 
 class ReplayTransport:
-    """Plays a transcript as the modem. What was recorded comes at once, without its delays.
-
-    Where the recorded link ended, a strict one ends; else it stays, for what may be asked yet.
+    """Plays a transcript as the modem, without the recorded delays.
 
     Strict: the first byte that does not fit raises TranscriptError from `write`, which names the
-    step that was expected and the nearest one. What the driver asks to get to know the modem
-    (`AT`, `AT+CMEE?`, `AT+CMEE=1`) is answered even where the session has it not.
+    expected step and the nearest one; the link ends where the recorded one did. Lenient: commands
+    may come in any order, and the link stays open. The questions that open a modem (`AT`,
+    `AT+CMEE?`, `AT+CMEE=1`) are answered even if the session does not have them.
     """
 
     def __init__(self, source: str | Path | Transcript, *, strict: bool = True) -> None:
@@ -45,7 +44,7 @@ class ReplayTransport:
         self._receiver: Receiver | None = None
         self._queue: list[TranscriptStep] = []
         self.error: TranscriptError | None = None
-        """The first misfit, for a caller that does not see it raised."""
+        """The first mismatch, for a caller that does not see it raised."""
 
     @property
     def name(self) -> str:
@@ -58,7 +57,7 @@ class ReplayTransport:
         return self._playback.remaining
 
     async def open(self, receiver: Receiver) -> None:
-        """Begin; what the modem said unasked comes first."""
+        """Start; the steps before the first sent one are delivered."""
         self._receiver = receiver
         self._schedule(self._playback.first_steps())
 

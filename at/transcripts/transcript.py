@@ -1,4 +1,4 @@
-r"""A recorded session as text that people read and write: what was sent, what came back.
+r"""A recorded session as text that people read and write: what was sent, what was received.
 
     # transcript: 1
     # device: nRF9161-LACA
@@ -39,7 +39,7 @@ _READABLE = {value[0]: f"\\{name}" for name, value in _NAMED.items()}
 
 
 class Direction(Enum):
-    """Who spoke, or that the link ended."""
+    """The direction of a step, or the end of the link."""
 
     SENT = ">"
     RECEIVED = "<"

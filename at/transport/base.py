@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class Receiver(Protocol):
-    """What a transport hands its bytes to. Both methods are called on the event loop's thread."""
+    """The receiving side of a transport. Both methods are called on the event loop's thread."""
 
     def data_received(self, data: bytes) -> None:
-        """Take the bytes that arrived, at least one, in whatever pieces they came."""
+        """Receive bytes as they arrived: at least one, in arbitrary pieces."""
 
     def connection_lost(self, reason: Exception | None) -> None:
-        """Learn, once, that no more bytes will come; `reason` is None after our own close()."""
+        """Receive the end, once: no more bytes will come. `reason` is None after close()."""
 
 
 class Transport(Protocol):
@@ -26,7 +26,7 @@ class Transport(Protocol):
         """Open and start pushing to `receiver`. Raises PortError."""
 
     def write(self, data: bytes) -> None:
-        """Hand over bytes to send, in order, without waiting. Raises LinkLost once closed."""
+        """Send bytes, in order, without waiting. Raises LinkLost once closed."""
 
     async def drain(self) -> None:
         """Wait until the far end has room again. Raises LinkLost."""

@@ -1,4 +1,4 @@
-"""A serial port opened for this process alone, and given back; pyserial's traps begin here."""
+"""A serial port opened exclusively, and released. pyserial is used here and in the transports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from at.ports.usb import resolve
 
 
 def termios_error() -> type[Exception]:
-    """Return what modem-line and buffer calls raise beside OSError."""
+    """Return what modem-line and buffer calls raise besides OSError."""
     if os.name != "posix":
         return OSError
     import termios
@@ -55,7 +55,7 @@ def open_handle(name: str, *, baud: int, rtscts: bool | None, timeout: float = 0
 
 
 def release_handle(handle: PortHandle) -> None:
-    """Give the port back; it may be gone already."""
+    """Release the exclusive lock; the port may be gone already."""
     if os.name == "posix" and handle.is_open:
         import fcntl
         import termios

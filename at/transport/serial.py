@@ -1,4 +1,4 @@
-"""A serial port by pyserial and pyserial-asyncio; pyserial's traps end here."""
+"""A serial port by pyserial and pyserial-asyncio, on the event loop."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ class SerialTransport:
 
 
 class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
-    """pyserial-asyncio's transport without its habits that hurt a driver.
+    """pyserial-asyncio's transport, with four differences.
 
-    It ends once, it names every way in which a port can go, it does not wait for the far end on
-    the loop's thread (tcdrain), and it reads what there is with one call.
+    It reports its end once, and for each way in which a port can go; it does not wait for the far
+    end on the loop's thread (tcdrain); and it reads what there is with one call.
     """
 
     _serial: Any
@@ -158,7 +158,7 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
             self._ensure_reader()
 
     def _fetch(self) -> bytes | None:
-        """Hand on what is there and return it: b"" for nothing, None where reading failed."""
+        """Deliver what is there and return it: b"" for nothing, None where reading failed."""
         try:
             data = os.read(self._serial.fd, _READ_BYTES)
         except (BlockingIOError, InterruptedError):

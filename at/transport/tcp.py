@@ -17,7 +17,7 @@ _CLOSE_S = 1.0
 
 
 class TcpTransport:
-    """The bytes of a TCP connection, as they are: no telnet negotiation."""
+    """The bytes of a TCP connection, without telnet negotiation."""
 
     def __init__(self, name: str) -> None:
         self._name = name

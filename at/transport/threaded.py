@@ -61,7 +61,7 @@ class ThreadedSerialTransport:
             thread.start()
 
     def write(self, data: bytes) -> None:
-        """Hand bytes to the writing thread. Raises LinkLost once closed."""
+        """Queue bytes for the writing thread. Raises LinkLost once closed."""
         if self._handle is None or self._lost:
             raise LinkLost(f"{self._name} is closed")
         self._empty.clear()

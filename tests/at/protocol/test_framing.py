@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.protocol.framing import Event, Framer, Line, Log, OverlongLine, Prompt
+from at.protocol.framing import DroppedLine, Event, Framer, Line, Log, Prompt
 
 LOG = "[00:00:12.345,678] <inf> app: hello, world"
 
@@ -141,7 +141,7 @@ def test_an_endless_line_is_one_event_and_the_next_line_is_whole() -> None:
     framer = Framer()
     found = [event for _ in range(1000) for event in framer.feed(b"x" * 1024)]
     found += framer.feed(b"\r\nOK\r\n")
-    assert found == [OverlongLine("x" * 80), Line("OK")]
+    assert found == [DroppedLine("x" * 80), Line("OK")]
     assert len(framer._pending) == 0
 
 

@@ -72,7 +72,7 @@ def test_the_end_allows_empty_parameters_only():
         Fields(split("1")).end()
     fields = Fields(split("1"))
     for _ in range(3):
-        fields.take()
+        fields.next_value()
     fields.end()  # behind the end nothing is left
 
 
