@@ -116,7 +116,7 @@ class RestartCounter:
         self._began = float("-inf")
         self._heard: set[str] = set()
 
-    def begins(self, line: str, now_s: float) -> bool:
+    def is_new(self, line: str, now_s: float) -> bool:
         """Tell whether `line`, heard at `now_s`, is the first of another restart."""
         said = _what(line)
         new = now_s - self._began >= BOOT_S or self._contradicts(said)

@@ -84,7 +84,7 @@ class LineClassifier:
         """Bytes so far of the dump that is being printed; 0 when none is."""
         return self._dumps.size
 
-    def take(self, line: bytes) -> list[ConsoleItem]:
+    def classify(self, line: bytes) -> list[ConsoleItem]:
         """Return what a line without its end holds, in order."""
         self.counts.lines += 1
         if DUMP_MARK in line:
@@ -199,7 +199,7 @@ class ConsoleReader:
             self._pending.clear()
         if self._skipped or len(line) > self.max_line:
             return self._overlong(line)
-        return self._classifier.take(line) if line else []
+        return self._classifier.classify(line) if line else []
 
     def _overflow(self) -> None:
         self._skipped += len(self._pending) - _HEAD

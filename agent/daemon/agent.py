@@ -170,7 +170,7 @@ class Agent:
                 except AgentError:
                     await client.close()
                     raise
-                self.outgoing.outbox.limit_to(fresh.profile.outbox)
+                self.outgoing.outbox.set_limits(fresh.profile.outbox)
                 await self._exchange(fresh, wanted, client)
                 self._housekeeping.tell(logging.INFO, "the profile was read again")
             finally:
@@ -238,7 +238,7 @@ class Agent:
         while True:
             await asyncio.sleep(beat)
             stall_watch.notify("WATCHDOG=1")
-            if stepped := clocks.stepped(time.time(), time.monotonic()):
+            if stepped := clocks.step(time.time(), time.monotonic()):
                 self._housekeeping.tell(
                     logging.WARNING,
                     f"the clock of this host was set by {stepped:+.0f} s (or it slept)",

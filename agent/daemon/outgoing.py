@@ -64,7 +64,7 @@ class Outgoing:
 
     async def snapshot(self) -> dict[str, Any]:
         """Return the entry of `status --json`."""
-        totals = await self.outbox.ado(lambda store: store.totals())
+        totals = await self.outbox.atransact(lambda store: store.totals())
         return {
             **self._concern.snapshot(),
             "waiting": totals.waiting,

@@ -60,6 +60,6 @@ async def _until(
     count = 0
     while not count or not listener.heard.empty():
         items = reader.receive(await listener.heard.get())
-        await forwarder.take(items, datetime.now(UTC))
+        await forwarder.forward(items, datetime.now(UTC))
         count += sum(isinstance(item, wanted) for item in items)
     return count

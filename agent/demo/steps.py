@@ -244,7 +244,7 @@ class Show:
         items = [self._heartbeat("outage_number", number) for number in range(OUTAGE_EVENTS)]
         await outbox.aput(items)
         await self._flush(outbox)
-        kept = (await outbox.ado(lambda store: store.totals())).waiting
+        kept = (await outbox.atransact(lambda store: store.totals())).waiting
         install(self.stage.cloud, [])
         await self._delivered(outbox)
         due = before + OUTAGE_EVENTS
@@ -315,7 +315,7 @@ class Show:
 
     async def _delivered(self, outbox: Outbox) -> None:
         await self._flush(outbox)
-        totals = await outbox.ado(lambda store: store.totals())
+        totals = await outbox.atransact(lambda store: store.totals())
         if totals.waiting or totals.parked:
             raise DemoFailed(f"{totals.waiting} items wait and {totals.parked} are parked")
 

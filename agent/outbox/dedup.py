@@ -1,4 +1,4 @@
-"""What comes in: to which message a chunk belongs, and what came before and is not taken again."""
+"""Deduplication: to which message a chunk belongs, and which items are already known."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from agent.observability.ingest.chunk_codec import decode_varint
 from agent.outbox.items import ItemKind
 
 if TYPE_CHECKING:
-    from agent.config.profile import OutboxSettings as Limits
     from agent.outbox.items import NewItem
     from agent.outbox.tables import Tables
 
 
 WINDOW_S = 600.0
-"""Seconds within which an export of the same message is the same message, and the same core dump
-that a kit prints the same crash: unless the kit is known to have crashed or started in between."""
+"""Seconds within which an equal message is a repeated export and an equal dump the same crash.
+
+Not if the kit is known to have crashed or restarted in between."""
 
 _SIZE = 16  # bytes of a digest: the chunks' own CRC of 16 bits is the same for many messages
 _CONTINUATION = 0x80
@@ -25,7 +25,10 @@ _CRC_SIZE = 2
 
 
 class ChunkPosition(NamedTuple):
-    """Where a chunk stands. `fingerprint` is there once its message is whole and recognisable."""
+    """Where a chunk stands in its message.
+
+    `fingerprint` is a digest of the message; None until the message is complete and sound.
+    """
 
     begins: bool
     ends: bool
@@ -44,10 +47,10 @@ class MessageTracker:
     def __init__(self) -> None:
         self._digest = blake2b(digest_size=_SIZE)
         self._total = 0
-        self._next = -1  # the offset that goes on; -1 when no message is open
+        self._next = -1  # the offset at which the message continues; -1 when none is open
 
-    def take(self, chunk: bytes) -> ChunkPosition:
-        """Return where the next chunk of the device stands."""
+    def feed(self, chunk: bytes) -> ChunkPosition:
+        """Return the position of the next chunk of the device."""
         if not chunk:
             return _ALONE
         header = chunk[0]
@@ -78,8 +81,8 @@ class MessageTracker:
         return ChunkPosition(begins=False, ends=True, fingerprint=self._digest.digest())
 
 
-_MOST_STARTS = 10_000  # marks whose crashes and starts are remembered
-_HEARD_AGAIN = 1000  # chunks: what a kit prints in seconds; a message beyond it is only not known
+_MAX_STARTS = 10_000  # marks whose crashes and starts are remembered
+_REPLAYED = 1000  # chunks: what a kit prints in seconds; an older message is taken as new
 
 
 class _Incoming:
@@ -93,44 +96,44 @@ class _Incoming:
 
 
 class Deduplicator:
-    """Knows what came in of late. Used as `Tables` is, and by the same thread."""
+    """Remembers recent items. Used as `Tables` is, and by the same thread.
 
-    def __init__(self, tables: Tables, limits: Limits) -> None:
-        """Know a key for as long as `limits` let an item wait."""
+    `max_age_s` is how long an item may wait: for so long its key is remembered.
+    """
+
+    def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self.limits = limits
-        self.load()
+        self.reload()
 
-    def load(self) -> None:
-        """Follow the newest chunks once more, to know what is open and what was just heard."""
+    def reload(self) -> None:
+        """Replay the newest chunks: which messages are open, and which are recent."""
         self._incoming: dict[str, _Incoming] = {}
         self._seen: dict[bytes, float] = {}
-        # Of what came before, nothing that the kit did since was heard.
+        # Crashes and starts of the kit are counted from here on: 0 for what came before.
         self._starts: dict[bytes, int] = {}
         newest = self._tables.db.execute(
             "SELECT id, device, added, body FROM items WHERE kind = ? ORDER BY id DESC LIMIT ?",
-            (ItemKind.CHUNK.value, _HEARD_AGAIN),
+            (ItemKind.CHUNK.value, _REPLAYED),
         ).fetchall()
         for number, device, added, body in reversed(newest):
             mark = self._follow(device, body, number)[1]
             if mark is not None:
                 self._seen[mark] = added
 
-    @property
     def open_messages(self) -> set[int]:
-        """The messages whose rest is still to come."""
+        """Return the messages of which more chunks are to come."""
         return {each.message for each in self._incoming.values() if each.message is not None}
 
-    def forget(self, now: float) -> None:
-        """Forget what came too long ago to be known."""
-        limit = now - self.limits.max_age_s
+    def forget(self, now: float, max_age_s: float) -> None:
+        """Forget what is too old to be a duplicate's original."""
+        limit = now - max_age_s
         self._seen = {mark: at for mark, at in self._seen.items() if abs(now - at) < WINDOW_S}
-        if len(self._starts) > _MOST_STARTS:
+        if len(self._starts) > _MAX_STARTS:
             self._starts.clear()  # then something may be taken twice
         self._tables.db.execute("DELETE FROM recent WHERE at < ? OR at > ?", (limit, now + 86400.0))
 
-    def is_known(self, item: NewItem, now: float) -> bool:
-        """Tell whether an item with a key, or a core dump, came before; remember that it did."""
+    def is_duplicate(self, item: NewItem, now: float, max_age_s: float) -> bool:
+        """Return whether an item with a key, or a core dump, is known; remember it if not."""
         if item.key is not None:
             mark = b"key" + item.key.encode()
         else:
@@ -139,18 +142,18 @@ class Deduplicator:
             mark = b"core" + hashlib.sha256(item.body).digest() + item.device.encode()
         db = self._tables.db
         row = db.execute("SELECT at FROM recent WHERE mark = ?", (mark,)).fetchone()
-        if row is not None and self._is_same(mark, item, now - row[0], self.limits.max_age_s):
+        if row is not None and self._is_same(mark, item, now - row[0], max_age_s):
             return True
         db.execute("INSERT OR REPLACE INTO recent VALUES(?, ?)", (mark, float(now)))
         self._remember_start(mark, item)
         return False
 
-    def place(
+    def assign_message(
         self, item: NewItem, number: int, now: float, rows: list[tuple[Any, ...]]
     ) -> int | list[int]:
-        """Return the message of a chunk, or the ids to take back: its message came before.
+        """Return the message that a chunk belongs to, or the ids to delete as it is a duplicate.
 
-        `number` is to be its id; `rows` are what its call has taken so far.
+        `number` will be the chunk's id; `rows` are those that the same call has added so far.
         """
         message, mark = self._follow(item.device, item.body, number)
         if mark is not None:
@@ -162,7 +165,7 @@ class Deduplicator:
         return message
 
     def _is_same(self, mark: bytes, item: NewItem, age_s: float, within_s: float) -> bool:
-        """Tell whether an item is the one that came `age_s` ago, and not another that is equal."""
+        """Return whether an item is the equal one of `age_s` ago, and not a new one of the kit."""
         if item.starts is not None:
             within_s = min(within_s, WINDOW_S)
             if self._starts.get(mark, 0) != item.starts:
@@ -176,22 +179,22 @@ class Deduplicator:
             self._starts.pop(mark, None)
 
     def _follow(self, device: str, chunk: bytes, number: int) -> tuple[int, bytes | None]:
-        """Return the message that a chunk belongs to, and what marks it once it is whole."""
+        """Return the message that a chunk belongs to, and its mark once it is complete."""
         incoming = self._incoming.get(device)
         if incoming is None:
             incoming = self._incoming[device] = _Incoming(device)
-        place = incoming.tracker.take(chunk)
-        if place.begins or incoming.message is None:
+        position = incoming.tracker.feed(chunk)
+        if position.begins or incoming.message is None:
             incoming.message = number
         message = incoming.message
-        if place.ends:
+        if position.ends:
             incoming.message = None
-        if place.fingerprint is None:
+        if position.fingerprint is None:
             return message, None
-        return message, place.fingerprint + incoming.device
+        return message, position.fingerprint + incoming.device
 
     def _recall(self, message: int, last: int, rows: list[tuple[Any, ...]]) -> int | list[int]:
-        """Return the ids of a message that is a duplicate; the message if part of it is gone."""
-        ids = self._tables.message(message) + [row[0] for row in rows if row[3] == message]
+        """Return the ids of a duplicate message; the message itself if part of it was sent."""
+        ids = self._tables.message_ids(message) + [row[0] for row in rows if row[3] == message]
         complete = message == last or ids[:1] == [message]
-        return ids if complete and not self._tables.taken.intersection(ids) else message
+        return ids if complete and not self._tables.claimed.intersection(ids) else message

@@ -112,7 +112,7 @@ class Delivery:
             self._is_left = True
         else:
             self._is_left = False
-        lanes = await self._outbox.ado(lambda store: store.lanes())
+        lanes = await self._outbox.atransact(lambda store: store.lanes())
         for lane in self.schedule.ready(lanes, self._clock()):
             self.schedule.started(lane)
             task = asyncio.create_task(self._deliver(lane), name=f"deliver {lane[1]} {lane[0]}")
@@ -136,11 +136,11 @@ class Delivery:
     async def _stop(self) -> None:
         await cancel_and_wait(*self._running)
         # Not awaited: this may be a cancellation, and the work is done all the same.
-        self._outbox.hand_in(lambda store: store.put_back_all())
+        self._outbox.submit(lambda store: store.release_all())
 
     async def _deliver(self, lane: Lane) -> None:
         count, size = self.schedule.limits(lane)
-        items = await self._outbox.ado(lambda store: store.next_batch(*lane, count, size))
+        items = await self._outbox.atransact(lambda store: store.next_batch(*lane, count, size))
         if not items:
             return
         ids = [item.id for item in items]
@@ -150,10 +150,10 @@ class Delivery:
         except (AgentError, AtError) as error:
             await self._failed(lane, items, error)
         except BaseException:
-            self._outbox.hand_in(lambda store: store.put_back(ids))
+            self._outbox.submit(lambda store: store.release(ids))
             raise
         else:
-            await self._outbox.ado(lambda store: store.delivered(ids))
+            await self._outbox.atransact(lambda store: store.remove_delivered(ids))
             self.done.items += len(ids)
             self.schedule.delivered(lane)
 
@@ -163,10 +163,10 @@ class Delivery:
         _log.warning("%s of %s: %s (%s)", lane[1], lane[0] or "-", error, verdict.value)
         if verdict is not FailureKind.REFUSED:
             ids = [item.id for item in items]
-            await self._outbox.ado(lambda store: store.put_back(ids))
+            await self._outbox.atransact(lambda store: store.release(ids))
             return
         self.done.refusals += 1
         number, reason = items[0].id, str(error)
-        if await self._outbox.ado(lambda store: store.refused(number, reason)):
+        if await self._outbox.atransact(lambda store: store.count_refusal(number, reason)):
             self.done.parked += 1
             _log.error("%s of %s is parked after its last refusal: %s", lane[1], lane[0], error)

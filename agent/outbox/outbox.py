@@ -33,12 +33,12 @@ MAX_CALLS_PER_COMMIT = 512
 
 
 class StoreCall:
-    """One call: what to do with the store, and what came of it.
+    """One call: an action on the store, and its result or error.
 
-    Its caller waits on `landed`, or in the event loop `loop` on `future`.
+    Its caller waits for the lock `committed`, or in the event loop `loop` for `future`.
     """
 
-    __slots__ = ("action", "error", "future", "landed", "loop", "result")
+    __slots__ = ("action", "committed", "error", "future", "loop", "result")
 
     def __init__(
         self, action: Callable[[Store], Any], loop: asyncio.AbstractEventLoop | None = None
@@ -51,11 +51,11 @@ class StoreCall:
         if loop is not None:
             self.future = loop.create_future()
             return
-        self.landed = threading.Lock()
-        self.landed.acquire()
+        self.committed = threading.Lock()
+        self.committed.acquire()
 
     def run(self, store: Store) -> None:
-        """Do it. An error of ours is the caller's alone; any other undoes the transaction."""
+        """Run the action. An AgentError is kept for the caller; any other is raised: a rollback."""
         self.error = None
         try:
             self.result = self.action(store)
@@ -64,33 +64,33 @@ class StoreCall:
 
 
 def _finish(batch: list[StoreCall]) -> None:
-    """Tell the callers that their work is on disk, or failed; wake each event loop once."""
+    """Wake the callers: their calls are on disk, or failed. Each event loop is woken once."""
     loops: dict[asyncio.AbstractEventLoop, list[StoreCall]] = {}
-    for work in batch:
-        if work.loop is None:
-            work.landed.release()
+    for call in batch:
+        if call.loop is None:
+            call.committed.release()
         else:
-            loops.setdefault(work.loop, []).append(work)
-    for loop, works in loops.items():
+            loops.setdefault(call.loop, []).append(call)
+    for loop, calls in loops.items():
         try:
-            loop.call_soon_threadsafe(resolve, works)
+            loop.call_soon_threadsafe(resolve, calls)
         except RuntimeError:
             continue  # the loop is closed: nobody waits any more
 
 
-def resolve(works: list[StoreCall]) -> None:
-    """Give the waiting tasks what came of their work; in the event loop."""
-    for work in works:
-        if work.future is None or work.future.done():
+def resolve(calls: list[StoreCall]) -> None:
+    """Set the results and errors of the waiting tasks; called in the event loop."""
+    for call in calls:
+        if call.future is None or call.future.done():
             continue  # cancelled
-        if work.error is not None:
-            work.future.set_exception(work.error)
+        if call.error is not None:
+            call.future.set_exception(call.error)
         else:
-            work.future.set_result(work.result)
+            call.future.set_result(call.result)
 
 
 class Writer:
-    """The thread. `close` waits for what was handed in before it."""
+    """The thread that writes: the one user of the connection and of the store."""
 
     def __init__(self, connection: sqlite3.Connection, store: Store) -> None:
         self._db = connection
@@ -101,15 +101,15 @@ class Writer:
         self._thread = threading.Thread(target=self._serve, name="outbox", daemon=True)
         self._thread.start()
 
-    def hand_in(self, works: list[StoreCall]) -> None:
-        """Queue `works`, in order. Raises AgentError once closed."""
+    def submit(self, calls: list[StoreCall]) -> None:
+        """Queue `calls`, in order. Raises AgentError once closed."""
         with self._closing:
             if self._closed:
                 raise AgentError("the outbox is closed")
-            self._queue.put(works)
+            self._queue.put(calls)
 
     def close(self) -> None:
-        """Finish what was handed in, then close the connection."""
+        """Finish what was submitted before, then close the connection."""
         with self._closing:
             if self._closed:
                 return
@@ -124,11 +124,11 @@ class Writer:
             if batch is None:
                 break
             while len(batch) < MAX_CALLS_PER_COMMIT and not self._queue.empty():
-                works = self._queue.get()
-                if works is None:
+                calls = self._queue.get()
+                if calls is None:
                     last = True
                     break
-                batch = batch + works
+                batch = batch + calls
             self._commit(batch)
             _finish(batch)
         # What a large dump took goes back to the disk.
@@ -142,22 +142,22 @@ class Writer:
             if len(batch) == 1:
                 batch[0].error = _ours(exc) if isinstance(exc, sqlite3.Error) else exc
                 return
-            # Only whose work is at fault shall fail.
-            for work in batch:
-                self._commit([work])
+            # Only the call at fault shall fail: each is tried alone.
+            for call in batch:
+                self._commit([call])
 
     def _transaction(self, batch: list[StoreCall]) -> None:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             self._store.begin()
-            for work in batch:
-                work.run(self._store)
-            self._store.end()
+            for call in batch:
+                call.run(self._store)
+            self._store.flush()
             self._db.execute("COMMIT")
         except Exception:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            self._store.load()
+            self._store.reload()
             raise
 
 
@@ -172,13 +172,13 @@ SMALLEST_STEP_S = 30.0
 
 
 class ClockStepDetector:
-    """Compares the wall clock with the monotonic one, both in seconds. Pure."""
+    """Compares the wall clock with a monotonic one, both in seconds. Pure."""
 
     def __init__(self, wall_s: float, monotonic_s: float) -> None:
         self._offset_s = wall_s - monotonic_s
 
-    def stepped(self, wall_s: float, monotonic_s: float) -> float:
-        """Return by how much the clock was set since the last call, 0.0 if it was not."""
+    def step(self, wall_s: float, monotonic_s: float) -> float:
+        """Return by how many seconds the clock was set since the last call; 0.0 if it was not."""
         step_s = wall_s - monotonic_s - self._offset_s
         if abs(step_s) <= SMALLEST_STEP_S:
             return 0.0
@@ -187,7 +187,7 @@ class ClockStepDetector:
 
 
 def since_boot() -> float:
-    """Return seconds that nobody sets; those in which the host slept count where that is known."""
+    """Return seconds since boot, which nobody sets; with those of sleep where they are known."""
     boot_clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_clock is None else time.clock_gettime(boot_clock)
 
@@ -196,7 +196,7 @@ FILE = "outbox.sqlite"
 
 
 class Outbox:
-    """What waits for delivery, in `folder` (made 0700; its files are 0600).
+    """A durable queue of items to deliver, in `folder` (made 0700; its files are 0600).
 
     `put` and `aput` return once their items are on disk, synced. Raises OutboxHeld while another
     process has the folder, AgentError when it cannot be written. A damaged file is set aside and
@@ -214,7 +214,7 @@ class Outbox:
         self.path = folder / FILE
         self._clock = clock
         self._since_boot = since_boot
-        self._steps = ClockStepDetector(clock(), since_boot())
+        self._clock_steps = ClockStepDetector(clock(), since_boot())
         try:
             make_private_folder(folder)
             self._lock = ProcessLock(folder / f"{FILE}.lock")
@@ -237,7 +237,7 @@ class Outbox:
         self._loop: asyncio.AbstractEventLoop | None = None
         if self.salvaged is not None:
             counts = {"damaged_files": 1, "salvaged": self.salvaged}
-            self.hand_in(lambda store: store.count(counts))
+            self.submit(lambda store: store.add_counts(counts))
 
     def __enter__(self) -> Self:
         return self
@@ -251,76 +251,76 @@ class Outbox:
         self.close()
 
     def close(self) -> None:
-        """Finish what was handed in, and let another process have the folder."""
+        """Finish what was submitted, then release the folder to other processes."""
         self._writer.close()
         self._lock.release()
 
-    def limit_to(self, limits: Limits) -> None:
-        """Keep to other limits from the next item on."""
-        self.hand_in(lambda store: store.limit_to(limits))
+    def set_limits(self, limits: Limits) -> None:
+        """Apply other limits from the next item on."""
+        self.submit(lambda store: store.set_limits(limits))
 
     def put(self, items: Sequence[NewItem]) -> Receipt:
-        """Take `items`, all or none; wait for the sync. Raises OutboxFull, AgentError."""
+        """Add `items`, all or none; wait for the sync. Raises OutboxFull, AgentError."""
         now = self._now()
-        return self.do(lambda store: store.take(items, now))
+        return self.transact(lambda store: store.add(items, now))
 
     async def aput(self, items: Sequence[NewItem]) -> Receipt:
-        """Do as `put` without holding up the event loop."""
+        """Add `items` as `put` does, without blocking the event loop."""
         now = self._now()
-        return await self.ado(lambda store: store.take(items, now))
+        return await self.atransact(lambda store: store.add(items, now))
 
     def _now(self) -> float:
-        """Return the time; after the clock was set, what came before is as old as it is."""
+        """Return the time; a step of the clock is first applied to the stored times."""
         now = self._clock()
-        if step_s := self._steps.stepped(now, self._since_boot()):
-            self.hand_in(lambda store: store.clock_was_set(step_s))
+        if step_s := self._clock_steps.step(now, self._since_boot()):
+            self.submit(lambda store: store.shift_times(step_s))
         return now
 
-    def do(self, action: Callable[[Store], T]) -> T:
+    def transact(self, action: Callable[[Store], T]) -> T:
         """Run `action` in a transaction; return its result once that is on disk."""
-        work = StoreCall(action)
-        self._writer.hand_in([work])
-        work.landed.acquire()
-        if work.error is not None:
-            raise work.error
-        result: T = work.result
+        call = StoreCall(action)
+        self._writer.submit([call])
+        call.committed.acquire()
+        if call.error is not None:
+            raise call.error
+        result: T = call.result
         return result
 
-    def hand_in(self, action: Callable[[Store], object]) -> None:
-        """Have `action` done without waiting for it; `close` still does.
+    def submit(self, action: Callable[[Store], object]) -> None:
+        """Run `action` in a transaction without waiting for it; `close` waits for it.
 
-        Called in an event loop, it comes after what was given to `ado` there before it.
+        In an event loop it runs after all that was passed to `atransact` there before.
         """
-        self._hand_over()
-        self._writer.hand_in([StoreCall(action)])
+        self._submit_gathered()
+        self._writer.submit([StoreCall(action)])
 
-    async def ado(self, action: Callable[[Store], T]) -> T:
-        """Do as `do` without holding up the event loop.
+    async def atransact(self, action: Callable[[Store], T]) -> T:
+        """Run `action` as `transact` does, without blocking the event loop.
 
-        A caller that is cancelled learns nothing; the work is done all the same.
+        If the caller is cancelled, `action` still runs.
         """
         loop = asyncio.get_running_loop()
-        work = StoreCall(action, loop)
-        assert work.future is not None
+        call = StoreCall(action, loop)
+        assert call.future is not None
         if self._loop is not None and self._loop.is_closed():
-            self._hand_over()  # what an earlier loop left behind when it ended
+            self._submit_gathered()  # of an earlier loop, which ended before it did this
         if not self._gathered:
             self._loop = loop
-            loop.call_soon(self._hand_over)
+            loop.call_soon(self._submit_gathered)
         elif self._loop is not loop:
             raise AgentError("the outbox is used by two event loops at the same time")
-        self._gathered.append(work)
-        result: T = await work.future
+        self._gathered.append(call)
+        result: T = await call.future
         return result
 
-    def _hand_over(self) -> None:
-        """Hand in what the tasks of one turn of the loop have gathered, as one."""
-        works, self._gathered = self._gathered, []
-        if not works:
+    def _submit_gathered(self) -> None:
+        """Submit together what the tasks have passed in one turn of the loop."""
+        calls, self._gathered = self._gathered, []
+        if not calls:
             return
         try:
-            self._writer.hand_in(works)
+            self._writer.submit(calls)
         except AgentError as error:
-            for work in works:
-                work.error = error
-            resolve(works)
+            for call in calls:
+                call.error = error
+            resolve(calls)

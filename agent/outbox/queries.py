@@ -1,4 +1,4 @@
-"""What may be asked of an outbox, as plain JSON: by a command, or of the agent that holds it."""
+"""The requests to an outbox as plain JSON: of a command, or to the agent that holds it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ async def list_items(outbox: Outbox, limit: int) -> dict[str, Any]:
                 "refusals": item.refusals,
                 "parked": item.parked or None,
             }
-            for item in store.listed(limit)
+            for item in store.list_items(limit)
         ]
         return {"items": items, "totals": _totals(store)}
 
-    return await outbox.ado(look)
+    return await outbox.atransact(look)
 
 
 async def drop_items(
@@ -45,21 +45,23 @@ async def drop_items(
         raise UsageError("name the items to drop, or --parked, or --all")
 
     def drop(store: Store) -> int:
-        chosen = ids or [item.id for item in store.listed(EVERYTHING) if everything or item.parked]
-        return store.drop(chosen)
+        if ids:
+            return store.drop(ids)
+        listed = store.list_items(EVERYTHING)
+        return store.drop([item.id for item in listed if everything or item.parked])
 
-    return {"dropped": await outbox.ado(drop)}
+    return {"dropped": await outbox.atransact(drop)}
 
 
 async def retry_items(outbox: Outbox, *, parked: bool) -> dict[str, Any]:
-    """Let parked items be tried again, if asked to; return the totals."""
+    """Return the totals; with `parked` all parked items wait again first."""
 
     def look(store: Store) -> dict[str, Any]:
         if parked:
             store.retry_parked()
         return {"totals": _totals(store)}
 
-    return await outbox.ado(look)
+    return await outbox.atransact(look)
 
 
 def _totals(store: Store) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""Keeping within the quota.
+"""The quota: bytes, items and age of the outbox, and free space on its disk.
 
-What goes first when room is needed, and is counted as `dropped` or `expired`:
+What is deleted first, and counted as `expired` or `dropped`:
 1. what is older than `max_age_s`;
 2. parked items, the oldest first;
 3. waiting items, the oldest first and whole messages at a time: never a chunk from the middle,
-   never the message that is still coming in, never what is being sent at the moment.
-Below `min_free_bytes` of free disk nothing more is taken (`refused`), and what is there stays.
+   never a message of which more chunks are to come, never what is being sent.
+Below `min_free_bytes` of free disk nothing more is accepted (`refused`); what is there stays.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING
 from agent.outbox.items import OutboxFull, TooLarge
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from agent.config.profile import OutboxSettings as Limits
-    from agent.outbox.dedup import Deduplicator
     from agent.outbox.tables import Tables
-
-_PRUNE_EVERY_S = 60.0
 
 
 def check_quota(limits: Limits, count: int, size: int, free: int, folder: str) -> None:
@@ -48,78 +46,66 @@ def check_quota(limits: Limits, count: int, size: int, free: int, folder: str) -
 
 
 class Quota:
-    """The room that is left for more. Used as `Tables` is, and by the same thread."""
+    """Makes room for new items. Used as `Tables` is, and by the same thread."""
 
-    def __init__(
-        self, tables: Tables, arrivals: Deduplicator, folder: Path, limits: Limits
-    ) -> None:
+    def __init__(self, tables: Tables, folder: Path) -> None:
         self._tables = tables
-        self._arrivals = arrivals
         self._folder = str(folder)
-        self.limits = limits
-        self.load()
-
-    def load(self) -> None:
-        """Forget what is no longer true after a rollback."""
-        self._pruned_at = float("-inf")
         self._free = 0
 
-    def look(self) -> None:
-        """Look how much of the disk is free: once a transaction."""
+    def measure_free_space(self) -> None:
+        """Read how many bytes of the disk are free: once a transaction."""
         try:
             self._free = shutil.disk_usage(self._folder).free
         except OSError:
-            self._free = 0  # gone or not readable: nothing is taken
+            self._free = 0  # gone or not readable: nothing is accepted
 
-    def make(self, count: int, size: int) -> None:
-        """Make room for `count` items of `size` bytes in all. Raises TooLarge, OutboxFull."""
-        limits, tables = self.limits, self._tables
+    def make_room(
+        self, count: int, size: int, limits: Limits, open_messages: Callable[[], set[int]]
+    ) -> None:
+        """Delete what must go for `count` items of `size` bytes. Raises TooLarge, OutboxFull."""
+        tables = self._tables
         try:
             check_quota(limits, count, size, self._free, self._folder)
         except OutboxFull:
             tables.counts["refused"] += count
             raise
-        while tables.size + size > limits.max_bytes or tables.held + count > limits.max_items:
-            victims = self._oldest()
+        while tables.size + size > limits.max_bytes or tables.total + count > limits.max_items:
+            victims = self._oldest(open_messages())
             if not victims:
                 tables.counts["refused"] += count
                 raise OutboxFull("the outbox is full of what is being sent or still coming in")
             tables.counts["dropped"] += len(victims)
             tables.delete(victims)
 
-    def prune(self, now: float) -> None:
-        """Let go what is too old; looked at once a minute."""
-        if 0 <= now - self._pruned_at < _PRUNE_EVERY_S:
-            return
-        self._pruned_at = now
-        self._arrivals.forget(now)
-        tables, limit = self._tables, now - self.limits.max_age_s
+    def expire(self, now: float, max_age_s: float) -> None:
+        """Delete the items that are older than `max_age_s`."""
+        tables, limit = self._tables, now - max_age_s
         old = [
             number
             for (number,) in tables.db.execute("SELECT id FROM items WHERE added < ?", (limit,))
-            if number not in tables.taken
+            if number not in tables.claimed
         ]
         tables.counts["expired"] += len(old)
         tables.delete(old)
 
-    def _oldest(self) -> list[int]:
-        """Return the ids that go first when room is needed."""
+    def _oldest(self, open_messages: set[int]) -> list[int]:
+        """Return the ids that are deleted first when room is needed."""
         tables = self._tables
         row = tables.db.execute(
             "SELECT id FROM items WHERE state = 1 ORDER BY id LIMIT 1"
         ).fetchone()
         if row is not None:
             return [row[0]]
-        coming = self._arrivals.open_messages
         passed_over = 0
         for number, message in tables.db.execute(
             "SELECT id, message FROM items WHERE state = 0 ORDER BY id"
         ):
-            if number in tables.taken or message in coming or message == passed_over:
+            if number in tables.claimed or message in open_messages or message == passed_over:
                 passed_over = message
                 continue
-            ids = tables.message(message)
-            if not tables.taken.intersection(ids):
+            ids = tables.message_ids(message)
+            if not tables.claimed.intersection(ids):
                 return ids
             passed_over = message
         return []

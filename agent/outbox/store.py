@@ -1,4 +1,4 @@
-"""What is done with the outbox: items are taken, handed out and settled, listed and dropped.
+"""The operations on the outbox: items are added, claimed, settled, listed and dropped.
 
 One thread uses a store, inside a transaction that its caller begins and commits
 (`agent.outbox.outbox`).
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from agent.config.profile import OutboxSettings as Limits
 
+_EXPIRE_EVERY_S = 60.0
 _CHUNK, _COREDUMP = ItemKind.CHUNK.value, ItemKind.COREDUMP.value
 
 
@@ -32,18 +33,19 @@ class Store:
     def __init__(self, connection: sqlite3.Connection, path: Path, limits: Limits) -> None:
         self._limits = limits
         self.tables = Tables(connection)
+        self._dedup = Deduplicator(self.tables)
+        self._quota = Quota(self.tables, path.parent)
         self._earlier = self.tables.last_id
-        self._arrivals = Deduplicator(self.tables, limits)
-        self._room = Quota(self.tables, self._arrivals, path.parent, limits)
+        self._expired_at = float("-inf")
 
-    def limit_to(self, limits: Limits) -> None:
-        """Keep to other limits from the next item on."""
-        self._limits = self._arrivals.limits = self._room.limits = limits
+    def set_limits(self, limits: Limits) -> None:
+        """Apply other limits from the next item on."""
+        self._limits = limits
 
-    def clock_was_set(self, step_s: float) -> None:
-        """Go by the clock as it is now: a host without one of its own is told the time late.
+    def shift_times(self, step_s: float) -> None:
+        """Correct the times of items after the host's clock was set forward by `step_s`.
 
-        What an earlier process took may have been taken by the right time, and is left.
+        Items of an earlier process are left: its clock may have been right.
         """
         self.tables.db.execute(
             "UPDATE items SET added = added + ? WHERE id > ?", (step_s, self._earlier)
@@ -51,43 +53,46 @@ class Store:
 
     # Around a transaction
 
-    def load(self) -> None:
-        """Read again what is kept in memory; forget what a rollback undid."""
-        self.tables.load()
-        self._arrivals.load()
-        self._room.load()
-
     def begin(self) -> None:
-        """Look at what a transaction goes by: how much of the disk is free."""
-        self._room.look()
+        """Prepare a transaction: read how much of the disk is free."""
+        self._quota.measure_free_space()
 
-    def end(self) -> None:
-        """Write what is still in memory alone; the writer calls it before it commits."""
-        self.tables.end()
+    def flush(self) -> None:
+        """Write what is still only in memory; the writer calls it before it commits."""
+        self.tables.flush()
 
-    # Taking items
+    def reload(self) -> None:
+        """Read again from the tables what is kept in memory: after a rollback."""
+        self.tables.reload()
+        self._dedup.reload()
+        self._expired_at = float("-inf")
 
-    def take(self, items: Sequence[NewItem], now: float) -> Receipt:
-        """Insert `items` in order. Raises OutboxFull when one of them cannot be taken."""
-        tables, arrivals = self.tables, self._arrivals
-        self._room.prune(now)
-        # Before anything is remembered: what is not taken must not be known the next time.
-        self._room.make(len(items), sum([len(item.body) for item in items]))
+    # Adding items
+
+    def add(self, items: Sequence[NewItem], now: float) -> Receipt:
+        """Insert `items` in order. Raises OutboxFull when one of them cannot be accepted."""
+        tables, dedup, limits = self.tables, self._dedup, self._limits
+        self._expire(now)
+        # Before anything is remembered: what is refused here must not be known the next time.
+        size = sum([len(item.body) for item in items])
+        self._quota.make_room(len(items), size, limits, dedup.open_messages)
         rows: list[tuple[Any, ...]] = []
         recalled: list[int] = []
         added = float(now)
         for item in items:
             kind, device, body = item.kind.value, item.device, item.body
             # Most of what comes is a chunk without a key: nothing is looked up for it.
-            if (item.key is not None or kind == _COREDUMP) and arrivals.is_known(item, now):
+            if (item.key is not None or kind == _COREDUMP) and dedup.is_duplicate(
+                item, now, limits.max_age_s
+            ):
                 continue
             message = number = tables.last_id + 1
             if kind == _CHUNK:
-                placed = arrivals.place(item, number, now, rows)
-                if isinstance(placed, list):
-                    recalled += placed
+                assigned = dedup.assign_message(item, number, now, rows)
+                if isinstance(assigned, list):
+                    recalled += assigned
                     continue
-                message = placed
+                message = assigned
             tables.last_id = number
             captured = added if item.captured_s is None else float(item.captured_s)
             meta = json.dumps(dict(item.meta)) if item.meta else ""
@@ -102,15 +107,23 @@ class Store:
             tables.counts["duplicates"] += duplicates
         return Receipt(tuple([row[0] for row in rows]), duplicates)
 
-    # Handing out and settling
+    def _expire(self, now: float) -> None:
+        """Delete what is too old; at most once a minute."""
+        if 0 <= now - self._expired_at < _EXPIRE_EVERY_S:
+            return
+        self._expired_at = now
+        self._dedup.forget(now, self._limits.max_age_s)
+        self._quota.expire(now, self._limits.max_age_s)
+
+    # Claiming and settling
 
     def lanes(self) -> list[tuple[str, ItemKind]]:
         """Return device and kind of everything that waits."""
         waiting = self.tables.waiting
         return [(device, ItemKind(kind)) for (device, kind), count in waiting.items() if count > 0]
 
-    def hand_out(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
-        """Return the next items of a lane in order, at least one; they are taken until settled."""
+    def claim(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
+        """Return the next items of a lane in order, at least one; claimed until settled."""
         tables = self.tables
         found: list[Item] = []
         size = 0
@@ -119,7 +132,7 @@ class Store:
         for number, captured, refusals, meta, body, crc in tables.db.execute(
             "SELECT id, captured, refusals, meta, body, crc FROM items "
             "WHERE id >= ? AND state = 0 AND device = ? AND kind = ? ORDER BY id LIMIT ?",
-            (tables.first.get(lane, 0), *lane, tables.waiting[lane]),
+            (tables.first_id.get(lane, 0), *lane, tables.waiting[lane]),
         ):
             if row_crc(kind.value, device, captured, meta, body) != crc:
                 damaged.append(number)
@@ -145,44 +158,44 @@ class Store:
             tables.counts["unreadable"] += len(damaged)
             tables.park(damaged, "its bytes were damaged on the disk")
         if found:
-            tables.first[lane] = found[0].id
-        tables.taken.update(item.id for item in found)
+            tables.first_id[lane] = found[0].id
+        tables.claimed.update(item.id for item in found)
         return found
 
     def next_batch(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
-        """Hand out what goes into the next request of a lane.
+        """Claim what goes into the next request of a lane.
 
-        Where nobody knows whether the last one arrived, the same items again and no more, after a
-        crash too: so that the service can tell by its id that it has them.
+        If it is not known whether the last request arrived, also after a crash, these are the same
+        items again and no more: the service recognises the request by its id.
         """
-        items = self.hand_out(device, kind, max_items, max_bytes)
+        items = self.claim(device, kind, max_items, max_bytes)
         last = self.tables.in_doubt.get((device, kind.value))
         again = [item for item in items if last is not None and item.id <= last]
         if again:
-            self.put_back([item.id for item in items[len(again) :]])
+            self.release([item.id for item in items[len(again) :]])
             items = again
         if items:
-            self.tables.doubt((device, kind.value), items[-1].id)
+            self.tables.mark_in_doubt((device, kind.value), items[-1].id)
         return items
 
-    def delivered(self, ids: Sequence[int]) -> None:
-        """Delete what the service has taken."""
-        self.tables.taken.difference_update(ids)
+    def remove_delivered(self, ids: Sequence[int]) -> None:
+        """Delete what the service has accepted."""
+        self.tables.claimed.difference_update(ids)
         self.tables.counts["delivered"] += self.tables.delete(ids)
-        self.tables.trust(ids)
+        self.tables.clear_in_doubt(ids)
 
-    def put_back(self, ids: Iterable[int]) -> None:
-        """Let items wait again that were handed out."""
-        self.tables.taken.difference_update(ids)
+    def release(self, ids: Iterable[int]) -> None:
+        """Release claimed items: they wait again."""
+        self.tables.claimed.difference_update(ids)
 
-    def put_back_all(self) -> None:
-        """Let everything wait again that was handed out."""
-        self.tables.taken.clear()
+    def release_all(self) -> None:
+        """Release every claimed item."""
+        self.tables.claimed.clear()
 
-    def refused(self, number: int, reason: str) -> bool:
+    def count_refusal(self, number: int, reason: str) -> bool:
         """Count a permanent refusal of one item; return whether it is parked now."""
         db = self.tables.db
-        self.tables.taken.discard(number)
+        self.tables.claimed.discard(number)
         db.execute(
             "UPDATE items SET refusals = refusals + 1, reason = ? WHERE id = ?", (reason, number)
         )
@@ -194,7 +207,7 @@ class Store:
 
     # For people
 
-    def listed(self, limit: int = 1000) -> list[ItemSummary]:
+    def list_items(self, limit: int = 1000) -> list[ItemSummary]:
         """Return the oldest `limit` items, in order."""
         return [
             ItemSummary(
@@ -210,29 +223,29 @@ class Store:
         ]
 
     def totals(self) -> OutboxTotals:
-        """Return how full the outbox is and what has become of what it took."""
+        """Return how full the outbox is and what has become of its items."""
         tables = self.tables
         counts = Counter(dict(tables.db.execute("SELECT name, value FROM counts").fetchall()))
         counts.update(tables.counts)
         return OutboxTotals(tables.waiting.total(), tables.parked, tables.size, dict(counts))
 
     def drop(self, ids: Sequence[int]) -> int:
-        """Delete items as a person asked; return how many there were."""
-        gone = self.tables.delete([number for number in ids if number not in self.tables.taken])
+        """Delete items as a person asked, except claimed ones; return how many there were."""
+        gone = self.tables.delete([number for number in ids if number not in self.tables.claimed])
         self.tables.counts["dropped"] += gone
         return gone
 
     def retry_parked(self) -> int:
-        """Let everything that is parked wait again; return how many."""
+        """Let all parked items wait again; return how many."""
         self.tables.db.execute(
             "UPDATE items SET state = ?, refusals = 0, reason = '' WHERE state = ?",
             (WAITING, PARKED),
         )
         moved = self.tables.parked
         self.tables.save_counts()
-        self.load()
+        self.reload()
         return moved
 
-    def count(self, counts: Mapping[str, int]) -> None:
+    def add_counts(self, counts: Mapping[str, int]) -> None:
         """Add to the counters of `totals`."""
         self.tables.counts.update(counts)

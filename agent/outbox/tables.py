@@ -1,8 +1,7 @@
-"""The outbox's rows, and what of them is known without asking: how many wait where, their bytes.
+"""The rows of the outbox, and what is known of them in memory: counts and sizes by lane.
 
 One thread uses them, inside a transaction that its caller begins and commits
-(`agent.outbox.outbox`). What a rolled-back transaction changed in memory is put
-right by `load`.
+(`agent.outbox.outbox`). `reload` corrects the memory after a rollback.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ class Tables:
         self._connection = connection
         self._unwritten: list[tuple[Any, ...]] = []
         (self.id,) = connection.execute("SELECT value FROM about WHERE name = 'id'").fetchone()
-        self.taken: set[int] = set()
-        """What is being sent: it is not to go."""
-        self.load()
+        self.claimed: set[int] = set()
+        """The ids of what is being sent: these rows are neither dropped nor expired."""
+        self.reload()
 
     @property
     def db(self) -> sqlite3.Connection:
-        """The connection, once the rows that were taken are in its tables.
+        """The connection, with all added rows written to its tables.
 
-        So the rows of all callers that share a commit go in with one statement.
+        Writing them this late lets all callers that share a commit share one statement.
         """
         self._write()
         return self._connection
@@ -42,36 +41,36 @@ class Tables:
             rows, self._unwritten = self._unwritten, []
             self._connection.executemany(INSERT, rows)
 
-    def load(self) -> None:
-        """Read from the tables what is kept in memory; forget what a rollback undid."""
+    def reload(self) -> None:
+        """Read the counts from the tables again; rows that were not written are forgotten."""
         self._unwritten = []
         rows = self.db.execute(
             "SELECT device, kind, count(*), sum(length(body)), min(id) FROM items WHERE state = 0 "
             "GROUP BY device, kind"
         ).fetchall()
         self.waiting: Counter[tuple[str, str]] = Counter()
-        """How many items wait of each lane: device and kind."""
-        self.first: dict[tuple[str, str], int] = {}
-        """No item of the lane waits before it."""
+        """Lane (device and kind) -> how many of its items wait."""
+        self.first_id: dict[tuple[str, str], int] = {}
+        """Lane -> an id before which none of its items waits."""
         self.size = 0
         """Bytes of all bodies."""
         for device, kind, count, size, first in rows:
             self.waiting[device, kind] = count
-            self.first[device, kind] = first
+            self.first_id[device, kind] = first
             self.size += size
         parked = self.db.execute(
             "SELECT count(*), coalesce(sum(length(body)), 0) FROM items WHERE state = 1"
         ).fetchone()
         self.parked: int = parked[0]
         self.size += parked[1]
-        self.held = self.waiting.total() + self.parked
-        """How many items there are."""
+        self.total = self.waiting.total() + self.parked
+        """How many items there are, waiting or parked."""
         (newest,) = self.db.execute("SELECT coalesce(max(id), 0) FROM items").fetchone()
         row = self.db.execute("SELECT value FROM about WHERE name = ?", (LAST_ID,)).fetchone()
         self.last_id: int = max(newest, int(row[0]) if row else 0)
-        self._ids_went = False
+        self._id_deleted = False
         self.in_doubt: dict[tuple[str, str], int] = {}
-        """Lanes of which it is not known whether the last request arrived -> its last item."""
+        """Lane whose last request may or may not have arrived -> the last item of that request."""
         for name, value in self.db.execute(
             "SELECT name, value FROM about WHERE name GLOB ?", (f"{IN_DOUBT}*",)
         ).fetchall():
@@ -79,18 +78,18 @@ class Tables:
                 kind, _, device = name.removeprefix(IN_DOUBT).partition(" ")
                 self.in_doubt[device, kind] = int(value)
         self.counts: Counter[str] = Counter()
-        """What the counters in the table grow by."""
+        """By how much the counters in the table are to grow."""
 
     def insert(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Take rows with the columns of `schema.INSERT`."""
+        """Add rows with the columns of `schema.INSERT`."""
         self._unwritten += rows
         for row in rows:
             lane = row[2], row[1]
             if not self.waiting[lane]:
-                self.first[lane] = row[0]
+                self.first_id[lane] = row[0]
             self.waiting[lane] += 1
             self.size += len(row[7])
-        self.held += len(rows)
+        self.total += len(rows)
 
     def delete(self, ids: Sequence[int]) -> int:
         """Delete items; return how many there were."""
@@ -103,8 +102,8 @@ class Tables:
             if row is None:
                 continue
             gone += 1
-            self._ids_went = True
-            self.held -= 1
+            self._id_deleted = True
+            self.total -= 1
             device, kind, state, size = row
             self.size -= size
             if state == PARKED:
@@ -113,22 +112,22 @@ class Tables:
                 self.waiting[device, kind] -= 1
         return gone
 
-    def doubt(self, lane: tuple[str, str], last: int) -> None:
-        """Remember that a request whose items end with `last` may or may not arrive."""
+    def mark_in_doubt(self, lane: tuple[str, str], last: int) -> None:
+        """Record that a request whose last item is `last` may or may not arrive."""
         if self.in_doubt.get(lane) != last:
             self.in_doubt[lane] = last
             name = f"{IN_DOUBT}{lane[1]} {lane[0]}"
             self.db.execute("INSERT OR REPLACE INTO about VALUES(?, ?)", (name, str(last)))
 
-    def trust(self, ids: Sequence[int]) -> None:
-        """Remember that the requests which end with one of `ids` have arrived."""
+    def clear_in_doubt(self, ids: Sequence[int]) -> None:
+        """Record that the requests whose last item is one of `ids` have arrived."""
         for lane in [lane for lane, last in self.in_doubt.items() if last in ids]:
             del self.in_doubt[lane]
             name = f"{IN_DOUBT}{lane[1]} {lane[0]}"
             self.db.execute("DELETE FROM about WHERE name = ?", (name,))
 
     def park(self, ids: Sequence[int], reason: str) -> None:
-        """Set items that wait aside."""
+        """Park waiting items: they stay, and are not sent."""
         for number in ids:
             row = self.db.execute(
                 "UPDATE items SET state = ?, reason = ? WHERE id = ? AND state = ? "
@@ -139,8 +138,8 @@ class Tables:
                 self.waiting[row[0], row[1]] -= 1
                 self.parked += 1
 
-    def message(self, message: int) -> list[int]:
-        """Return the ids of what waits of a message, in order."""
+    def message_ids(self, message: int) -> list[int]:
+        """Return the ids of the waiting items of a message, in order."""
         return [
             number
             for (number,) in self.db.execute(
@@ -151,11 +150,11 @@ class Tables:
             )
         ]
 
-    def end(self) -> None:
-        """Write what is still in memory alone: before the commit."""
+    def flush(self) -> None:
+        """Write what is still only in memory: before the commit."""
         self.save_counts()
-        if self._ids_went:
-            self._ids_went = False
+        if self._id_deleted:
+            self._id_deleted = False
             last = str(self.last_id)
             self._connection.execute("INSERT OR REPLACE INTO about VALUES(?, ?)", (LAST_ID, last))
         self._write()

@@ -82,7 +82,7 @@ class Forwarder:
         """Tell whether the disk did not take what came last."""
         return self._stuck.is_set()
 
-    async def take(self, items: Sequence[ConsoleItem], now: datetime) -> None:
+    async def forward(self, items: Sequence[ConsoleItem], now: datetime) -> None:
         """Keep what is to be delivered; return once it is on disk, or waits for room there.
 
         `now` (aware) is when it was heard.
@@ -100,16 +100,16 @@ class Forwarder:
         if kept:
             self._pending += kept
             # Whoever is cancelled meanwhile must not leave it half done, or it is kept twice.
-            await asyncio.shield(self.keep())
+            await asyncio.shield(self.flush())
 
     async def run(self) -> None:
         """Try again, as long as there is something to try, until cancelled."""
         while True:
             await self._stuck.wait()
             await self._wait(RETRY_S)
-            await self.keep()
+            await self.flush()
 
-    async def keep(self) -> None:
+    async def flush(self) -> None:
         """Put what waits in memory into the outbox."""
         async with self._keeping:
             try:

@@ -41,11 +41,11 @@ class Hearing:
 
     async def hear(self, *texts: bytes) -> None:
         for text in texts:
-            await self._forwarder.take(self._reader.receive(text), datetime.now(UTC))
+            await self._forwarder.forward(self._reader.receive(text), datetime.now(UTC))
 
     def kept(self, kind: ItemKind = ItemKind.COREDUMP) -> int:
         """Return how many items of a kind wait."""
-        listed = self.box.do(lambda store: store.listed(1000))
+        listed = self.box.transact(lambda store: store.list_items(1000))
         return sum(item.kind is kind for item in listed)
 
 

@@ -49,8 +49,8 @@ def event(number: int, device: str = "kit") -> NewItem:
 
 def waiting(box: Outbox, kind: ItemKind = ItemKind.CHUNK, device: str = "kit") -> list[Item]:
     """Return what waits of a device and kind, the oldest first; it goes on waiting."""
-    items = box.do(lambda store: store.hand_out(device, kind, 10**6, 1 << 40))
-    box.do(lambda store: store.put_back([item.id for item in items]))
+    items = box.transact(lambda store: store.claim(device, kind, 10**6, 1 << 40))
+    box.transact(lambda store: store.release([item.id for item in items]))
     return items
 
 
@@ -61,4 +61,4 @@ def bodies(box: Outbox, kind: ItemKind = ItemKind.CHUNK, device: str = "kit") ->
 
 def totals(box: Outbox) -> OutboxTotals:
     """Return what the outbox holds, counted."""
-    return box.do(lambda store: store.totals())
+    return box.transact(lambda store: store.totals())

@@ -175,7 +175,9 @@ def lost_in_power_cuts(folder: Path, puts: int, cuts: int, dice: random.Random) 
         for name, content in after_cut(events, at, dice).items():
             (box / name).write_bytes(content)
         with Outbox(box, LIMITS) as outbox:
-            items = outbox.do(lambda store: store.hand_out("kit", ItemKind.CHUNK, 1 << 40, 1 << 60))
+            items = outbox.transact(
+                lambda store: store.claim("kit", ItemKind.CHUNK, 1 << 40, 1 << 60)
+            )
         there = {int.from_bytes(item.body[2:10], "little") for item in items}
         lost += len(acknowledged - there)
         shutil.rmtree(box)

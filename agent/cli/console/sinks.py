@@ -75,17 +75,17 @@ async def outbox_sink(
             work = [asyncio.create_task(each) for each in (delivery.run(), forwarder.run())]
 
             async def store(items: list[ConsoleItem]) -> None:
-                await forwarder.take(items, utc_now())
+                await forwarder.forward(items, utc_now())
 
             try:
                 yield store
             finally:
                 await cancel_and_wait(*work)
-                await forwarder.keep()
+                await forwarder.flush()
                 if lost := forwarder.lost + forwarder.waiting:
                     note(f"{lost} chunks and dumps are lost: they could not be kept")
                 await delivery.flush()
-                totals = await outbox.ado(lambda store: store.totals())
+                totals = await outbox.atransact(lambda store: store.totals())
                 note(f"{delivery.done.items} delivered, {totals.waiting} wait in the outbox")
 
 

@@ -57,7 +57,9 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
             _tell(told)
             return 0
         delivery, done = await flush(configuration, outbox)
-        totals, listed = await outbox.ado(lambda store: (store.totals(), store.listed(1 << 40)))
+        totals, listed = await outbox.atransact(
+            lambda store: (store.totals(), store.list_items(1 << 40))
+        )
     mine = [item for item in listed if item.id in set(receipt.ids)]
     parked = [item.parked for item in mine if item.parked]
     _tell(

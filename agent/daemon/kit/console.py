@@ -240,7 +240,7 @@ class KitConsole:
         self.watchers.show(shown)
         for item in items:
             self._count(item)
-        await self._forwarder.take(items, utc_now())
+        await self._forwarder.forward(items, utc_now())
 
     def _told(self, error: AgentError | None) -> None:
         if lost := self._forwarder.lost:
@@ -278,7 +278,7 @@ def _read(classifier: LineClassifier, items: Sequence[Item]) -> list[ConsoleItem
         if isinstance(item, Restart) and item.is_banner:
             continue  # it came as a log line
         if isinstance(item, Log | Unknown | Restart):
-            heard += classifier.take(item.text.encode())
+            heard += classifier.classify(item.text.encode())
     return heard
 
 

@@ -275,7 +275,7 @@ class KitAgent:
 
     def _restarted(self, line: str) -> None:
         """Hear, on one port or the other, a line by which the kit says that it starts."""
-        if not self._restarts.begins(line, time.monotonic()):
+        if not self._restarts.is_new(line, time.monotonic()):
             return
         self.link.concern.learn(restarts=self._restarts.count)
         # One that is being plugged in starts, too; one that is updated starts anew.

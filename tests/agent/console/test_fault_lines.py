@@ -25,7 +25,7 @@ STARTS = {
 @pytest.mark.parametrize("lines", STARTS.values(), ids=STARTS)
 def test_a_start_is_one_however_many_lines_tell_of_it(lines):
     restarts = RestartCounter()
-    assert [restarts.begins(line, 100.0 + at / 10) for at, line in enumerate(lines)] == [
+    assert [restarts.is_new(line, 100.0 + at / 10) for at, line in enumerate(lines)] == [
         True,
         *[False] * (len(lines) - 1),
     ]
@@ -37,15 +37,15 @@ def test_a_start_is_one_however_many_lines_tell_of_it(lines):
 def test_a_kit_that_was_up_and_says_so_again_has_restarted_again(lines):
     restarts = RestartCounter()
     for line in lines:
-        restarts.begins(line, 100.0)
+        restarts.is_new(line, 100.0)
     assert restarts.count == 2
 
 
 def test_the_end_of_a_fault_belongs_to_it_however_late_it_comes():
     restarts = RestartCounter()
-    assert restarts.begins(FAULT, 0.0)
-    assert not restarts.begins(INIT, 50.0)
-    assert restarts.begins(INIT, 100.0)
+    assert restarts.is_new(FAULT, 0.0)
+    assert not restarts.is_new(INIT, 50.0)
+    assert restarts.is_new(INIT, 100.0)
 
 
 @given(
@@ -60,6 +60,6 @@ def test_as_many_restarts_are_counted_as_there_were(starts):
     restarts, now = RestartCounter(), 0.0
     for lines, pause_s in starts:
         for line in lines:
-            restarts.begins(line, now)
+            restarts.is_new(line, now)
         now += pause_s
     assert restarts.count == len(starts)

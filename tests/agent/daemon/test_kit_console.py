@@ -50,7 +50,7 @@ def names() -> IdentityTracker:
 
 
 def bodies(outbox: Outbox) -> int:
-    return outbox.do(lambda store: store.totals()).waiting
+    return outbox.transact(lambda store: store.totals()).waiting
 
 
 async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: SmallDisk):
@@ -64,7 +64,7 @@ async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: S
     await asyncio.sleep(0)
     hearing.cancel()
     await asyncio.gather(hearing, return_exceptions=True)
-    await outbox.ado(lambda store: store.totals())
+    await outbox.atransact(lambda store: store.totals())
     assert bodies(outbox) == len(exported)
 
 
@@ -90,9 +90,9 @@ async def test_a_message_has_one_sender_also_if_another_name_is_learned_in_its_m
     known = ["kit"]
     forwarder = Forwarder(outbox, IdentityTracker(lambda: PartialIdentity(known[-1])))
     for line in [*export_lines(MESSAGE), *export_lines(MESSAGE[::-1])]:
-        await forwarder.take(LineClassifier().take(line.encode()), utc_now())
+        await forwarder.forward(LineClassifier().classify(line.encode()), utc_now())
         known.append("its-uuid")
-    found = [item.device for item in outbox.do(lambda store: store.listed())]
+    found = [item.device for item in outbox.transact(lambda store: store.list_items())]
     count = len(export_lines(MESSAGE))
     assert found == ["kit"] * count + ["its-uuid"] * count
 
@@ -114,7 +114,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
     running = asyncio.ensure_future(console.run(kit))
     outbox.full = True
     chunks = [
-        item for line in export_lines(MESSAGE) for item in LineClassifier().take(line.encode())
+        item for line in export_lines(MESSAGE) for item in LineClassifier().classify(line.encode())
     ]
     for item in chunks:
         await console.take([item])
@@ -145,10 +145,12 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
     with Outbox(tmp_path / "outbox", Limits(min_free_bytes=0, max_bytes=4000)) as small:
         console = KitConsole(concern, small, names(), lambda: None)
         chunks = [
-            item for line in export_lines(MESSAGE) for item in LineClassifier().take(line.encode())
+            item
+            for line in export_lines(MESSAGE)
+            for item in LineClassifier().classify(line.encode())
         ]
         await console.take([*chunks, *ConsoleReader().receive(printed(dump))])
-        found = small.do(lambda store: store.listed())
+        found = small.transact(lambda store: store.list_items())
     assert [item.kind for item in found] == [ItemKind.CHUNK] * len(chunks) + [ItemKind.EVENT]
     assert concern.facts["lost"] == 1
     assert concern.state is State.WELL
@@ -162,11 +164,11 @@ async def test_a_dump_that_waited_for_the_disk_keeps_the_time_at_which_it_was_he
     heard = utc_now() - timedelta(hours=2)
     outbox.full = True
     dump = printed(header() + arch() + memory(0x20000000, bytes(100)))
-    await forwarder.take(ConsoleReader().receive(dump), heard)
+    await forwarder.forward(ConsoleReader().receive(dump), heard)
     assert forwarder.waiting == 2
     outbox.full = False
-    await forwarder.keep()
-    _, event = outbox.do(lambda store: store.listed())
+    await forwarder.flush()
+    _, event = outbox.transact(lambda store: store.list_items())
     assert (forwarder.waiting, event.captured_s) == (0, heard.timestamp())
 
 

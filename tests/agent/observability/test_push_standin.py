@@ -76,7 +76,7 @@ async def listed(cloud: StandIn, resource: str) -> list[dict[str, object]]:
 
 async def delivered(box: Outbox, client: HttpClient) -> int:
     done = await Delivery(box, ServiceSender(client)).flush()
-    parked = [item.parked for item in box.do(lambda store: store.listed())]
+    parked = [item.parked for item in box.transact(lambda store: store.list_items())]
     assert parked == []
     return done.items
 
@@ -131,7 +131,7 @@ async def test_a_zephyr_dump_of_the_console_arrives_with_a_trace(cloud, client, 
     reader = ConsoleReader()
     forwarder = Forwarder(box, IdentityTracker.of(KIT))
     for _ in range(2):  # a kit prints the same dump again when it is asked to
-        await forwarder.take(reader.receive(printed(dump)), now)
+        await forwarder.forward(reader.receive(printed(dump)), now)
     assert await delivered(box, client) == 2
     (event,) = await listed(cloud, "events")
     assert event["event_info"] == {"reason": 0x9100, "pc": 0x106, "lr": 0x105, "sp": 0x108}
@@ -191,4 +191,4 @@ async def test_a_wrong_key_stops_the_sender_and_keeps_everything(cloud, box, tmp
         delivery = Delivery(box, ServiceSender(client))
         await delivery.flush()
     assert "403" in delivery.schedule.blocked
-    assert box.do(lambda store: store.totals()).waiting == 1
+    assert box.transact(lambda store: store.totals()).waiting == 1

@@ -13,9 +13,9 @@ from agent.outbox.outbox import SMALLEST_STEP_S, ClockStepDetector
 def test_a_step_either_way_is_told_once(size: float, back: bool, later: float) -> None:
     step = -size if back else size
     clocks = ClockStepDetector(1e9, 50.0)
-    told = clocks.stepped(1e9 + later + step, 50.0 + later)
+    told = clocks.step(1e9 + later + step, 50.0 + later)
     assert told == pytest.approx(step, abs=1e-3)
-    assert clocks.stepped(1e9 + later + step + 20, 50.0 + later + 20) == 0.0
+    assert clocks.step(1e9 + later + step + 20, 50.0 + later + 20) == 0.0
 
 
 @given(st.lists(st.floats(0, 100), max_size=50))
@@ -24,4 +24,4 @@ def test_time_that_passes_is_no_step(waits: list[float]) -> None:
     clocks = ClockStepDetector(wall, monotonic)
     for wait in waits:
         wall, monotonic = wall + wait, monotonic + wait
-        assert clocks.stepped(wall, monotonic) == 0.0
+        assert clocks.step(wall, monotonic) == 0.0

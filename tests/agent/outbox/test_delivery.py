@@ -90,7 +90,7 @@ async def test_all_arrives_in_the_order_of_each_device_one_request_at_a_time(box
         assert service.taken[device] == [chunk(number, device).body for number in range(250)]
     assert max(service.requests) == 100
     assert service.most == 3
-    assert box.do(lambda store: store.totals()).waiting == 0
+    assert box.transact(lambda store: store.totals()).waiting == 0
 
 
 @pytest.mark.contract("O5.1")
@@ -133,7 +133,7 @@ async def test_a_poison_item_is_parked_after_three_refusals_while_the_others_pas
     rig = Rig(box, service)
     done = await rig.flush()
     assert (done.items, done.refusals, done.parked) == (99, 3, 1)
-    (parked,) = box.do(lambda store: store.listed())
+    (parked,) = box.transact(lambda store: store.list_items())
     assert (parked.id, parked.parked) == (38, "bad event")
     assert rig.clock.now < 10
 

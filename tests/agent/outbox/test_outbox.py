@@ -32,7 +32,7 @@ def test_numbers_are_never_used_twice(tmp_path: Path):
     with outbox(tmp_path) as box:
         (first,) = box.put([chunk(1)]).ids
         key = waiting(box)[0].idempotency_key
-        box.do(lambda store: store.delivered([first]))
+        box.transact(lambda store: store.remove_delivered([first]))
     with outbox(tmp_path) as box:
         assert box.put([chunk(2)]).ids == (first + 1,)
         assert waiting(box)[0].idempotency_key not in {"", key}
@@ -87,8 +87,8 @@ async def test_callers_that_wait_together_share_a_commit_and_keep_their_order(tm
         for number in range(16):
             device = f"kit{number}"
             wanted = [chunk(at, device).body for at in range(20)]
-            items = await box.ado(
-                lambda store, device=device: store.hand_out(device, ItemKind.CHUNK, 100, 1 << 20)
+            items = await box.atransact(
+                lambda store, device=device: store.claim(device, ItemKind.CHUNK, 100, 1 << 20)
             )
             assert [item.body for item in items] == wanted
 
@@ -111,7 +111,7 @@ def test_one_callers_error_is_not_the_others(tmp_path: Path):
             raise ZeroDivisionError("a defect")
 
         with pytest.raises(ZeroDivisionError):
-            box.do(fail)
+            box.transact(fail)
         with pytest.raises(UnicodeEncodeError):
             box.put([NewItem(ItemKind.EVENT, "\ud800", b"")])
         box.put([chunk(2)])
@@ -124,7 +124,7 @@ def test_lanes_tell_what_waits(tmp_path_factory: pytest.TempPathFactory, puts):
     with Outbox(folder, LIMITS, clock=Clock()) as box:
         for number, (device, is_event) in enumerate(puts):
             box.put([event(number, device) if is_event else chunk(number, device)])
-        lanes = box.do(lambda store: store.lanes())
+        lanes = box.transact(lambda store: store.lanes())
         wanted = {
             (device, ItemKind.EVENT if is_event else ItemKind.CHUNK) for device, is_event in puts
         }
@@ -149,12 +149,12 @@ async def test_what_is_handed_in_comes_after_what_was_awaited_before(tmp_path: P
     with outbox(tmp_path) as box:
         await box.aput([chunk(1)])
         out = asyncio.ensure_future(
-            box.ado(lambda store: store.hand_out("kit", ItemKind.CHUNK, 9, 1 << 20))
+            box.atransact(lambda store: store.claim("kit", ItemKind.CHUNK, 9, 1 << 20))
         )
         await asyncio.sleep(0)
-        box.hand_in(lambda store: store.put_back_all())
+        box.submit(lambda store: store.release_all())
         await out
-        assert box.do(lambda store: store.drop([1])) == 1
+        assert box.transact(lambda store: store.drop([1])) == 1
 
 
 async def test_an_outbox_that_closes_tells_who_waits(tmp_path: Path):

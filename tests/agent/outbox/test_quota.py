@@ -42,7 +42,7 @@ def test_a_message_that_is_still_coming_in_does_not_go(tmp_path: Path):
 def test_what_is_being_sent_does_not_go(tmp_path: Path):
     with outbox(tmp_path, Limits(min_free_bytes=0, max_items=2)) as box:
         box.put([chunk(1), chunk(2)])
-        box.do(lambda store: store.hand_out("kit", ItemKind.CHUNK, 2, 1 << 20))
+        box.transact(lambda store: store.claim("kit", ItemKind.CHUNK, 2, 1 << 20))
         with pytest.raises(OutboxFull, match="being sent"):
             box.put([chunk(3)])
         assert totals(box).counts["refused"] == 1
@@ -52,7 +52,7 @@ def test_what_is_being_sent_does_not_go(tmp_path: Path):
 def test_parked_items_go_before_those_that_wait(tmp_path: Path):
     with outbox(tmp_path, Limits(min_free_bytes=0, max_items=2, park_after=1)) as box:
         box.put([chunk(1), chunk(2)])
-        assert box.do(lambda store: store.refused(2, "no"))
+        assert box.transact(lambda store: store.count_refusal(2, "no"))
         box.put([chunk(3)])
         assert bodies(box) == [chunk(1).body, chunk(3).body]
 
@@ -136,10 +136,14 @@ def test_a_full_disk_is_a_named_error_and_takes_nothing(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([event(1)])
         pages = "PRAGMA page_count"
-        (count,) = box.do(lambda store: store.tables.db.execute(pages).fetchone())
-        box.do(lambda store: store.tables.db.execute(f"PRAGMA max_page_count={count}").fetchone())
+        (count,) = box.transact(lambda store: store.tables.db.execute(pages).fetchone())
+        box.transact(
+            lambda store: store.tables.db.execute(f"PRAGMA max_page_count={count}").fetchone()
+        )
         with pytest.raises(OutboxFull, match="disk is full"):
             box.put([NewItem(ItemKind.EVENT, "kit", bytes(100_000))])
-        box.do(lambda store: store.tables.db.execute("PRAGMA max_page_count=100000").fetchone())
+        box.transact(
+            lambda store: store.tables.db.execute("PRAGMA max_page_count=100000").fetchone()
+        )
         box.put([event(2)])
         assert bodies(box, ItemKind.EVENT) == [event(1).body, event(2).body]

@@ -13,55 +13,58 @@ from agent.outbox import ItemKind, Outbox
 def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([chunk(1), chunk(2)])
-        box.do(lambda store: store.hand_out("kit", ItemKind.CHUNK, 1, 1 << 20))
-        assert box.do(lambda store: store.drop([1, 2])) == 1
-        box.do(lambda store: store.put_back_all())
+        box.transact(lambda store: store.claim("kit", ItemKind.CHUNK, 1, 1 << 20))
+        assert box.transact(lambda store: store.drop([1, 2])) == 1
+        box.transact(lambda store: store.release_all())
         assert bodies(box) == [chunk(1).body]
 
 
 def test_an_item_is_parked_after_its_last_refusal_and_may_wait_again(tmp_path: Path):
     with outbox(tmp_path, Limits(min_free_bytes=0, park_after=3)) as box:
         box.put([chunk(1), chunk(2)])
-        assert [box.do(lambda store: store.refused(1, "why")) for _ in range(3)] == [
+        assert [box.transact(lambda store: store.count_refusal(1, "why")) for _ in range(3)] == [
             False,
             False,
             True,
         ]
         assert bodies(box) == [chunk(2).body]
-        assert [item.parked for item in box.do(lambda store: store.listed())] == ["why", ""]
-        assert box.do(lambda store: store.retry_parked()) == 1
+        assert [item.parked for item in box.transact(lambda store: store.list_items())] == [
+            "why",
+            "",
+        ]
+        assert box.transact(lambda store: store.retry_parked()) == 1
         assert bodies(box) == [chunk(1).body, chunk(2).body]
 
 
 def test_a_request_is_bounded_by_items_and_bytes_and_holds_at_least_one(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([event(number) for number in range(10)])
-        out = box.do(lambda store: store.hand_out("kit", ItemKind.EVENT, 4, 1 << 20))
+        out = box.transact(lambda store: store.claim("kit", ItemKind.EVENT, 4, 1 << 20))
         assert len(out) == 4
-        out = box.do(lambda store: store.hand_out("kit", ItemKind.EVENT, 100, 1))
+        out = box.transact(lambda store: store.claim("kit", ItemKind.EVENT, 100, 1))
         assert len(out) == 1
 
 
 def test_what_may_have_arrived_goes_again_as_it_went_after_a_crash_too(tmp_path: Path):
     def batch(box: Outbox, count: int = 100) -> list[int]:
-        found = box.do(lambda store: store.next_batch("kit", ItemKind.EVENT, count, 1 << 20))
+        found = box.transact(lambda store: store.next_batch("kit", ItemKind.EVENT, count, 1 << 20))
         return [item.id for item in found]
 
     with outbox(tmp_path) as box:
         box.put([event(number) for number in range(5)])
         first = batch(box, 3)
-        box.do(lambda store: store.put_back_all())
+        box.transact(lambda store: store.release_all())
         box.put([event(5), event(6, "other")])
         assert batch(box) == first
     with outbox(tmp_path) as box:
         assert batch(box) == first
         assert batch(box, 2) == first[:2]  # it was too much at once
-        box.do(lambda store: store.delivered(first[:2]))
+        box.transact(lambda store: store.remove_delivered(first[:2]))
         rest = batch(box)
         assert rest[0] == first[2]
         assert len(rest) == 4
-        box.do(lambda store: store.drop([]))
+        box.transact(lambda store: store.drop([]))
     with outbox(tmp_path) as box:
-        box.do(lambda store: store.drop(rest))  # by a person: nothing of it is there any more
+        box.transact(lambda store: store.drop(rest))  # by a person: nothing of it is there any more
         box.put([event(7), event(8)])
         assert len(batch(box)) == 2

@@ -174,12 +174,12 @@ def test_whose_a_saved_dump_is_stands_beside_it_and_is_read_when_it_is_reported(
 def kept(kind: str) -> list[Item]:
     """Return what waits in the outbox of the profile."""
     with Outbox(outbox_folder(load()), Limits()) as outbox:
-        return outbox.do(
+        return outbox.transact(
             lambda store: [
                 item
                 for lane in store.lanes()
                 if lane[1] == kind
-                for item in store.hand_out(*lane, 100, 1 << 20)
+                for item in store.claim(*lane, 100, 1 << 20)
             ]
         )
 

@@ -192,4 +192,4 @@ async def test_while_the_agent_holds_the_outbox_items_are_left_for_it(offline, t
 
         assert collect(box) == 1
         assert collect(box) == 0
-        assert box.do(lambda store: store.totals()).waiting == 1
+        assert box.transact(lambda store: store.totals()).waiting == 1

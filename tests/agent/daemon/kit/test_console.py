@@ -56,10 +56,10 @@ async def test_each_window_has_what_came_since_it_was_opened_and_its_own_count()
     counts = ConsoleCounts()
     watchers, classifier = Watchers(counts), LineClassifier(counts)
     with watchers.watching() as first:
-        watchers.show(classifier.take(b"<inf> app: one"))
+        watchers.show(classifier.classify(b"<inf> app: one"))
         with watchers.watching() as second:
-            watchers.show(classifier.take(b"<inf> app: two"))
-        watchers.show(classifier.take(b"<inf> app: three"))
+            watchers.show(classifier.classify(b"<inf> app: two"))
+        watchers.show(classifier.classify(b"<inf> app: three"))
         texts = [json.loads(line)["item"]["text"] for line in (await read_all(first))[0]]
         assert texts == ["one", "two", "three"]
         assert first.counted()["lines"] == 3

@@ -83,11 +83,11 @@ class Bench:
 
     async def kept(self) -> list[dict]:
         """Return the events that are in the outbox."""
-        lanes = await self.outbox.ado(lambda store: store.lanes())
-        items = await self.outbox.ado(
-            lambda store: [item for lane in lanes for item in store.hand_out(*lane, 100, 1 << 20)]
+        lanes = await self.outbox.atransact(lambda store: store.lanes())
+        items = await self.outbox.atransact(
+            lambda store: [item for lane in lanes for item in store.claim(*lane, 100, 1 << 20)]
         )
-        await self.outbox.ado(lambda store: store.put_back_all())
+        await self.outbox.atransact(lambda store: store.release_all())
         return [json.loads(item.body) for item in items]
 
     async def until_state(self, state: State) -> None:
@@ -192,7 +192,7 @@ async def play(steps: list[str], folder: Path) -> None:
             await bench.until_state(State.TROUBLE)
         elif not bench.outbox.full:
             while bench.events._pending:
-                await bench.outbox.ado(lambda store: store.totals())
+                await bench.outbox.atransact(lambda store: store.totals())
             on_disk |= in_memory
             in_memory.clear()
     await ended(running)
