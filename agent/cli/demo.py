@@ -47,17 +47,17 @@ def command() -> None:
 async def _demo() -> int:
     from contextlib import AsyncExitStack
 
-    from agent.demo.stage import staged
-    from agent.demo.steps import Show, steps
+    from agent.demo.environment import demo_environment
+    from agent.demo.steps import Demonstration, steps
 
     began = time.monotonic()
     ok = True
     if not options().json:
         say("A virtual nRF9161 kit and a stand-in for both services, on this machine alone.\n")
     async with AsyncExitStack() as stack:
-        stage = await stack.enter_async_context(staged())
-        show = Show(stage, _progress, stack)
-        for name, step in steps(show):
+        environment = await stack.enter_async_context(demo_environment())
+        demonstration = Demonstration(environment, _progress, stack)
+        for name, step in steps(demonstration):
             if not await _shown(name, step):
                 ok = False
                 break

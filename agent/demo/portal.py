@@ -1,13 +1,49 @@
-"""What a person would do in the service's portal, so that the kit has something to do."""
+"""The portal's part of the demonstration: build a firmware bundle, upload it, create the job."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
+import struct
+import zipfile
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
 
 from agent.call import Call, Request, Response, Scheme
+
+_MAGIC = 0x96F3B83D
+_HEADER_BYTES = 32
+_TLV_MAGIC, _TLV_SHA256 = 0x6907, 0x10
+
+
+def mcuboot_image(version: tuple[int, int, int], size: int) -> bytes:
+    """Return an image of `size` bytes of code with a header, and its SHA-256 as a TLV."""
+    major, minor, revision = version
+    header = struct.pack(
+        "<IIHHIIBBHII", _MAGIC, 0, _HEADER_BYTES, 0, size, 0, major, minor, revision, 0, 0
+    )
+    code = (b"cellagent demo " * (size // 15 + 1))[:size]
+    digest = hashlib.sha256(header + code).digest()
+    tlv = struct.pack("<HH", _TLV_SHA256, len(digest)) + digest
+    return header + code + struct.pack("<HH", _TLV_MAGIC, 4 + len(tlv)) + tlv
+
+
+def bundle(image: bytes, version: str) -> bytes:
+    """Return the zip file that the service accepts: the image and its manifest."""
+    manifest = {
+        "name": "demo application",
+        "fwversion": version,
+        "format-version": 1,
+        "files": [{"file": "app_update.bin", "type": "application", "size": len(image)}],
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+        archive.writestr("app_update.bin", image)
+    return packed.getvalue()
 
 
 class _Uploaded(msgspec.Struct):
@@ -20,7 +56,7 @@ class _Created(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class UploadFirmware(Call[str]):
-    """Upload a bundle; the answer is its id, the second part of its address."""
+    """Upload a bundle; the result is its id, the last but one segment of its URL."""
 
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
 
@@ -38,7 +74,7 @@ class UploadFirmware(Call[str]):
 
 @dataclass(frozen=True, slots=True)
 class CreateJob(Call[str]):
-    """Have a bundle installed on a device; the answer is the id of the job."""
+    """Create a job that installs a bundle on a device; the result is the id of the job."""
 
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
 

@@ -1,31 +1,29 @@
-"""The steps of the demonstration, in order; each returns what it saw, or raises."""
+"""The steps of the demonstration, in order; each returns its result as details, or raises."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import io
-import json
-import struct
 import time
-import zipfile
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
 from agent.cloud.devices import FetchDevice
-from agent.demo.portal import CreateJob, UploadFirmware
+from agent.console.chunk_lines import ChunkLine
+from agent.console.dump_lines import CapturedDump
+from agent.console.reader import ConsoleReader
+from agent.demo.portal import CreateJob, UploadFirmware, bundle, mcuboot_image
 from agent.errors import AgentError
 from agent.fota.reporter import UpdateObserver
 from agent.location.access_points import select
 from agent.location.cell_scan import scan_cells
 from agent.location.settings import WIFI_DEADLINE_S, locator_for
 from agent.location.wifi.choice import wifi_source
-from agent.observability.ingest.device_identity import DeviceIdentity
+from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.observability.ingest.events import heartbeat
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.outbox.delivery import Delivery
@@ -39,52 +37,28 @@ from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import open_board
 from agent.provisioning.registrar import Registrar
 from agent.standin.faults import install
+from agent.wiring.forwarding import Forwarder
 from agent.wiring.service_client import connect
 from agent.wiring.update_runner import update_runner
-from at.commands.power import SetFunctionalMode
+from at.commands.power import FunctionalMode, SetFunctionalMode
+from at.commands.registration import (
+    ReadRegistration,
+    RegistrationNotice,
+    SetRegistrationNotices,
+)
 from at.discovery import probe
 from at.driver.modem import open_modem
+from at.driver.opening import transport_of
 from at.ports.usb import UsbPort
 from at.protocol.firmware import gate
 
 if TYPE_CHECKING:
-    from agent.demo.stage import Stage
+    from agent.console.reader import ConsoleItem
+    from agent.demo.environment import DemoEnvironment
     from agent.http import HttpClient
     from agent.provisioning.board_run import Outcome
     from at.discovery import PortReport
     from at.driver.modem import Modem
-
-
-_MAGIC = 0x96F3B83D
-_HEADER_BYTES = 32
-_TLV_MAGIC, _TLV_SHA256 = 0x6907, 0x10
-
-
-def mcuboot_image(version: tuple[int, int, int], size: int) -> bytes:
-    """Return an image of `size` bytes of code with a header, and its SHA-256 as a TLV."""
-    major, minor, revision = version
-    header = struct.pack(
-        "<IIHHIIBBHII", _MAGIC, 0, _HEADER_BYTES, 0, size, 0, major, minor, revision, 0, 0
-    )
-    code = (b"cellagent demo " * (size // 15 + 1))[:size]
-    digest = hashlib.sha256(header + code).digest()
-    tlv = struct.pack("<HH", _TLV_SHA256, len(digest)) + digest
-    return header + code + struct.pack("<HH", _TLV_MAGIC, 4 + len(tlv)) + tlv
-
-
-def bundle(image: bytes, version: str) -> bytes:
-    """Return the image as the zip file that the service takes, with its manifest."""
-    manifest = {
-        "name": "demo application",
-        "fwversion": version,
-        "format-version": 1,
-        "files": [{"file": "app_update.bin", "type": "application", "size": len(image)}],
-    }
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("manifest.json", json.dumps(manifest))
-        archive.writestr("app_update.bin", image)
-    return packed.getvalue()
 
 
 IMAGE_BYTES = 200_000
@@ -96,14 +70,14 @@ Detail = dict[str, Any]
 
 
 class DemoFailed(AgentError):
-    """A step did not show what it should have."""
+    """A step had another result than it should have."""
 
 
 @dataclass(slots=True)
-class Show:
-    """The demonstration as it goes on: the stage, and what the steps leave for later ones."""
+class Demonstration:
+    """The steps as methods; the fields after `stack` are results that later steps use."""
 
-    stage: Stage
+    environment: DemoEnvironment
     progress: Callable[[str, int, int], None]
     stack: AsyncExitStack
     device_id: str = ""
@@ -111,13 +85,12 @@ class Show:
     modem: Modem | None = None
     client: HttpClient | None = None
     outbox: Outbox | None = None
-    events: list[str] = field(default_factory=list)
 
     # --- the steps
 
     async def find(self) -> Detail:
-        """Find the port that answers AT, and what answers there."""
-        port = self.stage.configuration.profile.kit.port
+        """Probe the kit's port for AT answers."""
+        port = self.environment.configuration.profile.kit.port
         self.kit = await probe(UsbPort(port))
         if not self.kit.answers:
             raise DemoFailed(self.kit.reason)
@@ -129,7 +102,7 @@ class Show:
         }
 
     async def gate(self) -> Detail:
-        """Judge whether the modem's firmware may make device calls."""
+        """Check whether the modem's firmware may make device calls."""
         assert self.kit is not None
         verdict = gate(self.kit.firmware or "")
         if not verdict.allowed:
@@ -137,33 +110,33 @@ class Show:
         return {"firmware": self.kit.firmware, "allowed": True}
 
     async def provision(self) -> Detail:
-        """Have the modem make its key, and check what it shows of it."""
+        """Provision: the modem makes its key."""
         outcome = await self._provision(RegistrationMethod.NONE, prove=False)
         self.device_id = outcome.device_id
         return {"device_id": outcome.device_id, "writes": outcome.writes, "key": "in the modem"}
 
     async def register(self) -> Detail:
-        """Onboard the device with its public key; the bench goes on where it was."""
+        """Onboard the device with its public key; the bench continues from the ledger."""
         outcome = await self._provision(RegistrationMethod.ONBOARD, prove=False)
         return {"device_id": outcome.device_id, "writes": outcome.writes, "registered": True}
 
     async def jwt(self) -> Detail:
-        """Have the cloud accept a token that the modem signed, with the device as `sub`."""
-        profile = self.stage.configuration.profile
+        """Make a device call with a token that the modem signed, with the device as `sub`."""
+        profile = self.environment.configuration.profile
         self.modem = await self.stack.enter_async_context(open_modem(profile.kit.port))
         ask = ask_modem(self.modem, profile.provisioning.security_tag)
         # A clock is needed for a token that expires: the network tells the time once attached.
         await self._attach(self.modem)
         self.client = await self.stack.enter_async_context(
-            connect(self.stage.configuration, ask_modem=ask)
+            connect(self.environment.configuration, ask_modem=ask)
         )
         device = await self.client.send(FetchDevice(self.device_id), scheme=Scheme.DEVICE_JWT)
         return {"sub": self.device_id, "algorithm": "ES256", "accepted_for": device.id}
 
     async def scan(self) -> Detail:
-        """Listen: cells by the modem, Wi-Fi by its companion."""
+        """Scan cells with the modem, and Wi-Fi with its companion."""
         assert self.modem is not None
-        profile = self.stage.configuration.profile
+        profile = self.environment.configuration.profile
         source = wifi_source(profile.location.wifi, profile.kit.companion_port)
         assert source is not None
         cells = await scan_cells(self.modem)
@@ -178,11 +151,11 @@ class Show:
         }
 
     async def locate(self) -> Detail:
-        """Find the kit, and compare with where it truly is."""
+        """Locate the kit, and compare the fix with its true position."""
         assert self.client is not None
-        profile = self.stage.configuration.profile
+        profile = self.environment.configuration.profile
         locator = locator_for(profile, profile.kit, self.client, self.modem)
-        truth = self.stage.true_position()
+        truth = self.environment.true_position()
         fix = await locator.locate()
         place = fix.position
         if place is None or place.uncertainty_m is None:
@@ -201,7 +174,7 @@ class Show:
         }
 
     async def fota(self) -> Detail:
-        """Carry out the update that the cloud has for the kit; a success is read back."""
+        """Create an update job and carry it out; its success is read back from the kit."""
         assert self.client is not None
         version = ".".join(map(str, NEW_VERSION))
         packed = bundle(mcuboot_image(NEW_VERSION, IMAGE_BYTES), version)
@@ -209,7 +182,7 @@ class Show:
         await self.client.send(CreateJob(bundle_id, self.device_id))
         async with AsyncExitStack() as stack:
             runner = await update_runner(
-                stack, self.stage.configuration, self.modem, _Watcher(self.progress)
+                stack, self.environment.configuration, self.modem, _ProgressObserver(self.progress)
             )
             result = await runner.pull()
         if result is None or result.status.value != "SUCCEEDED":
@@ -217,18 +190,16 @@ class Show:
         return {"version": version, "status": result.status.value, "detail": result.detail}
 
     async def crash(self) -> Detail:
-        """Crash the kit, catch what it prints, and see it at the service."""
-        from agent.demo.console import caught_crash
-
+        """Crash the kit, capture its console, deliver the dump, and find the trace listed."""
         assert self.client is not None
         outbox = self._outbox()
-        dumps, chunks = await caught_crash(self.stage, outbox, self._identity())
+        dumps, chunks = await _capture_crash(self.environment, outbox, self._identity())
         await self._delivered(outbox)
         traces = await self._listed("trace", lambda found: len(found) > 0)
         return {"core_dumps": dumps, "chunks": chunks, "traces_listed": len(traces)}
 
     async def event(self) -> Detail:
-        """Push a heartbeat through the outbox, and see it listed."""
+        """Push a heartbeat through the outbox, and find it listed."""
         outbox = self._outbox()
         before = len(await self._listed("event", lambda _found: True))
         await outbox.aput([self._heartbeat("demo_event", 1)])
@@ -237,15 +208,15 @@ class Show:
         return {"pushed": 1, "listed": len(found) - before}
 
     async def outage(self) -> Detail:
-        """Let the service fail for a while: everything is kept, and arrives afterwards."""
+        """Make the service fail for a while: items stay in the outbox and are delivered later."""
         outbox = self._outbox()
         before = len(await self._listed("event", lambda _found: True))
-        install(self.stage.cloud, ["server-error=503@/api/v0/events"])
+        install(self.environment.cloud, ["server-error=503@/api/v0/events"])
         items = [self._heartbeat("outage_number", number) for number in range(OUTAGE_EVENTS)]
         await outbox.aput(items)
         await self._flush(outbox)
         kept = (await outbox.atransact(lambda store: store.totals())).waiting
-        install(self.stage.cloud, [])
+        install(self.environment.cloud, [])
         await self._delivered(outbox)
         due = before + OUTAGE_EVENTS
         found = await self._listed("event", lambda listed: len(listed) >= due)
@@ -253,10 +224,10 @@ class Show:
             raise DemoFailed(f"{due} events were due, {len(found)} are listed")
         return {"kept_meanwhile": kept, "delivered": OUTAGE_EVENTS, "lost": 0}
 
-    # --- what they share
+    # --- shared by steps
 
     async def _provision(self, method: RegistrationMethod, *, prove: bool) -> Outcome:
-        settings = self.stage.configuration
+        settings = self.environment.configuration
         goal = Goal(settings.profile.provisioning.security_tag, registration=method, prove=prove)
         ledger = AsyncLedger(open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo"))
         try:
@@ -279,22 +250,16 @@ class Show:
         return outcome
 
     async def _attach(self, modem: Modem) -> None:
-        from at.commands.registration import (
-            ReadRegistration,
-            RegistrationNotice,
-            SetRegistrationNotices,
-        )
-
         with modem.notices(RegistrationNotice) as notices:
             await modem.send(SetRegistrationNotices(5))
-            await modem.send(SetFunctionalMode(1))
+            await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
             async with asyncio.timeout(_LISTED_WITHIN_S):
                 while (await modem.send(ReadRegistration())).stat not in {1, 5}:
                     await anext(notices)
 
     def _outbox(self) -> Outbox:
         if self.outbox is None:
-            settings = self.stage.configuration
+            settings = self.environment.configuration
             folder = settings.state_dir / "outbox" / settings.name
             self.outbox = self.stack.enter_context(Outbox(folder, settings.profile.outbox))
         return self.outbox
@@ -320,11 +285,11 @@ class Show:
             raise DemoFailed(f"{totals.waiting} items wait and {totals.parked} are parked")
 
     async def _listed(self, kind: str, enough: Callable[[list[Any]], bool]) -> list[Any]:
-        """Return what the service lists of a kind, once it is enough: it decodes in its time."""
+        """Return what the service lists of a kind, once `enough` holds or the time is over."""
         from agent.observability import KINDS, Observability
 
         assert self.client is not None
-        account = self.stage.configuration.profile.account
+        account = self.environment.configuration.profile.account
         service = Observability(self.client, account.organization, account.project)
         until = time.monotonic() + _LISTED_WITHIN_S
         while True:
@@ -334,29 +299,77 @@ class Show:
             await asyncio.sleep(0.05)
 
 
-class _Watcher(UpdateObserver):
-    """Passes on how far an update has come."""
+_CRASH_TIMEOUT_S = 10.0
+
+
+class _ConsoleReceiver:
+    """A receiver that queues the bytes of the console."""
+
+    def __init__(self) -> None:
+        self.received: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def data_received(self, data: bytes) -> None:
+        """Queue the bytes."""
+        self.received.put_nowait(data)
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Nothing to do: the reader runs into its deadline."""
+
+
+async def _capture_crash(
+    environment: DemoEnvironment, outbox: Outbox, identity: DeviceIdentity
+) -> tuple[int, int]:
+    """Crash the kit, then export its chunks; return how many dumps and chunks were stored."""
+    listener = _ConsoleReceiver()
+    port = transport_of(environment.console_port, rtscts=False)
+    await port.open(listener)
+    try:
+        environment.kit.crash()
+        async with asyncio.timeout(_CRASH_TIMEOUT_S):
+            forwarder, reader = Forwarder(outbox, IdentityTracker.of(identity)), ConsoleReader()
+            dumps = await _until(CapturedDump, listener, reader, forwarder)
+            port.write(b"mflt export\r")
+            chunks = await _until(ChunkLine, listener, reader, forwarder)
+    finally:
+        await port.close()
+    return dumps, chunks
+
+
+async def _until(
+    kind: type[ConsoleItem], listener: _ConsoleReceiver, reader: ConsoleReader, forwarder: Forwarder
+) -> int:
+    """Read until items of a kind have arrived and the console is quiet; return their number."""
+    count = 0
+    while not count or not listener.received.empty():
+        items = reader.receive(await listener.received.get())
+        await forwarder.forward(items, datetime.now(UTC))
+        count += sum(isinstance(item, kind) for item in items)
+    return count
+
+
+class _ProgressObserver(UpdateObserver):
+    """Reports the progress of an update to a callback."""
 
     def __init__(self, progress: Callable[[str, int, int], None]) -> None:
         self._progress = progress
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Pass it on."""
+        """Report it."""
         self._progress(what, done, total)
 
 
-def steps(show: Show) -> list[tuple[str, Callable[[], Awaitable[Detail]]]]:
-    """Return the steps by name, in their fixed order."""
+def steps(demonstration: Demonstration) -> list[tuple[str, Callable[[], Awaitable[Detail]]]]:
+    """Return the steps by name, in order."""
     return [
-        ("find", show.find),
-        ("gate", show.gate),
-        ("provision", show.provision),
-        ("register", show.register),
-        ("jwt", show.jwt),
-        ("scan", show.scan),
-        ("locate", show.locate),
-        ("fota", show.fota),
-        ("crash", show.crash),
-        ("event", show.event),
-        ("outage", show.outage),
+        ("find", demonstration.find),
+        ("gate", demonstration.gate),
+        ("provision", demonstration.provision),
+        ("register", demonstration.register),
+        ("jwt", demonstration.jwt),
+        ("scan", demonstration.scan),
+        ("locate", demonstration.locate),
+        ("fota", demonstration.fota),
+        ("crash", demonstration.crash),
+        ("event", demonstration.event),
+        ("outage", demonstration.outage),
     ]

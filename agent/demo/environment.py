@@ -1,4 +1,4 @@
-"""The stage of the demonstration: a virtual kit on its ports, a stand-in cloud, a profile."""
+"""The environment of the demonstration: a virtual kit on its ports, a stand-in cloud, a profile."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """What the steps play on; everything is real but the kit and the service."""
+class DemoEnvironment:
+    """The virtual kit, the stand-in and the configuration that the steps work with."""
 
     kit: ModemRunner
     cloud: Cloud
@@ -40,13 +40,13 @@ class Stage:
     console_port: str
 
     def true_position(self) -> Coordinates:
-        """Return where the kit really is, which no real kit could tell."""
+        """Return the true position of the kit, for comparison with a fix."""
         return self.kit.modem.kit.position
 
 
 @asynccontextmanager
-async def staged() -> AsyncIterator[Stage]:
-    """Set the stage in a temporary folder; take it away afterwards."""
+async def demo_environment() -> AsyncIterator[DemoEnvironment]:
+    """Start the environment in a temporary folder; stop and remove it afterwards."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-demo-")))
         cloud = open_cloud()
@@ -62,13 +62,13 @@ async def staged() -> AsyncIterator[Stage]:
         kit.companion_sends = send
         kit.start()
         configuration = _configured(folder, cloud, port, console, companion)
-        yield Stage(kit, cloud, configuration, console)
+        yield DemoEnvironment(kit, cloud, configuration, console)
 
 
 async def _serve(
     stack: AsyncExitStack, path: Path, received: Callable[[bytes], None]
 ) -> tuple[str, Callable[[bytes], None]]:
-    """Serve one port of the kit: a terminal, or TCP where the system has none."""
+    """Serve one port of the kit: on a pseudo-terminal, or on TCP where the system has none."""
     if os.name == "nt":
         server = TcpServer(received)
         stack.push_async_callback(server.close)
