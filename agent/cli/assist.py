@@ -48,7 +48,7 @@ async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path 
     from agent.cli.shell.session import configured
     from agent.location.agnss import DEFAULT_TYPES, TYPES_THAT_NEED_A_CELL, AgnssRequest
     from agent.location.assistance import fetch_agnss
-    from agent.location.settings import project_of
+    from agent.location.calls import project_of
     from agent.wiring.service_client import connect
 
     numbers = _numbers(types) if types else DEFAULT_TYPES
@@ -69,8 +69,8 @@ async def _pgps(
 
     from agent.cli.shell.session import configured
     from agent.location.assistance import fetch_pgps
+    from agent.location.calls import project_of
     from agent.location.pgps import PredictionRequest
-    from agent.location.settings import project_of
     from agent.wiring.service_client import connect
 
     configuration = configured()

@@ -35,15 +35,14 @@ async def _locate(
     from agent.auth.modem_jwt import ask_modem
     from agent.cli.shell.session import chosen_kit, configured, kit_modem
     from agent.location.calls import LEGACY_WARNING
-    from agent.location.locator import LocationMethod, LocationOptions
-    from agent.location.settings import locator_for
+    from agent.location.locator import LocationMethod, LocationOptions, locator_for
     from agent.wiring.service_client import connect
 
     configuration = configured()
     profile = configuration.profile
     if profile.location.legacy:
         note(LEGACY_WARNING)
-    switches = LocationOptions(
+    location_options = LocationOptions(
         do_reply=False if no_reply else None,
         high_confidence=True if high_confidence else None,
         fallback=False if no_fallback else None,
@@ -59,7 +58,7 @@ async def _locate(
         if modem and profile.location.legacy and not profile.credentials.device_key_file:
             ask = ask_modem(modem, profile.provisioning.security_tag)
         client = await stack.enter_async_context(connect(configuration, ask_modem=ask))
-        locator = locator_for(profile, kit, client, modem, switches)
+        locator = locator_for(profile, kit, client, modem, location_options)
         fix = await locator.locate(LocationMethod(way) if way else None)
     for text in fix.notes:
         note(text)
@@ -73,8 +72,6 @@ def _show(fix: Fix) -> None:
     if fix.position is None:
         say(f"stored at the service ({fix.method.value}); no answer was asked for")
         return
-    place = fix.position
-    around = f" \u00b1 {place.uncertainty_m:.0f} m" if place.uncertainty_m is not None else ""
-    say(f"{place.lat:.5f}, {place.lon:.5f}{around}")
-    used = f", {place.fulfilled_with}" if place.fulfilled_with else ""
+    say(fix.position.describe())
+    used = f", {fix.position.fulfilled_with}" if fix.position.fulfilled_with else ""
     say(f"by {fix.method.value}{used}: {fix.cells} cells, {fix.access_points} access points")

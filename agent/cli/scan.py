@@ -78,8 +78,7 @@ async def _cells(
 
 async def _wifi(repeat: int, target: str | None) -> None:
     from agent.cli.shell.session import configured
-    from agent.location.settings import WIFI_DEADLINE_S
-    from agent.location.wifi.choice import wifi_source
+    from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
     from agent.location.wifi.scanner import WifiUnavailable
 
     profile = configured().profile

@@ -21,8 +21,8 @@ from agent.errors import AgentError
 from agent.fota.reporter import UpdateObserver
 from agent.location.access_points import select
 from agent.location.cell_scan import scan_cells
-from agent.location.settings import WIFI_DEADLINE_S, locator_for
-from agent.location.wifi.choice import wifi_source
+from agent.location.locator import locator_for
+from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
 from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.observability.ingest.events import heartbeat
 from agent.outbox import ItemKind, NewItem, Outbox

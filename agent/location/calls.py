@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from agent.call import Call, Request, Response, Scheme
 from agent.errors import UsageError
 from agent.location.position import Position, parse_position
+
+if TYPE_CHECKING:
+    from agent.config.profile import Profile
 
 _NOTHING_FOUND = 40499
 LEGACY_WARNING = (
@@ -24,6 +27,13 @@ class ProjectSlugs:
 
     organization: str
     project: str
+
+
+def project_of(profile: Profile) -> ProjectSlugs | None:
+    """Return the slugs of the profile; None where it asks for the legacy form of the path."""
+    if profile.location.legacy:
+        return None
+    return ProjectSlugs(profile.account.organization, profile.account.project)
 
 
 def location_path(project: ProjectSlugs | None, endpoint: str) -> str:

@@ -1,4 +1,4 @@
-"""From what is heard to where the kit is: the cheapest source that is good enough comes first."""
+"""Finds where a kit is from what it and this host hear: the cheapest source comes first."""
 
 from __future__ import annotations
 
@@ -6,24 +6,36 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from agent.errors import AgentError, NotFound
 from agent.location.access_points import MINIMUM, Selection, select, to_json
-from agent.location.calls import GroundFix, LocateCell, LocateWifi, LocationCall, ProjectSlugs
-from agent.location.position import Position
+from agent.location.calls import (
+    GroundFix,
+    LocateCell,
+    LocateWifi,
+    LocationCall,
+    ProjectSlugs,
+    project_of,
+)
+from agent.location.cell_scan import require_firmware, scan_cells
+from agent.location.position import Position, position_to_json
+from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
+    from agent.config.profile import KitSettings, Profile
     from agent.http import HttpClient
     from agent.location.cell_scan import CellScan
     from agent.location.wifi.scanner import WifiScan
+    from at.driver.modem import Modem
 
 S = TypeVar("S")
 
 
 class LocationMethod(Enum):
-    """How a position is asked for; the values are the words of `--with`."""
+    """How a position is asked for; the values are those of `--with`."""
 
     WIFI = "wifi"
     CELL = "cell"
@@ -31,14 +43,14 @@ class LocationMethod(Enum):
 
 
 class NothingToSend(AgentError):
-    """Nothing was heard that a location call could be made with."""
+    """Too few cells or access points were heard for a location call."""
 
     kind = "nothing-heard"
 
 
 @dataclass(frozen=True, slots=True)
 class LocationOptions:
-    """What a call is told about its answer: see LocationCall."""
+    """Options of a location call: see LocationCall; `send_ssid` sends the networks' names."""
 
     do_reply: bool | None = None
     high_confidence: bool | None = None
@@ -51,8 +63,9 @@ class LocationOptions:
 class Fix:
     """A position with its time and its sources; `position` None when none was asked for.
 
-    `notes` are what a person should know: sources that failed, coarse results that were kept.
-    `sources` are what heard: %NCELLMEAS or %XMONITOR for cells, else a source of Wi-Fi scans.
+    `cells` and `access_points` are how many were sent. `notes` are for a person: sources that
+    failed, coarse results that were used. `sources` are where the scans came from: %NCELLMEAS or
+    %XMONITOR for cells, else the name of a source of Wi-Fi scans.
     """
 
     at: datetime
@@ -65,14 +78,10 @@ class Fix:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of `locate --json`."""
-        place = self.position
         return {
             "at": self.at.isoformat(),
             "with": self.method.value,
-            "lat": place.lat if place is not None else None,
-            "lon": place.lon if place is not None else None,
-            "uncertainty": place.uncertainty_m if place is not None else None,
-            "fulfilled_with": place.fulfilled_with if place is not None else None,
+            **position_to_json(self.position),
             "cells": self.cells,
             "access_points": self.access_points,
             "sources": list(self.sources),
@@ -82,9 +91,10 @@ class Fix:
 
 @dataclass(slots=True)
 class Locator:
-    """Finds where a kit is. The scans are callables, so that any source fits; None has none.
+    """Finds where a kit is. The scans are callables, so that any source fits; None is no source.
 
-    `gate` refuses a kit in whose name nothing may be sent (clause D1.3); None where there is none.
+    A position is good enough within `good_enough_m` metres of uncertainty. `gate` refuses a kit in
+    whose name nothing may be sent (clause D1.3); None refuses none.
     """
 
     client: HttpClient
@@ -92,7 +102,7 @@ class Locator:
     scan_wifi: Callable[[], Awaitable[WifiScan]] | None
     scan_cells: Callable[[], Awaitable[CellScan]] | None
     good_enough_m: float
-    switches: LocationOptions = field(default_factory=LocationOptions)
+    options: LocationOptions = field(default_factory=LocationOptions)
     device_id: str = ""
     gate: Callable[[], Awaitable[None]] | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -100,8 +110,8 @@ class Locator:
     async def locate(self, method: LocationMethod | None = None) -> Fix:
         """Return the position by one method, or by the cheapest that is good enough.
 
-        Raises NothingToSend when nothing can be heard, NotFound when nobody knows what was heard,
-        and what the gate and a call raise.
+        Raises NothingToSend where too little is heard, NotFound where the service knows no position
+        for what was heard, and what the gate and a call raise.
         """
         if self.gate is not None:
             await self.gate()
@@ -122,7 +132,7 @@ class Locator:
             try:
                 fix = await attempt()
             except AgentError as error:
-                # What there is is kept; with nothing in hand only another source may help.
+                # A coarse position is kept; without one only another source may help.
                 if best is None and not isinstance(error, NothingToSend | NotFound):
                     raise
                 notes.append(str(error))
@@ -141,16 +151,18 @@ class Locator:
 
     async def _wifi(self) -> Fix:
         notes: list[str] = []
-        heard, source = await self._heard_wifi(notes)
-        if len(heard.usable) < MINIMUM:
+        selection, source = await self._scan_wifi(notes)
+        if len(selection.usable) < MINIMUM:
             raise NothingToSend(
-                "; ".join([*notes, _too_few(heard)]),
+                "; ".join([*notes, _too_few(selection)]),
                 hint="locate with cells: --with cell",
             )
         call = LocateWifi(
-            self.project, access_points=to_json(heard.usable, send_ssid=self.switches.send_ssid)
+            self.project, access_points=to_json(selection.usable, send_ssid=self.options.send_ssid)
         )
-        return await self._ask(call, LocationMethod.WIFI, 0, len(heard.usable), (source,), notes)
+        return await self._ask(
+            call, LocationMethod.WIFI, 0, len(selection.usable), (source,), notes
+        )
 
     async def _cell(self) -> Fix:
         notes: list[str] = []
@@ -163,10 +175,10 @@ class Locator:
 
     async def _ground_fix(self) -> Fix:
         notes: list[str] = []
-        heard, source = await self._heard_wifi(notes)
-        if len(heard.usable) < MINIMUM:
-            notes.append(_too_few(heard))
-        points = heard.usable if len(heard.usable) >= MINIMUM else ()
+        selection, source = await self._scan_wifi(notes)
+        if len(selection.usable) < MINIMUM:
+            notes.append(_too_few(selection))
+        points = selection.usable if len(selection.usable) >= MINIMUM else ()
         scan = await _attempt(self.scan_cells, "cells", notes)
         if scan is not None:
             notes += scan.notes
@@ -175,16 +187,16 @@ class Locator:
         call = GroundFix(
             self.project,
             cells=scan.cells if scan is not None else (),
-            access_points=to_json(points, send_ssid=self.switches.send_ssid),
+            access_points=to_json(points, send_ssid=self.options.send_ssid),
             radio=scan.radio if scan is not None else "lte",
-            wifi_as_array=self.switches.wifi_as_array,
+            wifi_as_array=self.options.wifi_as_array,
         )
         cells = len(scan.cells) if scan is not None else 0
         sources = [scan.source] if scan is not None else []
         sources += [source] if points else []
         return await self._ask(call, LocationMethod.GROUND_FIX, cells, len(points), sources, notes)
 
-    async def _heard_wifi(self, notes: list[str]) -> tuple[Selection, str]:
+    async def _scan_wifi(self, notes: list[str]) -> tuple[Selection, str]:
         scan = await _attempt(self.scan_wifi, "Wi-Fi", notes)
         if scan is None:
             return Selection((), ()), ""
@@ -200,21 +212,21 @@ class Locator:
         sources: Iterable[str],
         notes: list[str],
     ) -> Fix:
-        told = replace(
+        complete = replace(
             call,
-            do_reply=self.switches.do_reply,
-            high_confidence=self.switches.high_confidence,
-            fallback=self.switches.fallback,
+            do_reply=self.options.do_reply,
+            high_confidence=self.options.high_confidence,
+            fallback=self.options.fallback,
             device_id=self.device_id,
         )
-        position = await self.client.send(told)
+        position = await self.client.send(complete)
         return Fix(self.now(), method, position, cells, points, tuple(notes), tuple(sources))
 
 
 async def _attempt(
     scan: Callable[[], Awaitable[S]] | None, what: str, notes: list[str]
 ) -> S | None:
-    """Scan; a source that fails becomes a note, for the other one may do."""
+    """Scan. A source that fails becomes a note: the other one may be enough."""
     if scan is None:
         notes.append(f"{what}: no source is configured")
         return None
@@ -226,7 +238,7 @@ async def _attempt(
 
 
 def _nothing(failures: list[AgentError]) -> AgentError:
-    """Return what to raise when no source led to a position: the service's own no goes first."""
+    """Return what to raise without a position: the service's own NotFound takes precedence."""
     text = "no position: " + "; ".join(str(error) for error in failures)
     for error in failures:
         if isinstance(error, NotFound):
@@ -236,15 +248,38 @@ def _nothing(failures: list[AgentError]) -> AgentError:
     )
 
 
-def _too_few(heard: Selection) -> str:
-    reasons = {reason.value for _, reason in heard.left_out}
-    left_out = f" ({len(heard.left_out)} left out: {', '.join(sorted(reasons))})" if reasons else ""
-    return (
-        f"{len(heard.usable)} usable Wi-Fi access points{left_out}, and the service needs {MINIMUM}"
-    )
+def _too_few(selection: Selection) -> str:
+    usable, left_out = len(selection.usable), len(selection.left_out)
+    reasons = ", ".join(sorted({reason.value for _, reason in selection.left_out}))
+    why = f" ({left_out} left out: {reasons})" if reasons else ""
+    return f"{usable} usable Wi-Fi access points{why}, and the service needs {MINIMUM}"
 
 
 def _uncertainty(fix: Fix) -> float:
     if fix.position is None or fix.position.uncertainty_m is None:
         return float("inf")
     return fix.position.uncertainty_m
+
+
+def locator_for(
+    profile: Profile,
+    kit: KitSettings,
+    client: HttpClient,
+    modem: Modem | None,
+    options: LocationOptions | None = None,
+) -> Locator:
+    """Return the locator of a kit by its profile; without a modem it hears Wi-Fi alone.
+
+    Raises UsageError.
+    """
+    wifi = wifi_source(profile.location.wifi, kit.companion_port)
+    return Locator(
+        client,
+        project_of(profile),
+        partial(wifi.scan, WIFI_DEADLINE_S) if wifi is not None else None,
+        partial(scan_cells, modem) if modem is not None else None,
+        profile.location.good_enough_m,
+        options or LocationOptions(send_ssid=profile.location.send_ssid),
+        kit.device_id,
+        partial(require_firmware, modem) if modem is not None else None,
+    )

@@ -1,18 +1,47 @@
-"""A position as the location service answers it, checked before anyone believes it."""
+"""A position as the location service answers it, checked before it is used.
+
+The fields of an answer stand in one place, the class `Position`: whatever reads, sends or shows an
+answer goes through it.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from agent.call import Response
 from agent.errors import BadAnswer
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+Check = Callable[[str, object], object]
+"""Takes a field's name and value, returns the value. Raises BadAnswer."""
 _EARTH_RADIUS_M = 6_371_008.8
+
+
+def _number(low: float, high: float) -> Check:
+    """Return the check of a number within a range; it returns a float."""
+
+    def check(name: str, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise BadAnswer(f"{name} of the answer is missing or no number")
+        # An integer of 400 digits is legal JSON and no float; NaN is in no range.
+        if not low <= value <= high:
+            raise BadAnswer(f"{name} of the answer is outside {low:g}..{high:g}")
+        return float(value)
+
+    return check
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise BadAnswer(f"{name} of the answer is no text")
+    return value
+
+
+def _answered(key: str, check: Check, shown: str = "") -> dict[str, Any]:
+    """Return what is known of a field: its key in an answer, its check, its key in our JSON."""
+    return {"key": key, "check": check, "shown": shown or key}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +52,24 @@ class Position:
     the service may add words. The radius holds the place in 68 % of cases, 95 % with hiConf.
     """
 
-    lat: float
-    lon: float
-    uncertainty_m: float | None = None
-    fulfilled_with: str | None = None
+    lat: float = field(metadata=_answered("lat", _number(-90.0, 90.0)))
+    lon: float = field(metadata=_answered("lon", _number(-180.0, 180.0)))
+    uncertainty_m: float | None = field(
+        default=None, metadata=_answered("uncertainty", _number(0.0, 2.1e7))
+    )
+    fulfilled_with: str | None = field(
+        default=None, metadata=_answered("fulfilledWith", _text, shown="fulfilled_with")
+    )
+
+    def answer(self) -> dict[str, object]:
+        """Return the fields as the service answers them; what is not known is left out."""
+        values = {one.metadata["key"]: getattr(self, one.name) for one in fields(self)}
+        return {key: value for key, value in values.items() if value is not None}
+
+    def describe(self) -> str:
+        """Return the position and its radius as text for a person."""
+        radius = f" \u00b1 {self.uncertainty_m:.0f} m" if self.uncertainty_m is not None else ""
+        return f"{self.lat:.5f}, {self.lon:.5f}{radius}"
 
     def distance_m(self, lat: float, lon: float) -> float:
         """Return the great-circle distance to another place in metres (haversine)."""
@@ -47,23 +90,14 @@ def parse_position(response: Response) -> Position:
 
 def position_in(answer: Mapping[str, Any]) -> Position:
     """Return the position among the fields of an answer. Raises BadAnswer as above."""
-    fulfilled_with = answer.get("fulfilledWith")
-    if fulfilled_with is not None and not isinstance(fulfilled_with, str):
-        raise BadAnswer("fulfilledWith of the answer is no text")
-    uncertainty = answer.get("uncertainty")
-    return Position(
-        lat=_number(answer, "lat", -90.0, 90.0),
-        lon=_number(answer, "lon", -180.0, 180.0),
-        uncertainty_m=None if uncertainty is None else _number(answer, "uncertainty", 0.0, 2.1e7),
-        fulfilled_with=fulfilled_with,
-    )
+    values: dict[str, Any] = {}
+    for one in fields(Position):
+        key, value = one.metadata["key"], answer.get(one.metadata["key"])
+        optional = one.default is None and value is None
+        values[one.name] = None if optional else one.metadata["check"](key, value)
+    return Position(**values)
 
 
-def _number(answer: Mapping[str, Any], name: str, low: float, high: float) -> float:
-    value = answer.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadAnswer(f"{name} of the answer is missing or no number")
-    # An integer of 400 digits is legal JSON and no float; NaN is in no range.
-    if not low <= value <= high:
-        raise BadAnswer(f"{name} of the answer is outside {low:g}..{high:g}")
-    return float(value)
+def position_to_json(position: Position | None) -> dict[str, object]:
+    """Return the fields as the commands show them; null where a field, or all, is not known."""
+    return {one.metadata["shown"]: getattr(position, one.name, None) for one in fields(Position)}

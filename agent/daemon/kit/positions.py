@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from agent.cloud.messages import SendMessage
 from agent.daemon.status import State
 from agent.errors import AgentError, NotFound
+from agent.location.locator import locator_for
 from agent.location.movement import moved, position_message
-from agent.location.settings import locator_for
 from agent.retry import NO_RETRY
 from agent.tasks import wait_for_event
 from at.protocol.errors import AtError

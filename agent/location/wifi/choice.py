@@ -1,4 +1,4 @@
-"""From the profile's word to a source of Wi-Fi scans."""
+"""Chooses the source of Wi-Fi scans that the profile names."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from agent.location.wifi.networkmanager import NetworkManager
 from agent.location.wifi.scanner import WifiScan, WifiSource, WifiUnavailable
 from agent.location.wifi.windows import WindowsWlan
 
+WIFI_DEADLINE_S = 20.0
+"""For one scan; CoreWLAN takes about 7 s of it."""
 WORDS = ("auto", "networkmanager", "iw", "companion", "none", "file:PATH")
 
 

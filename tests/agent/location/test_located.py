@@ -16,9 +16,8 @@ from agent.cloud.messages import SendMessage
 from agent.config.profile import AccountSettings, KitSettings, LocationSettings, Profile
 from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport
-from agent.location.locator import LocationMethod, LocationOptions
+from agent.location.locator import LocationMethod, LocationOptions, locator_for
 from agent.location.movement import moved, position_message
-from agent.location.settings import locator_for
 from at.commands.power import SetFunctionalMode
 from at.driver.modem import Modem, open_modem
 
@@ -54,7 +53,7 @@ async def register(modem: Modem) -> None:
 async def test_each_way_lands_within_its_uncertainty_all_along_the_path(
     standin: StandIn, tmp_path: Path, confident: bool
 ) -> None:
-    switches = LocationOptions(high_confidence=confident or None)
+    options = LocationOptions(high_confidence=confident or None)
     found: dict[LocationMethod, list[float]] = {method: [] for method in LocationMethod}
     async with (
         moving_kit(tmp_path) as kit,
@@ -63,7 +62,7 @@ async def test_each_way_lands_within_its_uncertainty_all_along_the_path(
     ):
         await register(modem)
         profile = profile_of(standin, kit.companion)
-        locator = locator_for(profile, profile.kit, client, modem, switches)
+        locator = locator_for(profile, profile.kit, client, modem, options)
         for lat, lon in path():
             kit.go_to(lat, lon)
             for method in LocationMethod:

@@ -54,7 +54,7 @@ def locator(
     wifi: object = None,
     cells: object = None,
     *,
-    switches: LocationOptions | None = None,
+    options: LocationOptions | None = None,
 ) -> Locator:
     return Locator(
         service,  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def locator(
         heard(wifi) if wifi is not None else None,
         heard(cells) if cells is not None else None,
         good_enough_m=100.0,
-        switches=switches or LocationOptions(),
+        options=options or LocationOptions(),
         device_id="kit-1",
         now=lambda: NOW,
     )
@@ -170,10 +170,10 @@ async def test_ground_fix_sends_both_and_does_with_one() -> None:
         )
 
 
-async def test_the_switches_and_the_device_go_with_the_call() -> None:
+async def test_the_options_and_the_device_go_with_the_call() -> None:
     service = Service(LocateWifi=None)
-    switches = LocationOptions(do_reply=False, high_confidence=True, fallback=False)
-    fix = await locator(service, WIFI, CELLS, switches=switches).locate()
+    options = LocationOptions(do_reply=False, high_confidence=True, fallback=False)
+    fix = await locator(service, WIFI, CELLS, options=options).locate()
     assert fix.position is None
     assert fix.to_json()["lat"] is None
     request = service.sent[0].request()
