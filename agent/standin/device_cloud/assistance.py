@@ -1,4 +1,4 @@
-"""A-GNSS and P-GPS: requests, and the binary files of the documented formats."""
+"""A-GNSS and P-GPS: requests, the binary files of the documented formats, made-up orbits."""
 
 from __future__ import annotations
 
@@ -32,6 +32,181 @@ UNIX_OF_GPS_EPOCH = 315_964_800
 LEAP_S = 18
 WEEK_S = 604_800
 DAY_S = 86_400
+DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
+_MOST_VISIBLE = 16
+_QZSS = range(193, 197)
+_GALILEO = range(1, 25)
+_EPHEMERIDES = frozenset({2, 12, 15})
+_ISSUED_EVERY_S = 7200
+"""How often satellites send a new ephemeris."""
+_BLOCK = struct.Struct("<BH")
+_FURTHER_ON = re.compile(r"bytes=0*[1-9]")
+_MOST_KEPT = 100
+"""Files whose further pieces may still be fetched."""
+PREDICTION_BYTES = 2006
+_HEADER = struct.Struct("<BBHHHHhi")
+_DAYS_AHEAD = 14
+_INTERVAL = 240
+"""Minutes between two predictions when nothing is said."""
+
+
+async def agnss(request: Request, cloud: Cloud, who: Principal) -> Response:
+    """Answer with assistance data; a `Range` header gets a part of it."""
+    asked = await read_json(request, location_input.ASSISTANCE)
+    kept: dict[tuple[Principal, bytes], bytes] = cloud.transient.setdefault("agnss", {})
+    key = (who, msgspec.json.encode(asked, order="sorted"))
+    # The data changes from moment to moment: pieces are of the file that the first was of.
+    file = kept.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None
+    kept[key] = file or _agnss_file(asked, cloud.clock.time())
+    if len(kept) > _MOST_KEPT:
+        del kept[next(iter(kept))]
+    return ranged(kept[key], request.headers, DeviceCloudRefused)
+
+
+async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Response:
+    """Answer with the size alone: the fields stand in the query, or in a body."""
+    body = await request.body()
+    if body:
+        asked = decode_json(body)
+        require(asked, location_input.ASSISTANCE)
+    else:
+        asked = location_input.of_query(request, location_input.ASSISTANCE)
+    return ranged(_agnss_file(asked, cloud.clock.time()), {}, DeviceCloudRefused)
+
+
+def _agnss_file(asked: dict[str, Any], now_s: float) -> bytes:
+    """Return the file: version 1, then a block for each type that there is data for."""
+    at = gps_seconds(now_s)
+    issued = at - at % _ISSUED_EVERY_S
+    place = radio_world().by_cells([asked], fallback=True) if "eci" in asked else None
+    satellites = list(range(1, SATELLITES + 1))
+    lowest = asked.get("mask", 5)
+    if asked.get("filtered") and place is not None:
+        heights = {s: elevation_deg(s, at, place.lat, place.lon) for s in satellites}
+        seen = [s for s in satellites if heights[s] >= lowest]
+        satellites = sorted(sorted(seen, key=lambda s: -heights[s])[:_MOST_VISIBLE])
+    file = b"\x01"
+    # In the order of their numbers: the times of the satellites (6) come before the clock (7).
+    for kind in sorted(set(map(int, asked.get("types", DEFAULT_TYPES)))):
+        if kind == 8:
+            elements = [_location(place)] if place is not None else []
+        elif kind in _ELEMENTS:
+            elements = _ELEMENTS[kind](satellites, issued if kind in _EPHEMERIDES else at)
+        else:
+            elements = []
+        if elements:
+            file += _BLOCK.pack(kind, len(elements)) + b"".join(elements)
+    return file
+
+
+def _utc(_satellites: list[int], at: float) -> list[bytes]:
+    week = int(at // WEEK_S)
+    return [struct.pack("<iiBBbBbb", 0, 0, 0, week % 256, LEAP_S, week % 256, 7, LEAP_S)]
+
+
+def _clock(_satellites: list[int], at: float) -> list[bytes]:
+    day, second = divmod(at, DAY_S)
+    return [struct.pack("<HIHII", int(day), int(second), int(second % 1 * 1000), 0xFFFFFFFF, 0)]
+
+
+_ELEMENTS: dict[int, Callable[[list[int], float], list[bytes]]] = {
+    1: _utc,
+    2: lambda satellites, at: [ephemeris(s, at) for s in satellites],
+    3: lambda satellites, at: [almanac(s, at) for s in satellites],
+    4: lambda _, __: [struct.pack("<8b", 11, 1, -1, -1, 43, 2, -2, -3)],
+    5: lambda _, __: [struct.pack("<hhhBB", 160, 40, 10, 0, 1)],
+    6: lambda satellites, _: [struct.pack("<BHB", s, 0x22C0 + s, 1) for s in satellites],
+    7: _clock,
+    9: lambda _, __: [struct.pack("<I", 0)],
+    11: lambda _, at: [almanac(s, at) for s in _QZSS],
+    12: lambda _, at: [ephemeris(s, at) for s in _QZSS],
+    13: lambda _, __: [struct.pack("<I", 0)],
+    14: lambda _, at: [galileo_almanac(s, at) for s in _GALILEO],
+    15: lambda _, at: [galileo_ephemeris(s, at) for s in _GALILEO],
+    16: lambda _, at: [struct.pack("<hhHH", 0, 0, 0, int(at // WEEK_S) % 64)],
+    17: lambda _, __: [struct.pack("<Q", 0)],
+}
+
+
+def _location(place: Fix) -> bytes:
+    """Return the 15 bytes of a position: scales of A-GNSS type 8 in nrf_cloud_agnss_schema_v1.h."""
+    steps = math.ceil(math.log(place.uncertainty_m / 10 + 1) / math.log(1.1))
+    radius = max(0, min(127, steps))
+    lat = max(-(2**23), min(2**23 - 1, round(place.lat * 2**23 / 90)))
+    lon = max(-(2**23), min(2**23 - 1, round(place.lon * 2**24 / 360)))
+    return struct.pack("<iihBBBBB", lat, lon, 0, radius, radius, 0, 255, 68)
+
+
+async def pgps(request: Request, cloud: Cloud, _who: Principal) -> Response:
+    """Answer with where the prediction file is."""
+    now = gps_seconds(cloud.clock.time())
+    asked = location_input.of_query(request, predictions_schema(int(now // DAY_S)))
+    interval = asked.get("predictionIntervalMinutes", _INTERVAL)
+    count = asked.get("predictionCount", 42)
+    begin = now - now % (interval * 60)
+    day = asked.get("startGpsDay", int(begin // DAY_S))
+    unsaid = 0 if "startGpsDay" in asked else int(begin % DAY_S)
+    second = asked.get("startGpsTimeOfDaySeconds", unsaid)
+    last = day * DAY_S + second + (count - 1) * interval * 60
+    last_day, last_second = divmod(last, DAY_S)
+    path = f"public/{day}-{second}_{last_day}-{last_second}.bin"
+    cloud.table("predictions").put(path, [day, second, count, interval])
+    return JSON({"host": cloud.urls["downloads"], "path": path})
+
+
+def predictions_schema(today: int) -> Schema:
+    """Return what may be asked of the predictions on a GPS day: none goes beyond 14 days."""
+    intervals = range(120, 481, 60)
+    count: Schema = {"type": "integer", "minimum": 1}
+    fields: Schema = {
+        "predictionIntervalMinutes": {"type": "integer", "enum": [*intervals]},
+        "predictionCount": {**count, "maximum": _most_predictions(intervals[0])},
+        "startGpsDay": {"type": "integer", "minimum": 0, "maximum": today + _DAYS_AHEAD},
+        "startGpsTimeOfDaySeconds": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": DAY_S - 1,
+        },
+    }
+    by_interval: list[Schema] = [
+        {
+            "required": ["predictionIntervalMinutes"],
+            "properties": {
+                "predictionIntervalMinutes": {"enum": [interval]},
+                "predictionCount": {**count, "maximum": _most_predictions(interval)},
+            },
+        }
+        for interval in intervals
+    ]
+    unsaid: Schema = {
+        "not": {"required": ["predictionIntervalMinutes"]},
+        "properties": {"predictionCount": {**count, "maximum": _most_predictions(_INTERVAL)}},
+    }
+    return {"type": "object", "properties": fields, "anyOf": [*by_interval, unsaid]}
+
+
+def _most_predictions(interval: int) -> int:
+    return _DAYS_AHEAD * 1440 // interval
+
+
+@lru_cache(maxsize=8)
+def predictions(day: int, second: int, count: int, interval_min: int) -> bytes:
+    """Return a prediction file: a header, then a clock and 32 ephemerides for each step."""
+    parts = [_HEADER.pack(1, 10, 1, count, PREDICTION_BYTES, interval_min, day, second)]
+    for step in range(count):
+        at = day * DAY_S + second + step * interval_min * 60
+        its_day, its_second = divmod(at, DAY_S)
+        parts.append(_BLOCK.pack(7, 1) + struct.pack("<HIHII", its_day, its_second, 0, 0, 0))
+        parts.append(_BLOCK.pack(2, SATELLITES))
+        parts += [ephemeris(s, at) for s in range(1, SATELLITES + 1)]
+    return b"".join(parts)
+
+
+def gps_seconds(unix_s: float) -> float:
+    """Return seconds of GPS time since its epoch."""
+    return unix_s - UNIX_OF_GPS_EPOCH + LEAP_S
+
+
 _MU = 3.986005e14
 _EARTH_RATE = 7.2921151467e-5
 _SQRT_A = 5153.65
@@ -42,33 +217,6 @@ _EPHEMERIS = struct.Struct("<BBHHbhibBBHihiiIhIiihhhhhh")
 _ALMANAC = struct.Struct("<BBBBHhhBIiiihh")
 _GALILEO_EPHEMERIS = struct.Struct("<BHbiihBHihiiIhIiihhhhhh")
 _GALILEO_ALMANAC = struct.Struct("<BBHBHhhB6h")
-
-
-def gps_seconds(unix_s: float) -> float:
-    """Return seconds of GPS time since its epoch."""
-    return unix_s - UNIX_OF_GPS_EPOCH + LEAP_S
-
-
-def _angles(number: int, at_s: float) -> tuple[float, float]:
-    """Return a node's longitude when the week began, and the mean anomaly at a GPS time.
-
-    Both in semicircles. From the week's beginning a receiver turns the node on by itself.
-    """
-    plane, slot = number % 6, number // 6
-    motion = math.sqrt(_MU) / _SQRT_A**3 / math.pi
-    node = plane / 3 - _EARTH_RATE / math.pi * (at_s - at_s % WEEK_S)
-    anomaly = slot / 3 + plane / 18 + motion * at_s
-    return _wrap(node), _wrap(anomaly)
-
-
-def _reference(at_s: float, unit_s: int) -> tuple[int, float]:
-    """Return a time of the week in whole units, and the GPS time that it stands for."""
-    units = int(at_s % WEEK_S) // unit_s
-    return units, at_s - at_s % WEEK_S + units * unit_s
-
-
-def _wrap(semicircles: float) -> float:
-    return (semicircles + 1) % 2 - 1
 
 
 def ephemeris(sv_id: int, at_s: float) -> bytes:
@@ -166,176 +314,26 @@ def elevation_deg(sv_id: int, at_s: float, lat: float, lon: float) -> float:
     return math.degrees(math.asin(sine))
 
 
-DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
-_MOST_VISIBLE = 16
-_QZSS = range(193, 197)
-_GALILEO = range(1, 25)
-_EPHEMERIDES = frozenset({2, 12, 15})
-_ISSUED_EVERY_S = 7200
-"""How often satellites send a new ephemeris."""
-_BLOCK = struct.Struct("<BH")
-_FURTHER_ON = re.compile(r"bytes=0*[1-9]")
-_MOST_KEPT = 100
-"""Files whose further pieces may still be fetched."""
+def _angles(number: int, at_s: float) -> tuple[float, float]:
+    """Return a node's longitude when the week began, and the mean anomaly at a GPS time.
+
+    Both in semicircles. From the week's beginning a receiver turns the node on by itself.
+    """
+    plane, slot = number % 6, number // 6
+    motion = math.sqrt(_MU) / _SQRT_A**3 / math.pi
+    node = plane / 3 - _EARTH_RATE / math.pi * (at_s - at_s % WEEK_S)
+    anomaly = slot / 3 + plane / 18 + motion * at_s
+    return _wrap(node), _wrap(anomaly)
 
 
-async def agnss(request: Request, cloud: Cloud, who: Principal) -> Response:
-    """Answer with assistance data; a `Range` header gets a part of it."""
-    asked = await read_json(request, location_input.ASSISTANCE)
-    kept: dict[tuple[Principal, bytes], bytes] = cloud.transient.setdefault("agnss", {})
-    key = (who, msgspec.json.encode(asked, order="sorted"))
-    # The data changes from moment to moment: pieces are of the file that the first was of.
-    file = kept.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None
-    kept[key] = file or _agnss_file(asked, cloud.clock.time())
-    if len(kept) > _MOST_KEPT:
-        del kept[next(iter(kept))]
-    return ranged(kept[key], request.headers, DeviceCloudRefused)
+def _reference(at_s: float, unit_s: int) -> tuple[int, float]:
+    """Return a time of the week in whole units, and the GPS time that it stands for."""
+    units = int(at_s % WEEK_S) // unit_s
+    return units, at_s - at_s % WEEK_S + units * unit_s
 
 
-async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Response:
-    """Answer with the size alone: the fields stand in the query, or in a body."""
-    body = await request.body()
-    if body:
-        asked = decode_json(body)
-        require(asked, location_input.ASSISTANCE)
-    else:
-        asked = location_input.of_query(request, location_input.ASSISTANCE)
-    return ranged(_agnss_file(asked, cloud.clock.time()), {}, DeviceCloudRefused)
-
-
-def _agnss_file(asked: dict[str, Any], now_s: float) -> bytes:
-    """Return the file: version 1, then a block for each type that there is data for."""
-    at = gps_seconds(now_s)
-    issued = at - at % _ISSUED_EVERY_S
-    place = radio_world().by_cells([asked], fallback=True) if "eci" in asked else None
-    satellites = list(range(1, SATELLITES + 1))
-    lowest = asked.get("mask", 5)
-    if asked.get("filtered") and place is not None:
-        heights = {s: elevation_deg(s, at, place.lat, place.lon) for s in satellites}
-        seen = [s for s in satellites if heights[s] >= lowest]
-        satellites = sorted(sorted(seen, key=lambda s: -heights[s])[:_MOST_VISIBLE])
-    file = b"\x01"
-    # In the order of their numbers: the times of the satellites (6) come before the clock (7).
-    for kind in sorted(set(map(int, asked.get("types", DEFAULT_TYPES)))):
-        if kind == 8:
-            elements = [_location(place)] if place is not None else []
-        elif kind in _ELEMENTS:
-            elements = _ELEMENTS[kind](satellites, issued if kind in _EPHEMERIDES else at)
-        else:
-            elements = []
-        if elements:
-            file += _BLOCK.pack(kind, len(elements)) + b"".join(elements)
-    return file
-
-
-def _utc(_satellites: list[int], at: float) -> list[bytes]:
-    week = int(at // WEEK_S)
-    return [struct.pack("<iiBBbBbb", 0, 0, 0, week % 256, LEAP_S, week % 256, 7, LEAP_S)]
-
-
-def _clock(_satellites: list[int], at: float) -> list[bytes]:
-    day, second = divmod(at, DAY_S)
-    return [struct.pack("<HIHII", int(day), int(second), int(second % 1 * 1000), 0xFFFFFFFF, 0)]
-
-
-_ELEMENTS: dict[int, Callable[[list[int], float], list[bytes]]] = {
-    1: _utc,
-    2: lambda satellites, at: [ephemeris(s, at) for s in satellites],
-    3: lambda satellites, at: [almanac(s, at) for s in satellites],
-    4: lambda _, __: [struct.pack("<8b", 11, 1, -1, -1, 43, 2, -2, -3)],
-    5: lambda _, __: [struct.pack("<hhhBB", 160, 40, 10, 0, 1)],
-    6: lambda satellites, _: [struct.pack("<BHB", s, 0x22C0 + s, 1) for s in satellites],
-    7: _clock,
-    9: lambda _, __: [struct.pack("<I", 0)],
-    11: lambda _, at: [almanac(s, at) for s in _QZSS],
-    12: lambda _, at: [ephemeris(s, at) for s in _QZSS],
-    13: lambda _, __: [struct.pack("<I", 0)],
-    14: lambda _, at: [galileo_almanac(s, at) for s in _GALILEO],
-    15: lambda _, at: [galileo_ephemeris(s, at) for s in _GALILEO],
-    16: lambda _, at: [struct.pack("<hhHH", 0, 0, 0, int(at // WEEK_S) % 64)],
-    17: lambda _, __: [struct.pack("<Q", 0)],
-}
-
-
-def _location(place: Fix) -> bytes:
-    """Return the 15 bytes of a position: scales of A-GNSS type 8 in nrf_cloud_agnss_schema_v1.h."""
-    steps = math.ceil(math.log(place.uncertainty_m / 10 + 1) / math.log(1.1))
-    radius = max(0, min(127, steps))
-    lat = max(-(2**23), min(2**23 - 1, round(place.lat * 2**23 / 90)))
-    lon = max(-(2**23), min(2**23 - 1, round(place.lon * 2**24 / 360)))
-    return struct.pack("<iihBBBBB", lat, lon, 0, radius, radius, 0, 255, 68)
-
-
-PREDICTION_BYTES = 2006
-_HEADER = struct.Struct("<BBHHHHhi")
-_DAYS_AHEAD = 14
-_INTERVAL = 240
-"""Minutes between two predictions when nothing is said."""
-
-
-def predictions_schema(today: int) -> Schema:
-    """Return what may be asked of the predictions on a GPS day: none goes beyond 14 days."""
-    intervals = range(120, 481, 60)
-    count: Schema = {"type": "integer", "minimum": 1}
-    fields: Schema = {
-        "predictionIntervalMinutes": {"type": "integer", "enum": [*intervals]},
-        "predictionCount": {**count, "maximum": _most_predictions(intervals[0])},
-        "startGpsDay": {"type": "integer", "minimum": 0, "maximum": today + _DAYS_AHEAD},
-        "startGpsTimeOfDaySeconds": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": DAY_S - 1,
-        },
-    }
-    by_interval: list[Schema] = [
-        {
-            "required": ["predictionIntervalMinutes"],
-            "properties": {
-                "predictionIntervalMinutes": {"enum": [interval]},
-                "predictionCount": {**count, "maximum": _most_predictions(interval)},
-            },
-        }
-        for interval in intervals
-    ]
-    unsaid: Schema = {
-        "not": {"required": ["predictionIntervalMinutes"]},
-        "properties": {"predictionCount": {**count, "maximum": _most_predictions(_INTERVAL)}},
-    }
-    return {"type": "object", "properties": fields, "anyOf": [*by_interval, unsaid]}
-
-
-def _most_predictions(interval: int) -> int:
-    return _DAYS_AHEAD * 1440 // interval
-
-
-async def pgps(request: Request, cloud: Cloud, _who: Principal) -> Response:
-    """Answer with where the prediction file is."""
-    now = gps_seconds(cloud.clock.time())
-    asked = location_input.of_query(request, predictions_schema(int(now // DAY_S)))
-    interval = asked.get("predictionIntervalMinutes", _INTERVAL)
-    count = asked.get("predictionCount", 42)
-    begin = now - now % (interval * 60)
-    day = asked.get("startGpsDay", int(begin // DAY_S))
-    unsaid = 0 if "startGpsDay" in asked else int(begin % DAY_S)
-    second = asked.get("startGpsTimeOfDaySeconds", unsaid)
-    last = day * DAY_S + second + (count - 1) * interval * 60
-    last_day, last_second = divmod(last, DAY_S)
-    path = f"public/{day}-{second}_{last_day}-{last_second}.bin"
-    cloud.table("predictions").put(path, [day, second, count, interval])
-    return JSON({"host": cloud.urls["downloads"], "path": path})
-
-
-@lru_cache(maxsize=8)
-def predictions(day: int, second: int, count: int, interval_min: int) -> bytes:
-    """Return a prediction file: a header, then a clock and 32 ephemerides for each step."""
-    parts = [_HEADER.pack(1, 10, 1, count, PREDICTION_BYTES, interval_min, day, second)]
-    for step in range(count):
-        at = day * DAY_S + second + step * interval_min * 60
-        its_day, its_second = divmod(at, DAY_S)
-        parts.append(_BLOCK.pack(7, 1) + struct.pack("<HIHII", its_day, its_second, 0, 0, 0))
-        parts.append(_BLOCK.pack(2, SATELLITES))
-        parts += [ephemeris(s, at) for s in range(1, SATELLITES + 1)]
-    return b"".join(parts)
+def _wrap(semicircles: float) -> float:
+    return (semicircles + 1) % 2 - 1
 
 
 def distance_m(one: Fix, other: Fix) -> float:

@@ -1,6 +1,7 @@
 """The location endpoints, in the organization form and the legacy form (clauses D8, D10.6, D10.7).
 
-An operation is written once and hung below both prefixes; each prefix has its own credentials.
+A handler serves both prefixes; each prefix has its own credentials. Anchors are access points whose
+place a user has stored.
 """
 
 from __future__ import annotations
@@ -40,9 +41,240 @@ if TYPE_CHECKING:
 
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_\- ]")
-_UNCERTAINTY_M = 30.0
-"""How far an anchor is heard indoors, roughly."""
+_ANCHOR_RANGE_M = 30.0
+"""How far an anchor reaches indoors, roughly."""
 _UNKNOWN_LEVEL_DBM = -128.0
+NINETY_FIVE_PERCENT = 1.62
+"""From the radius that holds 68 % to the one that holds 95 %, errors being normal both ways."""
+_MOST_FIXES = 10_000
+Handler = Callable[["Request", "Cloud", Principal], Awaitable[Response]]
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return every operation below both prefixes, and those that have one path."""
+    found: list[Route] = []
+    current = "/v1/organizations/{organization}/projects/{project}/location/"
+    for suffix, method, handler in HANDLERS:
+        name = {"agnss": "AGNSS", "pgps": "PGPS", "pgnss": "PGNSS"}.get(suffix, suffix)
+        found += [
+            Endpoint(
+                current + suffix,
+                _organization_form(cloud, handler),
+                methods=[method],
+                name=f"{name}-{method}",
+            ),
+            Endpoint(
+                "/v1/location/" + suffix,
+                _legacy_form(cloud, handler),
+                methods=[method],
+                name=f"Legacy-{name}-{method}",
+            ),
+        ]
+    return [*found, *_more_routes(cloud), *anchor_routes(cloud)]
+
+
+def _organization_form(cloud: Cloud, handler: Handler) -> Callable[..., Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        path = request.path_params
+        organization, project = path["organization"], path["project"]
+        who = access.project_location_client(request, cloud, organization, project)
+        return await handler(request, cloud, who)
+
+    return answer
+
+
+def _legacy_form(cloud: Cloud, handler: Handler) -> Callable[..., Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        _require_legacy_paths(cloud)
+        who = access.location_client(request, cloud)
+        return await handler(request, cloud, who)
+
+    return answer
+
+
+def _require_legacy_paths(cloud: Cloud) -> None:
+    if not cloud.settings.legacy_location:
+        raise not_found("migrated: use the path with organization and project")
+
+
+def _more_routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of stored positions and of addresses."""
+
+    async def history(request: Request) -> Response:
+        who = access.user(request, cloud)
+        device = request.query_params.get("deviceId")
+        since = paging.moment(request, "start", default=0.0)
+        until = paging.moment(request, "end", default=float("inf"))
+        rows = [
+            row["fix"]
+            for row in cloud.table("fixes").values()
+            if row["team"] == who.team
+            and device in {None, row["fix"]["deviceId"]}
+            and since <= row["at"] < until
+        ]
+        items, rest = paging.page(request, descending=True).cut(rows)
+        return JSON({"items": items, **rest})
+
+    async def gnss(request: Request) -> Response:
+        _require_legacy_paths(cloud)
+        who = access.location_client(request, cloud)
+        body = await read_json(request, location_input.FIX)
+        lon = body["lon"] if "lon" in body else body["lng"]
+        fix = Fix(float(body["lat"]), float(lon), float(body.get("acc", 10)), "GNSS")
+        _record_fix(request, cloud, who, fix, "GNSS")
+        return accepted()
+
+    async def geo(request: Request) -> Response:
+        _require_legacy_paths(cloud)
+        access.location_client(request, cloud)
+        place = location_input.of_query(request, location_input.COORDINATES)
+        lat, lon = float(place["lat"]), float(place["lon"])
+        address = radio_world().address(lat, lon)
+        if address is None:
+            raise not_found("no address is known there")
+        formatted = ", ".join(address[name] for name in ("city", "state", "country"))
+        shown = {"lat": lat, "lon": lon, "uncertainty": TOWN_M, "formatted": formatted}
+        return JSON({**shown, "address": address})
+
+    return [
+        Endpoint("/v1/location/geo", geo, methods=["GET"], name="ReverseGeocode"),
+        Endpoint("/v1/location/history", history, methods=["GET"], name="LocationHistory"),
+        Endpoint("/v1/location/gnss", gnss, methods=["POST"], name="StoreGNSSFix"),
+    ]
+
+
+async def wifi(request: Request, cloud: Cloud, who: Principal) -> Response:
+    """Answer with the position of a Wi-Fi scan."""
+    points = location_input.access_points(await read_json(request, location_input.WIFI_SCAN))
+    fix, known = strongest_anchor(cloud, who.team or cloud.team_id, points)
+    fix = fix or radio_world().by_wifi(points)
+    return _answer(request, cloud, who, fix, service="WIFI", more=_anchors(known))
+
+
+async def cell(request: Request, cloud: Cloud, who: Principal) -> Response:
+    """Answer with the position of a cell scan."""
+    found = location_input.cells(await read_json(request, location_input.CELL_SCAN))
+    fallback = paging.boolean(request, "fallback", default=True)
+    fix = radio_world().by_cells(found, fallback=fallback)
+    return _answer(request, cloud, who, fix, service="CELL")
+
+
+async def single_cell(request: Request, cloud: Cloud, who: Principal) -> Response:
+    """Answer with the position of one cell, which stands in the query (deprecated)."""
+    found = location_input.of_query(request, location_input.CELL)
+    fix = radio_world().by_cells([found], fallback=True)
+    return _answer(request, cloud, who, fix, service="CELL")
+
+
+async def ground_fix(request: Request, cloud: Cloud, who: Principal) -> Response:
+    """Answer with the position of Wi-Fi, or else of cells."""
+    body = await read_json(request, location_input.ANY_SCAN)
+    found = location_input.cells(body)
+    heard = location_input.access_points(body["wifi"]) if "wifi" in body else []
+    fallback = paging.boolean(request, "fallback", default=True)
+    both = paging.boolean(request, "alt", default=False)
+    by_anchor, known = strongest_anchor(cloud, who.team or cloud.team_id, heard)
+    by_wifi = by_anchor or radio_world().by_wifi(heard)
+    by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
+    alternative = by_cells if by_wifi and both else None
+    sure = paging.boolean(request, "hiConf", default=False)
+    more = _anchors(known) | _alternative(by_wifi, alternative, who, sure=sure)
+    return _answer(request, cloud, who, by_wifi or by_cells, service="GROUND_FIX", more=more)
+
+
+HANDLERS: tuple[tuple[str, str, Handler], ...] = (
+    ("wifi", "POST", wifi),
+    ("cell", "POST", cell),
+    ("ground-fix", "POST", ground_fix),
+    ("single-cell", "GET", single_cell),
+    ("agnss", "POST", assistance.agnss),
+    ("agnss", "HEAD", assistance.agnss_size),
+    ("pgps", "GET", assistance.pgps),
+    ("pgnss", "GET", assistance.pgps),
+)
+
+
+def _answer(
+    request: Request,
+    cloud: Cloud,
+    who: Principal,
+    fix: Fix | None,
+    *,
+    service: str,
+    more: dict[str, Any] | None = None,
+) -> Response:
+    sure = paging.boolean(request, "hiConf", default=False)
+    reply = paging.boolean(request, "doReply", default=True)
+    if fix is None:
+        raise not_found("no position found for what was heard")
+    _record_fix(request, cloud, who, fix, service)
+    if not reply:
+        return PlainTextResponse("")
+    return JSON({**_to_resource(fix, who, sure=sure), **(more or {})})
+
+
+def _anchors(known: list[dict[str, str]]) -> dict[str, Any]:
+    return {"anchors": known} if known else {}
+
+
+def _alternative(
+    fix: Fix | None, other: Fix | None, who: Principal, *, sure: bool
+) -> dict[str, Any]:
+    if fix is None or other is None:
+        return {}
+    distance_m = round(assistance.distance_m(fix, other), 1)
+    return {"alt": {"loc": _to_resource(other, who, sure=sure), "dist": distance_m}}
+
+
+def _to_resource(fix: Fix, who: Principal, *, sure: bool) -> dict[str, Any]:
+    method = fix.method + ("_EVAL" if who.kind is CredentialKind.EVALUATION_TOKEN else "")
+    return {
+        "lat": fix.lat,
+        "lon": fix.lon,
+        "uncertainty": round(fix.uncertainty_m * (NINETY_FIVE_PERCENT if sure else 1), 3),
+        "fulfilledWith": method,
+    }
+
+
+def _record_fix(request: Request, cloud: Cloud, who: Principal, fix: Fix, service: str) -> None:
+    """Store the position if the request names a device; numbers are texts in the history."""
+    device = who.device_id or request.headers.get("x-custom-device-id", "")
+    if not device:
+        return
+    if not is_device_id(device):
+        raise invalid("x-custom-device-id is no device id")
+    table = cloud.table("fixes")
+    at = cloud.clock.time()
+    now = iso(at)
+    shown = {
+        "id": f"{table.next_number():012d}",
+        "deviceId": device,
+        "serviceType": service,
+        "insertedAt": now,
+        "lat": str(fix.lat),
+        "lon": str(fix.lon),
+        "uncertainty": str(fix.uncertainty_m),
+    }
+    team = who.team or cloud.team_id
+    table.put(shown["id"], {"team": team, "at": at, "fix": with_meta(shown, now)})
+    if len(table) > _MOST_FIXES:
+        table.delete(next(iter(table)))
+
+
+def strongest_anchor(
+    cloud: Cloud, team: str, points: Sequence[tuple[str, float | None]]
+) -> tuple[Fix | None, list[dict[str, str]]]:
+    """Return the position of the strongest anchor in a Wi-Fi scan, and all anchors in it."""
+    table = cloud.table("anchors")
+    if not len(table):
+        return None, []
+    levels = {address: _UNKNOWN_LEVEL_DBM if dbm is None else dbm for address, dbm in points}
+    found = [row for row in (table.get(f"{team}/{address}") for address in levels) if row]
+    if not found:
+        return None, []
+    best = max(found, key=lambda row: levels[row["macAddress"]])
+    shown = [{"macAddress": row["macAddress"], "name": row["name"]} for row in found]
+    return Fix(best["lat"], best["lon"], _ANCHOR_RANGE_M, "ANCHOR"), shown
 
 
 def anchor_routes(cloud: Cloud) -> list[Route]:
@@ -107,22 +339,6 @@ def anchor_routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-def strongest_anchor(
-    cloud: Cloud, team: str, points: Sequence[tuple[str, float | None]]
-) -> tuple[Fix | None, list[dict[str, str]]]:
-    """Return the place of the strongest anchor among access points, and those that were heard."""
-    table = cloud.table("anchors")
-    if not len(table):
-        return None, []
-    levels = {address: _UNKNOWN_LEVEL_DBM if dbm is None else dbm for address, dbm in points}
-    found = [row for row in (table.get(f"{team}/{address}") for address in levels) if row]
-    if not found:
-        return None, []
-    best = max(found, key=lambda row: levels[row["macAddress"]])
-    shown = [{"macAddress": row["macAddress"], "name": row["name"]} for row in found]
-    return Fix(best["lat"], best["lon"], _UNCERTAINTY_M, "ANCHOR"), shown
-
-
 def _fields(body: dict[str, Any]) -> dict[str, Any]:
     # What else is written in a name is removed, not refused.
     name = _NOT_IN_A_NAME.sub("", body.get("name", ""))
@@ -131,218 +347,3 @@ def _fields(body: dict[str, Any]) -> dict[str, Any]:
 
 def _anchor_resource(row: dict[str, Any]) -> dict[str, Any]:
     return with_meta(row, row["createdAt"], row["updatedAt"])
-
-
-Operation = Callable[["Request", "Cloud", Principal], Awaitable[Response]]
-
-NINETY_FIVE_PERCENT = 1.62
-"""From the radius that holds 68 % to the one that holds 95 %, errors being normal both ways."""
-_MOST_FIXES = 10_000
-
-
-async def wifi(request: Request, cloud: Cloud, who: Principal) -> Response:
-    """Answer with the position of a Wi-Fi scan."""
-    points = location_input.access_points(await read_json(request, location_input.WIFI_SCAN))
-    fix, known = strongest_anchor(cloud, who.team or cloud.team_id, points)
-    fix = fix or radio_world().by_wifi(points)
-    return _answer(request, cloud, who, fix, service="WIFI", more=_anchors(known))
-
-
-async def cell(request: Request, cloud: Cloud, who: Principal) -> Response:
-    """Answer with the position of a cell scan."""
-    found = location_input.cells(await read_json(request, location_input.CELL_SCAN))
-    fallback = paging.boolean(request, "fallback", default=True)
-    fix = radio_world().by_cells(found, fallback=fallback)
-    return _answer(request, cloud, who, fix, service="CELL")
-
-
-async def single_cell(request: Request, cloud: Cloud, who: Principal) -> Response:
-    """Answer with the position of one cell, which stands in the query (deprecated)."""
-    found = location_input.of_query(request, location_input.CELL)
-    fix = radio_world().by_cells([found], fallback=True)
-    return _answer(request, cloud, who, fix, service="CELL")
-
-
-async def ground_fix(request: Request, cloud: Cloud, who: Principal) -> Response:
-    """Answer with the position of Wi-Fi, or else of cells."""
-    body = await read_json(request, location_input.ANY_SCAN)
-    found = location_input.cells(body)
-    heard = location_input.access_points(body["wifi"]) if "wifi" in body else []
-    fallback = paging.boolean(request, "fallback", default=True)
-    both = paging.boolean(request, "alt", default=False)
-    by_anchor, known = strongest_anchor(cloud, who.team or cloud.team_id, heard)
-    by_wifi = by_anchor or radio_world().by_wifi(heard)
-    by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
-    alternative = by_cells if by_wifi and both else None
-    sure = paging.boolean(request, "hiConf", default=False)
-    more = _anchors(known) | _alternative(by_wifi, alternative, who, sure=sure)
-    return _answer(request, cloud, who, by_wifi or by_cells, service="GROUND_FIX", more=more)
-
-
-OPERATIONS: tuple[tuple[str, str, Operation], ...] = (
-    ("wifi", "POST", wifi),
-    ("cell", "POST", cell),
-    ("ground-fix", "POST", ground_fix),
-    ("single-cell", "GET", single_cell),
-    ("agnss", "POST", assistance.agnss),
-    ("agnss", "HEAD", assistance.agnss_size),
-    ("pgps", "GET", assistance.pgps),
-    ("pgnss", "GET", assistance.pgps),
-)
-
-
-def routes(cloud: Cloud) -> list[Route]:
-    """Return every operation below both prefixes, and the history of positions."""
-    found: list[Route] = []
-    current = "/v1/organizations/{organization}/projects/{project}/location/"
-    for suffix, method, operation in OPERATIONS:
-        name = {"agnss": "AGNSS", "pgps": "PGPS", "pgnss": "PGNSS"}.get(suffix, suffix)
-        found += [
-            Endpoint(
-                current + suffix,
-                _organization_form(cloud, operation),
-                methods=[method],
-                name=f"{name}-{method}",
-            ),
-            Endpoint(
-                "/v1/location/" + suffix,
-                _legacy_form(cloud, operation),
-                methods=[method],
-                name=f"Legacy-{name}-{method}",
-            ),
-        ]
-
-    async def history(request: Request) -> Response:
-        who = access.user(request, cloud)
-        device = request.query_params.get("deviceId")
-        since = paging.moment(request, "start", default=0.0)
-        until = paging.moment(request, "end", default=float("inf"))
-        rows = [
-            row["fix"]
-            for row in cloud.table("fixes").values()
-            if row["team"] == who.team
-            and device in {None, row["fix"]["deviceId"]}
-            and since <= row["at"] < until
-        ]
-        items, rest = paging.page(request, descending=True).cut(rows)
-        return JSON({"items": items, **rest})
-
-    async def gnss(request: Request) -> Response:
-        _require_legacy_paths(cloud)
-        who = access.location_client(request, cloud)
-        body = await read_json(request, location_input.FIX)
-        lon = body["lon"] if "lon" in body else body["lng"]
-        fix = Fix(float(body["lat"]), float(lon), float(body.get("acc", 10)), "GNSS")
-        _record_fix(request, cloud, who, fix, "GNSS")
-        return accepted()
-
-    async def geo(request: Request) -> Response:
-        _require_legacy_paths(cloud)
-        access.location_client(request, cloud)
-        place = location_input.of_query(request, location_input.COORDINATES)
-        lat, lon = float(place["lat"]), float(place["lon"])
-        address = radio_world().address(lat, lon)
-        if address is None:
-            raise not_found("no address is known there")
-        formatted = ", ".join(address[name] for name in ("city", "state", "country"))
-        shown = {"lat": lat, "lon": lon, "uncertainty": TOWN_M, "formatted": formatted}
-        return JSON({**shown, "address": address})
-
-    return [
-        *found,
-        *anchor_routes(cloud),
-        Endpoint("/v1/location/geo", geo, methods=["GET"], name="ReverseGeocode"),
-        Endpoint("/v1/location/history", history, methods=["GET"], name="LocationHistory"),
-        Endpoint("/v1/location/gnss", gnss, methods=["POST"], name="StoreGNSSFix"),
-    ]
-
-
-def _organization_form(cloud: Cloud, operation: Operation) -> Callable[..., Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
-        path = request.path_params
-        organization, project = path["organization"], path["project"]
-        who = access.project_location_client(request, cloud, organization, project)
-        return await operation(request, cloud, who)
-
-    return answer
-
-
-def _legacy_form(cloud: Cloud, operation: Operation) -> Callable[..., Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
-        _require_legacy_paths(cloud)
-        who = access.location_client(request, cloud)
-        return await operation(request, cloud, who)
-
-    return answer
-
-
-def _require_legacy_paths(cloud: Cloud) -> None:
-    if not cloud.settings.legacy_location:
-        raise not_found("migrated: use the path with organization and project")
-
-
-def _answer(
-    request: Request,
-    cloud: Cloud,
-    who: Principal,
-    fix: Fix | None,
-    *,
-    service: str,
-    more: dict[str, Any] | None = None,
-) -> Response:
-    sure = paging.boolean(request, "hiConf", default=False)
-    reply = paging.boolean(request, "doReply", default=True)
-    if fix is None:
-        raise not_found("no position found for what was heard")
-    _record_fix(request, cloud, who, fix, service)
-    if not reply:
-        return PlainTextResponse("")
-    return JSON({**_to_resource(fix, who, sure=sure), **(more or {})})
-
-
-def _anchors(known: list[dict[str, str]]) -> dict[str, Any]:
-    return {"anchors": known} if known else {}
-
-
-def _alternative(
-    fix: Fix | None, other: Fix | None, who: Principal, *, sure: bool
-) -> dict[str, Any]:
-    if fix is None or other is None:
-        return {}
-    distance_m = round(assistance.distance_m(fix, other), 1)
-    return {"alt": {"loc": _to_resource(other, who, sure=sure), "dist": distance_m}}
-
-
-def _to_resource(fix: Fix, who: Principal, *, sure: bool) -> dict[str, Any]:
-    method = fix.method + ("_EVAL" if who.kind is CredentialKind.EVALUATION_TOKEN else "")
-    return {
-        "lat": fix.lat,
-        "lon": fix.lon,
-        "uncertainty": round(fix.uncertainty_m * (NINETY_FIVE_PERCENT if sure else 1), 3),
-        "fulfilledWith": method,
-    }
-
-
-def _record_fix(request: Request, cloud: Cloud, who: Principal, fix: Fix, service: str) -> None:
-    """Keep the position of a request that names a device; numbers are texts in the history."""
-    device = who.device_id or request.headers.get("x-custom-device-id", "")
-    if not device:
-        return
-    if not is_device_id(device):
-        raise invalid("x-custom-device-id is no device id")
-    table = cloud.table("fixes")
-    at = cloud.clock.time()
-    now = iso(at)
-    shown = {
-        "id": f"{table.next_number():012d}",
-        "deviceId": device,
-        "serviceType": service,
-        "insertedAt": now,
-        "lat": str(fix.lat),
-        "lon": str(fix.lon),
-        "uncertainty": str(fix.uncertainty_m),
-    }
-    team = who.team or cloud.team_id
-    table.put(shown["id"], {"team": team, "at": at, "fix": with_meta(shown, now)})
-    if len(table) > _MOST_FIXES:
-        table.delete(next(iter(table)))

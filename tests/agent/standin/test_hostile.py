@@ -11,7 +11,7 @@ import httpx
 import pytest
 from standin import StandIn
 
-from agent.standin import jsonata_pool
+from agent.standin import jsonata_engine
 
 MEGABYTE = 1024 * 1024
 
@@ -186,8 +186,8 @@ async def test_a_body_that_would_take_for_ever_to_read_is_read_at_once(standin: 
 async def test_expressions_that_never_end_do_not_make_others_wait_for_ever(
     standin: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonata_pool, "DEADLINE_S", 0.5)
-    monkeypatch.setattr(jsonata_pool, "TURN_S", 1.0)
+    monkeypatch.setattr(jsonata_engine, "DEADLINE_S", 0.5)
+    monkeypatch.setattr(jsonata_engine, "TURN_S", 1.0)
 
     async def ask(expression: str) -> httpx.Response:
         return await standin.client.get(

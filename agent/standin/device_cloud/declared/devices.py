@@ -153,7 +153,7 @@ def devices() -> Iterator[Operation]:
 
 
 def ble() -> Iterator[Operation]:
-    """Yield the operations of BLE devices and their gateways."""
+    """Yield the operations of values of BLE devices."""
     tag = "Devices"
     value = _DEVICE + "/characteristics/{characteristic_id}"
     yield declare(
@@ -190,6 +190,11 @@ def ble() -> Iterator[Operation]:
         body=VALUE,
         answers={202: None},
     )
+
+
+def gateways() -> Iterator[Operation]:
+    """Yield the operations of gateways."""
+    tag = "Devices"
     yield declare(
         "POST /v1/devices/{gateway_id}/discover/{device_id}",
         "Discover",

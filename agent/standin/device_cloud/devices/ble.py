@@ -31,7 +31,7 @@ VALUE: Schema = {
 
 
 def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of BLE devices and of gateways."""
+    """Return the routes of values of BLE devices."""
 
     async def read_value(request: Request) -> Response:
         who = access.user(request, cloud)
@@ -50,6 +50,19 @@ def routes(cloud: Cloud) -> list[Route]:
         found["value"] = [int(byte) for byte in value]
         registry(cloud).change(record, fields)
         return accepted()
+
+    one = "/v1/devices/{device_id}/characteristics/{characteristic_id}"
+    descriptor = one + "/descriptors/{descriptor_id}"
+    return [
+        Endpoint(one, read_value, methods=["GET"], name="FetchCharacteristicValue"),
+        Endpoint(one, write_value, methods=["PUT"], name="UpdateCharacteristicValue"),
+        Endpoint(descriptor, read_value, methods=["GET"], name="FetchDescriptorValue"),
+        Endpoint(descriptor, write_value, methods=["PUT"], name="UpdateDescriptorValue"),
+    ]
+
+
+def gateway_routes(cloud: Cloud) -> list[Route]:
+    """Return the routes of gateways: discovery, scans, new BLE devices."""
 
     async def discover(request: Request) -> Response:
         _, child = _pair(request, cloud)
@@ -79,13 +92,7 @@ def routes(cloud: Cloud) -> list[Route]:
             raise DeviceCloudRefused(409, "a device of that id is connected elsewhere")
         return Response(status_code=204)
 
-    one = "/v1/devices/{device_id}/characteristics/{characteristic_id}"
-    descriptor = one + "/descriptors/{descriptor_id}"
     return [
-        Endpoint(one, read_value, methods=["GET"], name="FetchCharacteristicValue"),
-        Endpoint(one, write_value, methods=["PUT"], name="UpdateCharacteristicValue"),
-        Endpoint(descriptor, read_value, methods=["GET"], name="FetchDescriptorValue"),
-        Endpoint(descriptor, write_value, methods=["PUT"], name="UpdateDescriptorValue"),
         Endpoint(
             "/v1/devices/{gateway_id}/discover/{device_id}",
             discover,

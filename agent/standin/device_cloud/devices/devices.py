@@ -23,7 +23,7 @@ from agent.standin.device_cloud.resource import (
     read_json,
     receive_body,
 )
-from agent.standin.jsonata_pool import Engine, EngineBusy, ExpressionFailed
+from agent.standin.jsonata_engine import Engine, EngineBusy, ExpressionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
