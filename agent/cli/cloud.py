@@ -87,7 +87,7 @@ def command() -> None:
     "faults",
     multiple=True,
     metavar="NAME[=ARG][*TIMES][@ROUTE]",
-    help="Spoil answers from the start, such as `latency=2@/v1/*`; `--fault help` lists them.",
+    help="Inject faults from the start, such as `latency=2@/v1/*`; `--fault help` lists them.",
 )
 @click.option(
     "--write-profile",

@@ -1,4 +1,4 @@
-"""The stand-in's own time: it runs with the machine's, and tests move it."""
+"""The clock of the stand-in: it runs with the machine's, and tests move it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Clock:
         self.advance(unix_s - self.time())
 
     def freeze(self, *, still: bool = True) -> None:
-        """Stand still until moved: what a test wants; or run on from there."""
+        """Stop the clock until it is moved, or let it run on from there."""
         now = self.time()
         self._frozen_at = now if still else None
         self._offset_s = now - time.time()

@@ -1,8 +1,8 @@
-"""A proxy that is the internet: it ends TLS for the public hosts and hands the rest to us.
+"""A CONNECT proxy that ends TLS for the public hosts and forwards to the stand-in.
 
 For third-party tools that know no other base URL: HTTPS_PROXY points at it, and its CA file is
-what they trust. It never forwards: a host that is not in its table is refused. The CA lives one
-day, and its key only in memory.
+what they trust. A host that is not in its table is refused: nothing reaches the internet. The CA
+is valid for one day, and its key is in memory only.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class CertificateAuthority:
         self.context = cache(self._context)
 
     def write(self, path: Path) -> None:
-        """Write the certificate, for those who are to trust this CA."""
+        """Write the certificate, for clients that are to trust this CA."""
         path.write_bytes(self.pem)
 
     def _context(self, host: str) -> ssl.SSLContext:
@@ -101,12 +101,13 @@ class CertificateAuthority:
 async def connect_proxy(
     cloud: Cloud, port: int, ca_file: Path, extra_hosts: Iterable[str] = ()
 ) -> AsyncIterator[int]:
-    """Serve the proxy on loopback until the block ends; give its port.
+    """Serve the proxy on loopback until the block ends; yield its port.
 
-    `extra_hosts` are names that the device cloud answers for, too, each NAME or NAME=HOST with a
-    key of `urls`. Writes the CA's certificate to `ca_file`. Raises OSError, ValueError.
+    `extra_hosts` are more names that the stand-in answers for, each NAME, of the device cloud, or
+    NAME=HOST with a key of `urls`. Writes the CA's certificate to `ca_file`. Raises OSError,
+    ValueError.
     """
-    table = {**PUBLIC_HOSTS, **_extra(extra_hosts)}
+    table = {**PUBLIC_HOSTS, **_extra_hosts(extra_hosts)}
     authority = CertificateAuthority()
     authority.write(ca_file)
     cloud.allowed_hosts |= set(table)
@@ -159,14 +160,14 @@ async def _serve_one(
     target = urlsplit(cloud.urls[table[name]])
     inward, outward = await asyncio.open_connection(target.hostname, target.port)
     try:
-        ways = [
+        tasks = [
             asyncio.create_task(_pump(reader, outward)),
             asyncio.create_task(_pump(inward, writer)),
         ]
-        _, rest_ways = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in rest_ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
+        _, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         outward.close()
 
@@ -181,7 +182,7 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
             await sink.drain()
 
 
-def _extra(names: Iterable[str]) -> dict[str, Host]:
+def _extra_hosts(names: Iterable[str]) -> dict[str, Host]:
     found = {}
     for text in names:
         name, _, host = text.partition("=")

@@ -1,4 +1,4 @@
-"""The control endpoint: what a test switches while the stand-in runs, behind its own token.
+"""The control endpoint: a test changes the running stand-in here, with a token of its own.
 
 `POST /control` takes an object of any of these, applies them in this order and answers with the
 state that `GET /control` shows:
@@ -49,7 +49,7 @@ class _Clock(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Changes(msgspec.Struct, forbid_unknown_fields=True):
-    """What the body may hold; each field is served by the entry of `CHANGES` of its name."""
+    """What the body may hold; the entry of `CHANGES` of the same name applies a field."""
 
     clock: _Clock | UnsetType = UNSET
     settings: dict[str, Any] | UnsetType = UNSET
@@ -74,28 +74,28 @@ def routes(cloud: Cloud, refuse: Refusal) -> list[Route]:
             refused.headers["WWW-Authenticate"] = "Bearer"
             raise refused
 
-    async def show(request: Request) -> Response:
+    async def read_state(request: Request) -> Response:
         authorize(request)
         return JSON(_state(cloud))
 
     async def change(request: Request) -> Response:
         authorize(request)
         try:
-            wishes = msgspec.json.decode(await request.body(), type=_Changes)
+            changes = msgspec.json.decode(await request.body(), type=_Changes)
         except (msgspec.DecodeError, RecursionError) as error:
             raise refuse(CONTROL_PATH, 400, f"the body is not what this takes: {error}") from error
-        shown: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for name, apply in CHANGES.items():
-            wish = getattr(wishes, name)
-            if wish is not UNSET:
+            value = getattr(changes, name)
+            if value is not UNSET:
                 try:
-                    shown |= apply(cloud, wish) or {}
+                    results |= apply(cloud, value) or {}
                 except ValueError as error:
                     raise refuse(CONTROL_PATH, 400, f"{name}: {error}") from error
-        return JSON({**_state(cloud), **shown})
+        return JSON({**_state(cloud), **results})
 
     return [
-        Endpoint(CONTROL_PATH, show, methods=["GET"]),
+        Endpoint(CONTROL_PATH, read_state, methods=["GET"]),
         Endpoint(CONTROL_PATH, change, methods=["POST"]),
     ]
 
@@ -109,55 +109,55 @@ def _state(cloud: Cloud) -> dict[str, Any]:
     }
 
 
-def _clock(cloud: Cloud, wish: _Clock) -> None:
-    if wish.freeze is not UNSET:
-        cloud.clock.freeze(still=wish.freeze)
-    if wish.set is not UNSET:
-        cloud.clock.set(wish.set)
-    cloud.clock.advance(wish.advance_s)
+def _clock(cloud: Cloud, value: _Clock) -> None:
+    if value.freeze is not UNSET:
+        cloud.clock.freeze(still=value.freeze)
+    if value.set is not UNSET:
+        cloud.clock.set(value.set)
+    cloud.clock.advance(value.advance_s)
 
 
-def _settings(cloud: Cloud, wish: dict[str, Any]) -> None:
+def _settings(cloud: Cloud, value: dict[str, Any]) -> None:
     current = asdict(cloud.settings)
-    for name in wish:
+    for name in value:
         if name not in current:
             raise ValueError(f"no setting {name!r}; there are {', '.join(current)}")
-    cloud.settings = msgspec.convert({**current, **wish}, Settings)
+    cloud.settings = msgspec.convert({**current, **value}, Settings)
 
 
-def _faults(cloud: Cloud, wish: list[str]) -> None:
-    install(cloud, wish)
+def _faults(cloud: Cloud, value: list[str]) -> None:
+    install(cloud, value)
 
 
-def _plan(cloud: Cloud, wish: str) -> None:
+def _plan(cloud: Cloud, value: str) -> None:
     team = cloud.table("teams").get(cloud.team_id)
-    cloud.table("teams").put(cloud.team_id, {**team, "plan": wish})
+    cloud.table("teams").put(cloud.team_id, {**team, "plan": value})
 
 
-def _role(cloud: Cloud, wish: str) -> None:
+def _role(cloud: Cloud, value: str) -> None:
     table = cloud.table("api_keys")
     for key, record in table.items():
         if record["email"] == EMAIL and record["team"] == cloud.team_id:
-            table.put(key, {**record, "role": wish})
+            table.put(key, {**record, "role": value})
 
 
-def _location(cloud: Cloud, wish: dict[str, bool]) -> None:
+def _location(cloud: Cloud, value: dict[str, bool]) -> None:
     projects = cloud.table("projects")
-    for name, enabled in wish.items():
+    for name, enabled in value.items():
         if name not in projects:
             raise ValueError(f"no project {name!r}")
         projects.put(name, {**projects.get(name), "location": enabled})
 
 
-def _single_sign_on(cloud: Cloud, wish: dict[str, bool]) -> None:
+def _single_sign_on(cloud: Cloud, value: dict[str, bool]) -> None:
     table = cloud.table("organizations")
-    for slug, required in wish.items():
+    for slug, required in value.items():
         table.put(slug, {**_organization(table, slug), "single_sign_on": required})
 
 
-def _members(cloud: Cloud, wish: dict[str, str | None]) -> None:
+def _members(cloud: Cloud, value: dict[str, str | None]) -> None:
     organizations, users = cloud.table("organizations"), cloud.table("users")
-    for slug, role in wish.items():
+    for slug, role in value.items():
         _organization(organizations, slug)
         if role not in (None, *ORGANIZATION_ROLES):
             raise ValueError(f"no role {role!r}; there are {', '.join(ORGANIZATION_ROLES)}")
@@ -173,8 +173,8 @@ def _organization(organizations: Table, slug: str) -> dict[str, Any]:
     return found
 
 
-def _rotate(cloud: Cloud, wish: bool) -> dict[str, Any] | None:
-    if not wish:
+def _rotate(cloud: Cloud, value: bool) -> dict[str, Any] | None:
+    if not value:
         return None
     role = next(
         record["role"]
@@ -184,9 +184,9 @@ def _rotate(cloud: Cloud, wish: bool) -> dict[str, Any] | None:
     return {"api_key": issue_api_key(cloud, EMAIL, cloud.team_id, role)}
 
 
-def _trial(cloud: Cloud, wish: float) -> None:
+def _trial(cloud: Cloud, value: float) -> None:
     table = cloud.table("evaluation_tokens")
-    table.put(cloud.team_id, {**table.get(cloud.team_id), "created_at": wish})
+    table.put(cloud.team_id, {**table.get(cloud.team_id), "created_at": value})
 
 
 CHANGES: dict[str, Callable[[Cloud, Any], dict[str, Any] | None]] = {

@@ -1,7 +1,7 @@
-"""Chunks of the device SDK put together again, as the service does it. Pure: no clock, no I/O.
+"""Messages of the device SDK, reassembled from chunks as the service does it. Pure: no I/O.
 
-The stand-in has a reading of its own, so that a mistake of the client cannot hide behind the
-same mistake here. A chunk is a header byte, a varint but for the single form, and data; the
+The stand-in has a decoder of its own, so that a defect of the client is not hidden by the same
+defect here. A chunk is a header byte, a varint but for the single form, and data; the
 CRC-16 over the whole message stands at the end of the last chunk (configuration 1) or, in the
 old form, before the data of the first chunk (configuration 0).
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_OPEN_BYTES = 64 * 1024 * 1024
-"""Of all messages that wait for their rest; beyond it the one that waits longest goes."""
+"""Of all incomplete messages; beyond it the oldest one is dropped."""
 EXPIRY_S = 24 * 3600.0
 
 _CONTINUATION = 0x80
@@ -29,14 +29,14 @@ class BadChunk(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What one chunk led to: a whole message, and what was given up on the way."""
+    """The result of one chunk: a complete message, problems, and messages that were dropped."""
 
     message: bytes | None = None
     problems: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
-    """Those for whom nothing waits any more: their message is whole, broken or given up."""
+    """The keys whose message is no longer incomplete: it is whole, broken or dropped."""
     waits: bool = False
-    """The chunk is part of a message that waits for its rest."""
+    """The chunk is part of a message that is still incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Chunk:
 
 @dataclass(slots=True)
 class _Open:
-    """A message that waits for its rest."""
+    """An incomplete message."""
 
     total: int
     crc_place: int
@@ -67,7 +67,7 @@ def crc16(data: bytes) -> int:
 
 
 class Reassembler:
-    """Puts the chunks of many devices together; a key names the device that sends."""
+    """Reassembles the messages of many devices; a key names the device that sends."""
 
     def __init__(
         self, max_message_bytes: int = MAX_MESSAGE_BYTES, max_open_bytes: int = MAX_OPEN_BYTES
@@ -80,7 +80,7 @@ class Reassembler:
         self._taken = False
 
     def receive(self, key: str, raw: bytes, now_s: float) -> Received:
-        """Take the next chunk of `key`. Never raises: what is wrong with it is a problem."""
+        """Process the next chunk of `key`. Never raises: a defect becomes one of `problems`."""
         try:
             chunk = _parse(raw)
         except BadChunk as error:

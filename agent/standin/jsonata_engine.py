@@ -1,4 +1,4 @@
-"""Our end of the transform worker: started with the first transform, killed when it is late."""
+"""JSONata in a worker process: started with the first transform, killed at the deadline."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 
 DEADLINE_S = 4.0
-"""For one request, once the worker is there. Its own alarm comes first where there is one."""
+"""For one request, once the worker has started. Its own alarm comes first where there is one."""
 START_S = 20.0
 TURN_S = 20.0
-"""How long a request waits for those before it."""
+"""How long a request waits for earlier ones."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_ANSWER = 32 * 1024 * 1024
 
@@ -24,7 +24,7 @@ class ExpressionFailed(Exception):
 
 
 class EngineBusy(Exception):
-    """Others' expressions were not done in time: this one was not begun."""
+    """Earlier expressions took too long: this one was not evaluated."""
 
 
 class _Answer(msgspec.Struct):
@@ -72,7 +72,7 @@ class Engine:
         return [bytes(result) for result in answer.results]
 
     async def close(self) -> None:
-        """End the worker."""
+        """Stop the worker."""
         async with self._turn:
             await self._kill()
 

@@ -1,8 +1,8 @@
-"""The process that evaluates transforms: whatever an expression does, it happens here.
+"""The worker process that evaluates JSONata transforms, within bounds of time and memory.
 
 Run as a program. Standard input carries requests, each a 4-byte length and a JSON object
 `{"expression", "devices": [...]}`; the answer is a 4-byte length and `{"results": [...]}` or
-`{"error": text}`. The engine prints in places, so it gets no standard output of ours.
+`{"error": text}`. The engine prints in places, so its standard output goes nowhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from typing import Any, BinaryIO
 
 DEADLINE_S = 2.0
-"""Of the processor and of the clock, for one request. The worker dies of the alarm."""
+"""For one request. The alarm ends the worker."""
 MEMORY_BYTES = 768 * 1024 * 1024
 LONGEST_ANSWER = 16 * 1024 * 1024
 LENGTH = struct.Struct(">I")
@@ -64,7 +64,7 @@ def _answer(request: bytes) -> bytes:
 
 
 def evaluate(expression: str, devices: list[dict[str, Any]]) -> list[Any]:
-    """Return the result of the expression for each device; what yields nothing gives None."""
+    """Return the result of the expression for each device, None where it yields nothing."""
     from jsonata.jsonata import Jsonata
 
     compiled = Jsonata.jsonata(expression)
@@ -77,7 +77,7 @@ def evaluate(expression: str, devices: list[dict[str, Any]]) -> list[Any]:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return a result as JSON has it: no functions, and no numbers that it cannot say."""
+    """Return a result as a JSON value: no functions, no infinite numbers."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

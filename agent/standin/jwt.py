@@ -1,7 +1,7 @@
-"""JSON Web Tokens as clause D10 wants them: ES256 and nothing else, checked byte by byte.
+"""JSON Web Tokens of clause D10: ES256 only, checked byte by byte.
 
-RFC 7519, RFC 7518 clause 3.4. Written without a JWT library: the client uses one, and a mistake
-that both shared would not be seen.
+RFC 7519, RFC 7518 clause 3.4. Written without a JWT library: the client uses one, and a defect
+that both shared would not be noticed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class BadToken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A JWT taken apart and not yet verified."""
+    """A JWT that is parsed and not yet verified."""
 
     claims: dict[str, Any]
     signed: bytes
     signature: bytes
 
     def is_signed_by(self, public_pem: str) -> bool:
-        """Say whether the P-256 key of `public_pem` made the signature."""
+        """Return whether the P-256 key of `public_pem` made the signature."""
         key = serialization.load_pem_public_key(public_pem.encode())
         if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1":
             return False
@@ -134,10 +134,10 @@ def _object(part: str) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that stands twice (RFC 7519, 4): readers differ in which one counts."""
+    """Raise on a name that occurs twice (RFC 7519, 4): readers differ in which one they use."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("a name occurs twice")
     return found
 
 

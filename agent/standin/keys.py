@@ -1,4 +1,4 @@
-"""Keys that the service makes and holds: service keys, the old evaluation token (D10.4, D10.6)."""
+"""Keys that the service creates: service keys, the old evaluation token (D10.4, D10.6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SERVICE_TOKEN_S = 365 * 86400
 
 
 def make_service_key(cloud: Cloud, team: str, service: str) -> dict[str, Any]:
-    """Make and store the key of a service; one that was there stops working."""
+    """Create and store the key of a service; its predecessor stops working."""
     private, public = jwt.new_key()
     record = {
         "team": team,
@@ -35,7 +35,7 @@ def make_service_key(cloud: Cloud, team: str, service: str) -> dict[str, Any]:
 
 
 def service_key(cloud: Cloud, team: str, service: str) -> dict[str, Any]:
-    """Return the key of a service, made at the first call."""
+    """Return the key of a service; it is created at the first call."""
     found: dict[str, Any] | None = cloud.table("service_keys").get(f"{team}/{service}")
     return found or make_service_key(cloud, team, service)
 
@@ -53,7 +53,7 @@ def signed_by(cloud: Cloud, record: dict[str, Any]) -> str:
 
 
 def evaluation_token(cloud: Cloud, team: str) -> str:
-    """Return the team's evaluation token; it was made before they were discontinued."""
+    """Return the team's evaluation token, of a kind that is no longer issued."""
     table = cloud.table("evaluation_tokens")
     record = table.get(team)
     if record is None:
@@ -90,7 +90,7 @@ def credentials(cloud: Cloud, folder: Path) -> dict[str, str]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that nobody else may read, from its first moment."""
+    """Write a file that is 0600 from the moment it exists."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:

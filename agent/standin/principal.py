@@ -1,7 +1,7 @@
-"""Who is asking: one place that turns the headers of a request into a principal.
+"""Authentication: the principal that the headers of a request stand for.
 
-It only recognises; what a principal may do, each route says. The organization token opens both
-halves (clauses O4.6, D10.7), so both read it here.
+Authorization is up to each route. The organization token opens both halves (clauses O4.6, D10.7),
+so both use this module.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CredentialKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking. `reason` says why nobody was recognised, where `kind` is NONE."""
+    """Who sent a request. `reason` says why nobody was identified, where `kind` is NONE."""
 
     kind: CredentialKind
     team: str = ""
@@ -68,7 +68,7 @@ class Principal:
 
 
 def identify(request: Request, cloud: Cloud) -> Principal:
-    """Return who is asking, by the Authorization header, else by the project key."""
+    """Return who sent a request, by the Authorization header, else by the project key."""
     header = request.headers.get("authorization")
     if header is None:
         return _by_project_key(request, cloud)
@@ -81,7 +81,7 @@ def identify(request: Request, cloud: Cloud) -> Principal:
 
 
 def by_bearer(value: str, cloud: Cloud) -> Principal:
-    """Return whose API key, organization token or JWT `value` is."""
+    """Return the owner of an API key, an organization token or a JWT."""
     record = cloud.table("api_keys").get(value)
     if record is not None:
         superseded = record["superseded_at"]
@@ -144,7 +144,7 @@ def _by_jwt(value: str, cloud: Cloud) -> Principal:
 
 
 def _by_team(token: Token, cloud: Cloud) -> Principal:
-    """Recognise a service or evaluation key: `aud` is the team (clauses D10.4, D10.6)."""
+    """Return the owner of a service or evaluation key: `aud` is the team (D10.4, D10.6)."""
     team = token.claims["aud"]
     if team not in cloud.table("teams"):
         return nobody("aud is not the id of a team")
@@ -164,7 +164,7 @@ def _by_team(token: Token, cloud: Cloud) -> Principal:
 
 
 def _by_device(token: Token, cloud: Cloud) -> Principal:
-    """Recognise a device's key: the id stands in `sub`, or is the UUID in `iss` (clause D10.3)."""
+    """Return the device by its id, which is `sub` or the UUID in `iss` (clause D10.3)."""
     device_id = token.claims.get("sub") or _uuid(token.claims.get("iss", ""))
     if not device_id:
         return nobody("a device's JWT names the device: `sub`, or its UUID in `iss`")
@@ -179,7 +179,7 @@ def _by_device(token: Token, cloud: Cloud) -> Principal:
 
 
 def _uuid(issuer: str) -> str:
-    """Return the UUID of `<chip>.<uuid>`, "" where there is none: no other id stands there."""
+    """Return the UUID of `<chip>.<uuid>`, "" where there is none."""
     text = issuer.rpartition(".")[2]
     return text if _UUID.fullmatch(text) else ""
 

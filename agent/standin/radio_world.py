@@ -1,7 +1,7 @@
-"""Positions from scans, in the same made-up radio world that the virtual modem lives in.
+"""Positions from scans, in the made-up radio world that the virtual modem uses as well.
 
-Shared with it is the data file alone. Levels fall with the distance by the file's formula, so a
-level gives a distance, and several distances a place.
+The two share the data file only. Levels fall with the distance by the file's formula, so a level
+gives a distance, and several distances give a position.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _EARTH_M = 6_371_000.0
 _ROUNDING_DB = 0.6
 """Levels are whole decibels; a little more for what a scanner converts them from."""
 _CELL_RANGE_M = 3000.0
-"""How far from a cell one may be when no level is known."""
+"""How far from a cell a device may be when no level is known."""
 TOWN_M = 10_000
-"""How far from the middle of the cells the town reaches."""
+"""How far the town reaches from the middle of the cells."""
 _METRES_PER_TIMING_STEP = 4.884
 """Half the way of light in one Ts of LTE, 1/30.72 MHz (3GPP TS 36.211, clause 4)."""
 
@@ -49,7 +49,7 @@ class _Ring:
 
 
 class RadioWorld:
-    """The transmitters of the data file, by what a scan names them."""
+    """The transmitters of the data file, by their names in a scan."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._exponent: dict[str, float] = data["exponent"]
@@ -61,17 +61,17 @@ class RadioWorld:
         self._lat0 = sum(c["lat"] for c in data["cells"]) / len(data["cells"])
         self._lon0 = sum(c["lon"] for c in data["cells"]) / len(data["cells"])
 
-    def by_wifi(self, heard: Sequence[tuple[str, float | None]]) -> Fix | None:
-        """Return where these access points (address with colons, dBm) are heard."""
+    def by_wifi(self, scan: Sequence[tuple[str, float | None]]) -> Fix | None:
+        """Return the position of a Wi-Fi scan: pairs of address with colons, and level in dBm."""
         rings = []
-        for address, level in heard:
+        for address, level in scan:
             found = self._access_points.get(address.lower())
             if found is not None:
                 rings.append(self._ring("wifi", found, -75.0 if level is None else level))
         return self._fix(rings, "wifi", "WIFI")
 
     def by_cells(self, cells: Sequence[dict[str, Any]], *, fallback: bool) -> Fix | None:
-        """Return where a request's cell objects are heard; with `fallback` also roughly."""
+        """Return the position of cells; with `fallback`, at worst that of the tracking area."""
         rings = []
         for heard in cells:
             serving = self._cells.get(((int(heard["mcc"]), int(heard["mnc"])), heard["eci"]))
@@ -151,7 +151,7 @@ class RadioWorld:
 @cache
 def radio_world() -> RadioWorld:
     """Return the world of the data file that lies in the package of the AT driver."""
-    # Found and not imported: of that package only the data is used here.
+    # Located, not imported: only the data of that package is used here.
     spec = importlib.util.find_spec("at")
     assert spec is not None
     assert spec.submodule_search_locations is not None

@@ -1,4 +1,4 @@
-"""What both halves share: clock, store, who is who, and the settings that a test switches.
+"""The state that both halves share: clock, store, accounts, and the settings of a test.
 
 Tables that both halves read:
 
@@ -42,7 +42,7 @@ _Seconds = Annotated[float, Meta(ge=0, le=86400)]
 
 @dataclass(slots=True)
 class Settings:
-    """What a test or the control endpoint switches."""
+    """What a test or the control endpoint can change."""
 
     devices: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     """Made-up Generic devices beside the seeded ones."""
@@ -58,13 +58,13 @@ class Settings:
 
 @dataclass(slots=True)
 class Cloud:
-    """Everything that the stand-in knows while it runs."""
+    """The whole state of a running stand-in."""
 
     clock: Clock = field(default_factory=Clock)
     store: Store = field(default_factory=Store)
     settings: Settings = field(default_factory=Settings)
     urls: dict[str, str] = field(default_factory=dict)
-    """Base URL by host, without a slash at the end; filled once the sockets listen."""
+    """Base URL by host, without a final slash; filled once the sockets listen."""
     allowed_hosts: set[str] = field(default_factory=set)
     """Names beside localhost and IP addresses that the Host header may hold."""
     control_token: str = field(default_factory=lambda: secret("ctl"))
@@ -98,7 +98,7 @@ class Cloud:
 
 
 def secret(prefix: str) -> str:
-    """Return a new made-up secret: the prefix says what it is, 40 hex digits keep it unguessed."""
+    """Return a new secret: the prefix says what it is, 40 random hex digits follow."""
     return f"{prefix}_{secrets.token_hex(20)}"
 
 
@@ -185,7 +185,7 @@ def _seed_people(cloud: Cloud) -> None:
 
 
 def issue_api_key(cloud: Cloud, email: str, team: str, role: str) -> str:
-    """Make a user's key for a team; the one before stays valid for its grace (clause D10.1)."""
+    """Return a new API key of a user for a team; its predecessor has a grace period (D10.1)."""
     table = cloud.table("api_keys")
     for key, record in table.items():
         if record["email"] == email and record["team"] == team and not record["superseded_at"]:

@@ -1,7 +1,7 @@
-"""What the stand-in remembers: tables of plain values, in memory, and in a SQLite file if asked.
+"""The store: tables of plain values, in memory and, on request, in a SQLite file.
 
-Every value lives in memory; the file is read once at the start, and written before an answer goes
-out. One connection by construction, and the file is 0600 from its first moment.
+Every value is in memory; the file is read once at the start, and written before an answer is sent.
+There is one connection, and the file is 0600 from the moment it exists.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UPSERT = (
 class Table:
     """Key -> value, in the order of insertion. Values are dicts, lists, text, bytes and numbers.
 
-    A value that was changed in place is put again: only what is put reaches the file.
+    A value that is changed in place must be put again: only what is put reaches the file.
     """
 
     def __init__(self, name: str, changed: dict[str, Table]) -> None:
@@ -50,7 +50,7 @@ class Table:
         self._changed[self._name] = self
 
     def delete(self, key: str) -> bool:
-        """Forget `key`; say whether it was there."""
+        """Delete `key`; return whether it was there."""
         self.dirty[key] = None
         self._changed[self._name] = self
         return self._rows.pop(key, None) is not None
@@ -81,20 +81,20 @@ class Table:
         return iter(self.keys())
 
     def load(self, key: str, value: Any) -> None:
-        """Take a row from the file: not dirty."""
+        """Add a row that was read from the file, so it is not dirty."""
         self._rows[key] = value
 
 
 class Store:
-    """Named tables. `path` None keeps them in memory alone.
+    """Named tables; without `path` they are in memory only.
 
-    Raises ValueError where the file is another program's or in use, OSError where it cannot be.
+    Raises ValueError if the file is another program's or in use, OSError if it cannot be opened.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._tables: dict[str, Table] = {}
         self._changed: dict[str, Table] = {}
-        """The tables that were put to since the last commit: most requests put to none."""
+        """The tables that changed since the last commit: most requests change none."""
         self._connection: sqlite3.Connection | None = None
         if path is not None:
             self._open(path)
@@ -107,10 +107,10 @@ class Store:
         return found
 
     def commit(self) -> None:
-        """Write what was put since the last time; without a file this only forgets the marks.
+        """Write what changed since the last commit; without a file, only clear the marks.
 
-        Raises sqlite3.Error where the file cannot take it: the marks stay, and the next time
-        everything is tried again.
+        Raises sqlite3.Error if the file cannot be written: the marks stay, and the next commit
+        tries everything again.
         """
         if not self._changed:
             return
@@ -131,7 +131,7 @@ class Store:
 
     def _open(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Looked at before anything is done to it: --state may name any file by mistake.
+        # Checked before anything is written: --state may name any file by mistake.
         if path.exists() and not _is_ours(path):
             raise ValueError(f"{path} is no state file of the stand-in")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -164,7 +164,7 @@ def _write(connection: sqlite3.Connection, name: str, table: Table) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Say whether a file is empty or bears our number (SQLite file format, 1.3)."""
+    """Return whether a file is empty or has our application id (SQLite file format, 1.3)."""
     with path.open("rb") as file:
         head = file.read(72)
     number = _APPLICATION_ID.to_bytes(4, "big")

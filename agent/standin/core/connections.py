@@ -27,7 +27,7 @@ _RESERVE = 4 * ACCEPTED_AT_ONCE + 32
 
 
 class ServedConfig(uvicorn.Config):
-    """uvicorn's settings, and with which TLS a new connection is met, if any."""
+    """The settings of uvicorn; `tls` returns the TLS settings of a new connection, if any."""
 
     def __init__(
         self, app: ASGIApp, tls: Callable[[], ssl.SSLContext | None], **settings: Any
@@ -37,23 +37,23 @@ class ServedConfig(uvicorn.Config):
 
 
 class Connection(H11Protocol):
-    """A connection that knows when it last heard something, and may turn out to be TLS."""
+    """A connection that records its last activity, and may speak TLS."""
 
     heard_at = 0.0
     all_open: ClassVar[set[Connection]] = set()
-    """Of all servers of this process: they share its descriptors."""
+    """The open connections of all servers of this process, which share its descriptors."""
     _early: bytes | None = None
-    """What came over TLS before we were told that it stands; None where nothing is waited for."""
+    """Bytes that came before the TLS handshake was reported as done; None outside of one."""
     _handshake: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a new connection; where there are too many, the longest silent one is dropped."""
+        """Accept a connection; where there are too many, drop the one that is silent longest."""
         self.transport = transport
         self.last_activity_s = time.monotonic()
         self.all_open.add(self)
         if len(self.all_open) > most_connections():
             silent = min(self.all_open, key=lambda other: other.last_activity_s)
-            # It leaves the set at once: its end is seen a turn of the loop later.
+            # Removed at once: connection_lost is called a turn of the loop later.
             self.all_open.discard(silent)
             silent.transport.abort()
         context = cast("ServedConfig", self.config).tls()
@@ -68,7 +68,7 @@ class Connection(H11Protocol):
             over = await self.loop.start_tls(
                 transport, self, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_S
             )
-        except OSError:  # the client looked at the certificate, or spoke no TLS
+        except OSError:  # the client rejects the certificate, or speaks no TLS
             self.all_open.discard(self)
             transport.abort()
             return
@@ -78,13 +78,13 @@ class Connection(H11Protocol):
             self.data_received(early)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget a connection that has ended."""
+        """Remove a connection that has ended."""
         self.all_open.discard(self)
         if self._early is None:
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what the client sent."""
+        """Record the activity, and handle what the client sent."""
         self.last_activity_s = time.monotonic()
         if self._early is None:
             super().data_received(data)
@@ -93,7 +93,7 @@ class Connection(H11Protocol):
 
 
 def most_connections() -> int:
-    """Return how many connections leave descriptors for the rest."""
+    """Return how many connections there may be, so that descriptors are left for the rest."""
     try:
         import resource
     except ImportError:  # Windows counts no descriptors

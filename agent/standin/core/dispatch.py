@@ -1,4 +1,4 @@
-"""From a path to its route in constant time, whatever the number of routes.
+"""Dispatch from a path to its route in constant time, whatever the number of routes.
 
 Starlette's router tries one route after the other; the stand-in has more than a hundred.
 """
@@ -48,9 +48,9 @@ class Endpoint(Route):
 
 
 class Dispatcher:
-    """An ASGI application over routes, told apart by the literal beginning of the path.
+    """An ASGI application over routes, which are looked up by the literal beginning of a path.
 
-    `refuse` writes an error that no route raised: unknown path, wrong method, body too large.
+    `refuse` makes an error that no route raises: unknown path, wrong method, body too large.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class Dispatcher:
         """Answer one request."""
         started = False
 
-        async def watched(message: MutableMapping[str, Any]) -> None:
+        async def commit_and_send(message: MutableMapping[str, Any]) -> None:
             nonlocal started
             if not started:
-                # What an answer says is in the file before anybody hears of it.
+                # What an answer says is stored before the answer is sent.
                 self._cloud.store.commit()
                 started = True
             await send(message)
@@ -86,8 +86,8 @@ class Dispatcher:
             route = self._match(scope)
             limit = getattr(route, "max_body", DEFAULT_MAX_BODY)
             if _declared_length(scope) > limit:
-                raise _TooLarge(limit)
-            await route.handle(scope, _Capped(receive, limit), watched)
+                raise _BodyTooLarge(limit)
+            await route.handle(scope, _LimitedReceive(receive, limit), commit_and_send)
         except ClientDisconnect:
             return
         except Exception as error:
@@ -95,7 +95,7 @@ class Dispatcher:
                 raise
             answer = self._refusal(scope, error).response()
             self._commit()
-            if isinstance(error, _TooLarge):
+            if isinstance(error, _BodyTooLarge):
                 await _answer_and_linger(answer, receive, send)
             else:
                 await answer(scope, receive, send)
@@ -109,14 +109,14 @@ class Dispatcher:
         route: Route
         quoted_slash = b"%2f" in scope["raw_path"].lower()
         if quoted_slash:
-            # An id may hold a slash: only a slash that was sent as one parts segments.
+            # An id may hold a quoted slash, which separates no segments.
             raw = scope["raw_path"].decode("latin-1").replace("%2F", _SLASH).replace("%2f", _SLASH)
             scope["path"] = unquote(raw)
         path: str = scope["path"]
         allowed: set[str] = set()
         template = ""
         for route in self._candidates(path):
-            # A path with fewer variables goes before one that would fit, too (OpenAPI, "Paths").
+            # A path with fewer variables takes precedence (OpenAPI, "Paths").
             if template and route.path != template:
                 continue
             match, child = route.matches(scope)
@@ -138,16 +138,16 @@ class Dispatcher:
     def _candidates(self, path: str) -> Iterator[Route]:
         """Yield the routes that may match, those with the longest literal beginning first."""
         segments = tuple(path.split("/", _DEPTH + 1)[1 : _DEPTH + 1])
-        # The downloads host serves any path, yet not one below what another host owns.
+        # The downloads host serves any path but those below what another host owns.
         shortest = 1 if segments[0] in self._tops else 0
         for length in range(len(segments), shortest - 1, -1):
             yield from self._buckets.get(segments[:length], ())
 
     def _refusal(self, scope: Scope, error: Exception) -> Refused:
         path = scope["path"]
-        if isinstance(error, _TooLarge):
+        if isinstance(error, _BodyTooLarge):
             refused = self._refuse(path, 413, str(error))
-            # What is left of the body, past a bound, is not read.
+            # The rest of the body is read up to a bound only.
             refused.headers["Connection"] = "close"
             return refused
         if isinstance(error, Refused):
@@ -160,15 +160,15 @@ class Dispatcher:
         return self._refuse(path, 500, "internal error")
 
 
-class _TooLarge(Exception):
+class _BodyTooLarge(Exception):
     """The body is larger than the route takes."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"a body here is {limit} bytes at most")
 
 
-class _Capped:
-    """The receiving side of a request, which refuses a body as soon as it is known to be large."""
+class _LimitedReceive:
+    """The receiving side of a request; raises as soon as the body exceeds the limit."""
 
     __slots__ = ("_left", "_limit", "_receive")
 
@@ -181,12 +181,12 @@ class _Capped:
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                raise _TooLarge(self._limit)
+                raise _BodyTooLarge(self._limit)
         return message
 
 
 async def _answer_and_linger(answer: Response, receive: Receive, send: Send) -> None:
-    """Answer, and close only when the sender had time to see it: a reset would hide the answer."""
+    """Answer, and read on before the connection is closed: a reset would hide the answer."""
     start = {"type": "http.response.start", "status": answer.status_code}
     await send({**start, "headers": answer.raw_headers})
     await send({"type": "http.response.body", "body": bytes(answer.body), "more_body": True})

@@ -1,4 +1,4 @@
-"""What stands before every route: which names the stand-in answers to, and from which pages.
+"""The check of the Host and Origin headers that comes before every route.
 
 A web page may make a browser call loopback under a name of its own (DNS rebinding) or change
 something there (CSRF): the Host and the Origin give it away.
@@ -24,7 +24,7 @@ _HOST = re.compile(
 
 
 class HostGuard:
-    """An ASGI layer that lets pass what was meant for us: localhost, an IP address, an own name."""
+    """An ASGI layer that passes on requests to localhost, an IP address or an allowed name only."""
 
     def __init__(self, app: ASGIApp, cloud: Cloud, refuse: Refusal) -> None:
         self._app = app
@@ -36,16 +36,16 @@ class HostGuard:
         """Pass the request on, or refuse it."""
         if scope["type"] != "http":
             return
-        objection = self._objection(scope)
-        if objection is None:
+        reason = self._reason(scope)
+        if reason is None:
             await self._app(scope, receive, send)
             return
-        refused = self._refuse(scope["path"], *objection)
-        # What follows on this connection is not trusted, either.
+        refused = self._refuse(scope["path"], *reason)
+        # No further request on this connection is trusted.
         refused.headers["Connection"] = "close"
         await refused.response()(scope, receive, send)
 
-    def _objection(self, scope: Scope) -> tuple[int, str] | None:
+    def _reason(self, scope: Scope) -> tuple[int, str] | None:
         host = origin = ""
         length = encoding = False
         for name, value in scope["headers"]:
@@ -60,13 +60,13 @@ class HostGuard:
         if length and encoding:
             # RFC 9112, 6.3: two readings of where the request ends; one of them hides another.
             return 400, "Content-Length and Transfer-Encoding exclude each other"
-        if not self._own(host):
+        if not self._is_own(host):
             return 421, "the Host header names another server"
-        if origin and not self._own(urlsplit(origin).netloc):
+        if origin and not self._is_own(urlsplit(origin).netloc):
             return 403, "the Origin is another site"
         return None
 
-    def _own(self, netloc: str) -> bool:
+    def _is_own(self, netloc: str) -> bool:
         if netloc in self._known:
             return True
         name = _name(netloc)

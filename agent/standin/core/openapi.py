@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agent.standin.core.schema import Schema
 
 PROJECT_KEY = "project key"
-"""The tag of what accepts one."""
+"""The tag of operations that accept one."""
 _JSON = "application/json"
 _REASONS = {
     200: "Done.",
@@ -36,8 +36,8 @@ def document(
 ) -> dict[str, Any]:
     """Return an OpenAPI document of these operations.
 
-    `parameters` are those that texts name; `elsewhere` are the addresses of operations, by name,
-    that another host than `server` answers.
+    `parameters` are components that descriptions refer to; `elsewhere` are the base URLs, by name,
+    of operations that another host than `server` serves.
     """
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:

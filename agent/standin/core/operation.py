@@ -35,8 +35,8 @@ ALSO_AT_API = (Host.CHUNKS, Host.FILES)
 class Parameter:
     """A parameter of the query, the path or a header.
 
-    One whose schema is an array is repeated. One whose schema is an object stands for parameters
-    that follow from each other, by the names of its fields.
+    One whose schema is an array may be repeated. One whose schema is an object stands for several
+    parameters that depend on each other, by the names of its fields.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """What can be asked next with what an answer, or its request, holds."""
+    """An operation that can follow, with what an answer or its request holds."""
 
     status: int
     to: str
@@ -59,7 +59,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What a document says of a method on a path."""
+    """A method on a path, as the document describes it."""
 
     method: str
     path: str

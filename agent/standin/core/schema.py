@@ -1,7 +1,7 @@
 """A small JSON Schema: one declaration both checks what comes in and stands in the document.
 
 The keywords are those of OpenAPI 3.1 (JSON Schema 2020-12), as far as declarations use them.
-What no keyword can say, a `format` names: whoever takes the value looks into it. Pure.
+A `format` names what no keyword can express; the handler checks that itself. Pure.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _check_any(value: Any, options: list[Schema]) -> Errors:
     found = [check(value, option) for option in options]
     if not all(found):
         return []
-    # What the sender meant is the form that fits best.
+    # The sender most likely meant the form that fits best.
     return min(found, key=_weight)
 
 

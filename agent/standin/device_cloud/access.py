@@ -1,4 +1,4 @@
-"""Which credential opens a device cloud operation (clauses D1.5, D10)."""
+"""Authorization: which credentials an operation of the device cloud takes (D1.5, D10)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def user(request: Request, cloud: Cloud) -> Principal:
 
 
 def user_or_device(request: Request, cloud: Cloud, device_id: str, service: str) -> Principal:
-    """Return who asks for one device, with an API key, its own JWT, or the service's JWT."""
+    """Return who sent a request for one device: with an API key, its JWT or a service key."""
     who = _require(
         request,
         cloud,
@@ -49,7 +49,7 @@ def project_client(request: Request, cloud: Cloud, organization: str, project: s
     """Return who uses a path of a project, with the token of its organization."""
     who = _require(request, cloud, frozenset({CredentialKind.ORGANIZATION_TOKEN}), change=False)
     if cloud.project(organization, project) is None or who.organization != organization:
-        # One answer for both: a token must not tell which slugs another organization has.
+        # One answer for both: a token must not reveal the slugs of another organization.
         raise unauthorized("the token does not belong to this organization and project")
     return who
 

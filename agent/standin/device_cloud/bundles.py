@@ -179,7 +179,7 @@ def add(
 
 
 def read_zip(body: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the manifest and the files that it names. Refuses traversal, bombs and surprises."""
+    """Return the manifest and the files that it names. Raises 422 on anything unexpected."""
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
             if len(archive.namelist()) > MOST_FILES + 1:

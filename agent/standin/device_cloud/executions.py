@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agent.standin.state import Cloud
 
 FINAL = frozenset({"SUCCEEDED", "FAILED", "REJECTED", "TIMED_OUT", "CANCELLED"})
-# From a status to those that may follow it; a final one is followed by nothing but itself.
+# From a status to those that may follow it; only itself follows a final one.
 TRANSITIONS: dict[str, frozenset[str]] = {
     "QUEUED": FINAL | {"QUEUED", "IN_PROGRESS", "DOWNLOADING"},
     "DOWNLOADING": FINAL | {"DOWNLOADING", "IN_PROGRESS"},
@@ -60,7 +60,7 @@ def routes(cloud: Cloud) -> list[Route]:
         for row in of_device(cloud, device_id):
             if row["team"] != who.team or kind not in {None, row["document"]["firmwareType"]}:
                 continue
-            # First in, first out: what is being downloaded holds back what came after it.
+            # First in, first out: a download in progress holds back later jobs.
             if row["status"] == "DOWNLOADING":
                 break
             if row["status"] in {"QUEUED", "IN_PROGRESS"}:

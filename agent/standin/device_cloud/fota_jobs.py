@@ -1,4 +1,4 @@
-"""FOTA jobs: made by users, turned into one execution a device."""
+"""FOTA jobs: created by users, each with one execution per device."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _job(cloud: Cloud, team: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _apply(cloud: Cloud, row: dict[str, Any]) -> None:
-    """Make an execution for each target that may get this type of firmware."""
+    """Create an execution for each target."""
     target, devices = row["target"], registry(cloud)
     if target["tags"]:
         wanted = set(target["tags"])

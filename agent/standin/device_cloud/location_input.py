@@ -1,6 +1,6 @@
-"""What a location request may hold; the document shows the same.
+"""Schemas of location requests, for the handlers and the document alike.
 
-Values beside those named here are taken, and mean nothing.
+Other values than those named here are accepted and ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pages of the device cloud: `pageLimit`, an opaque `pageNextToken`, `total`."""
+"""Parameters of a query: pages (`pageLimit`, `pageNextToken`, `total`), switches, times, lists."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _TOKEN = re.compile(TOKEN)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which part of a list is asked for."""
+    """Which part of a list is requested."""
 
     limit: int
     offset: int
     stated: bool
-    """The caller named a limit."""
+    """Whether the request names a limit."""
     descending: bool
 
     def cut(self, found: Iterable[T]) -> tuple[list[T], dict[str, Any]]:
@@ -51,7 +51,7 @@ class Page:
 
 
 def page(request: Request, *, descending: bool = False) -> Page:
-    """Read the paging parameters. Refuses a limit outside 1 to 100 and a token not of ours."""
+    """Return the page of a request. Raises 422 or 400 on a wrong limit, order or token."""
     query = request.query_params
     limit, sort = query.get("pageLimit"), query.get("pageSort")
     if limit is not None and not (
@@ -70,7 +70,7 @@ def page(request: Request, *, descending: bool = False) -> Page:
 
 
 def boolean(request: Request, name: str, *, default: bool) -> bool:
-    """Read a switch of the query: true, false, 1 or 0."""
+    """Return a switch of the query: true, false, 1 or 0."""
     text = request.query_params.get(name)
     if text is None:
         return default
@@ -82,7 +82,7 @@ def boolean(request: Request, name: str, *, default: bool) -> bool:
 
 
 def moment(request: Request, *names: str, default: float) -> float:
-    """Read a time of the query, ISO 8601 with an offset or `Z`, as Unix seconds."""
+    """Return a time of the query, ISO 8601 with an offset or `Z`, as Unix seconds."""
     query = request.query_params
     text = next((query[name] for name in names if name in query), None)
     if text is None:
@@ -94,7 +94,7 @@ def moment(request: Request, *names: str, default: float) -> float:
 
 
 def listed(request: Request, *names: str) -> list[str]:
-    """Read a list of the query: its name repeated, or its values joined by commas, or both."""
+    """Return a list of the query: its name repeated, or its values joined by commas, or both."""
     values = (value for name in names for value in request.query_params.getlist(name))
     return [part for value in values for part in value.split(",") if part]
 

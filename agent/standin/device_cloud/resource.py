@@ -1,4 +1,4 @@
-"""What every resource has: `$meta`, `ETag`, `If-Match` (clauses D2.3, D5.1 to D5.3)."""
+"""What resources have in common: `$meta`, `ETag`, `If-Match`, JSON bodies (D2.3, D5.1 to D5.3)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def new_version() -> str:
-    """Return a version that no other has."""
+    """Return a random version."""
     return secrets.token_hex(8)
 
 
 def with_meta(resource: dict[str, Any], created_at: str, updated_at: str = "") -> dict[str, Any]:
-    """Return a resource with `$meta`, whose version follows its content."""
+    """Return a resource with `$meta`, whose version is a hash of the content."""
     content = msgspec.json.encode([resource, updated_at], order="sorted")
     version = hashlib.sha256(content).hexdigest()[:16]
     meta = {"version": version, "createdAt": created_at, "updatedAt": updated_at or created_at}
@@ -43,7 +43,7 @@ def accepted() -> Response:
 
 
 def check_if_match(request: Request, version: str) -> None:
-    """Refuse a change that was meant for another version; without the header nothing is checked."""
+    """Raise 412 if `If-Match` names another version; without the header nothing is checked."""
     header = request.headers.get("if-match")
     if header is None:
         return
@@ -55,10 +55,10 @@ def check_if_match(request: Request, version: str) -> None:
 
 
 async def receive_body(request: Request) -> None:
-    """Wait for the whole body, before what a change begins with is looked at.
+    """Receive the whole body before the resource that it changes is read.
 
-    From there on nobody else is served until the change is stored: with a body that dribbles in,
-    If-Match would be held against a version that is no longer the latest.
+    From then on no other request is served until the change is stored: while a body dribbles in,
+    If-Match would be compared with a version that is no longer the latest.
     """
     await request.body()
 

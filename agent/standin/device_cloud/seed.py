@@ -1,4 +1,4 @@
-"""The devices that are there from the start: one of each type, and a fleet on request."""
+"""The devices that exist from the start: one of each type, and a fleet on request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fleet_index(device_id: str) -> int | None:
 
 
 def fleet_device(index: int) -> dict[str, Any]:
-    """Return the fields of a fleet device as it was made."""
+    """Return the fields of a fleet device that nothing has changed."""
     device = ip_device(fleet_id(index), "Generic")
     device["firmware"] = {"supports": ["APP", "MODEM"], "modem": "mfw_nrf91x1_2.0.2"}
     device["tags"] = ["fleet"]

@@ -1,4 +1,4 @@
-"""Operations that are accepted now and done a little later: bulk requests."""
+"""Bulk requests: accepted at once, processed a little later."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def start(cloud: Cloud, team: str, endpoint: str, text: str) -> str:
-    """Accept a bulk request; its rows are worked off once its time has passed."""
+    """Accept a bulk request, whose rows are processed after a delay; return its id."""
     now = cloud.clock.time()
     operation = _ulid(now)
     cloud.table("bulk").put(
@@ -53,7 +53,7 @@ def start(cloud: Cloud, team: str, endpoint: str, text: str) -> str:
 
 
 def process_due(cloud: Cloud) -> None:
-    """Work off the requests whose time has come."""
+    """Process the requests that are due."""
     table = cloud.table("bulk")
     now = cloud.clock.time()
     waiting = _pending(cloud)
@@ -128,7 +128,7 @@ def _to_resource(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def status(cloud: Cloud, row: dict[str, Any]) -> str:
-    """Return how far a request is, by its row."""
+    """Return the status of a request."""
     if row["done"]:
         return "FAILED" if row["errors"] else "SUCCEEDED"
     half = (row["requested_at"] + row["due"]) / 2
@@ -136,7 +136,7 @@ def status(cloud: Cloud, row: dict[str, Any]) -> str:
 
 
 def _process(cloud: Cloud, row: dict[str, Any]) -> list[str]:
-    """Do each row that can be done; return what is wrong with the others."""
+    """Process every row; return an error for each that failed."""
     errors = []
     for number, fields in enumerate(parse_rows(row["text"])):
         try:
@@ -212,7 +212,7 @@ _ROWS = {
 
 
 def _pending(cloud: Cloud) -> set[str]:
-    """Return the ids of the requests that are not done; found once, after a start."""
+    """Return the ids of the requests that are not done; collected once, after a start."""
     found: set[str] | None = cloud.transient.get("bulk")
     if found is None:
         rows = cloud.table("bulk").items()

@@ -103,7 +103,7 @@ COMMAND: Schema = {
 
 
 def rule_schema(key: str) -> Schema:
-    """Return the body of what is known by one field."""
+    """Return the schema of an object that one field identifies."""
     name: Schema = {"type": "string", "minLength": 1}
     return {"type": "object", "required": [key], "properties": {key: name, "tags": TAGS}}
 
@@ -118,9 +118,9 @@ def routes(cloud: Cloud) -> list[Route]:
         # A released tool sends CSV with no content type at all: the body itself tells.
         if not body.lstrip().startswith(b"{"):
             return _claim_csv(cloud, who.team, body, dry=dry)
-        wish = decode_json(body)
-        require(wish, CLAIM)
-        device = _claim(cloud, who.team, wish, dry=dry)
+        request_body = decode_json(body)
+        require(request_body, CLAIM)
+        device = _claim(cloud, who.team, request_body, dry=dry)
         if dry:
             return Response(status_code=202)
         return answer_one(_to_resource(device, cloud.table("claimed").get(device)), 201)
@@ -166,7 +166,7 @@ def find(cloud: Cloud, team: str, device: str) -> dict[str, Any]:
 
 
 def _rule_routes(cloud: Cloud, path: str, key: str) -> list[Route]:
-    """Return the routes of a list of objects that are known by one field."""
+    """Return the routes of a list of objects, each identified by one field."""
     table = cloud.table(path.rpartition("/")[2])
 
     async def listed(request: Request) -> Response:
@@ -195,7 +195,7 @@ def _rule_routes(cloud: Cloud, path: str, key: str) -> list[Route]:
 
 
 def _claim_csv(cloud: Cloud, team: str, body: bytes, *, dry: bool) -> Response:
-    """Claim each row of a CSV: a token, and tags joined by commas; tell which failed, and why."""
+    """Claim each row of a CSV: a token, and tags joined by commas; the answer lists failures."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -204,22 +204,22 @@ def _claim_csv(cloud: Cloud, team: str, body: bytes, *, dry: bool) -> Response:
     claimed: list[str] = []
     failed: list[dict[str, Any]] = []
     for number, (token, *tags) in enumerate(rows):
-        wish = {"claimToken": token, "tags": [tag for tag in ",".join(tags).split(",") if tag]}
+        claim = {"claimToken": token, "tags": [tag for tag in ",".join(tags).split(",") if tag]}
         try:
-            require(wish, CLAIM)
-            claimed.append(_claim(cloud, team, wish, dry=dry))
+            require(claim, CLAIM)
+            claimed.append(_claim(cloud, team, claim, dry=dry))
         except DeviceCloudRefused as error:
             failed.append({"row": number, "message": error.message})
     return JSON({"claimedIds": claimed, "failed": failed}, 201 if claimed and not dry else 200)
 
 
-def _claim(cloud: Cloud, team: str, wish: dict[str, Any], *, dry: bool = False) -> str:
+def _claim(cloud: Cloud, team: str, body: dict[str, Any], *, dry: bool = False) -> str:
     """Claim a device; return its UUID. Refuses one that is claimed already."""
-    device = _device_of(wish["claimToken"])
+    device = _device_of(body["claimToken"])
     if device in cloud.table("claimed"):
         raise DeviceCloudRefused(409, "the device is claimed already")
     if not dry:
-        tags = list(dict.fromkeys(wish.get("tags", [])))
+        tags = list(dict.fromkeys(body.get("tags", [])))
         row = {"team": team, "tags": tags, "claimed_at": cloud.clock.time(), "commands": []}
         cloud.table("claimed").put(device, row)
     return device
@@ -311,9 +311,9 @@ def _command_resource(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[s
     return with_meta(shown, iso(row["created_at"]), iso(row["due"]) if done else "")
 
 
-def _answer_of_kit(wish: dict[str, Any]) -> dict[str, Any]:
-    """Do what a kit would do, and return what it would answer."""
-    ((kind, content),) = wish.items()
+def _answer_of_kit(command: dict[str, Any]) -> dict[str, Any]:
+    """Return what a kit would answer to a command."""
+    ((kind, content),) = command.items()
     if kind != "certificateSigningRequest":
         return {kind: {}}
     from cryptography import x509

@@ -80,7 +80,7 @@ def routes(cloud: Cloud) -> list[Route]:
 
 
 def _is_topic(topic: str, device_id: str) -> bool:
-    """Say whether a topic, with or without the team's prefix, is one of this device's own."""
+    """Return whether a topic, with or without the team's prefix, is one of this device's own."""
     own = f"d/{device_id}/d2c"
     return any(
         topic == form or topic.endswith(f"/m/{form}") for form in (own, own + "/bulk", own + "/bin")

@@ -181,11 +181,11 @@ def _project_request(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, A
     }
     if row["errors"]:
         ids = [fields[0] for fields in parse_rows(row["text"])]
-        told = (error.removeprefix("[").partition("]: ") for error in row["errors"])
+        parsed = (error.removeprefix("[").partition("]: ") for error in row["errors"])
         shown["errorSummary"] = {
             "errors": [
                 {"row": int(number), "deviceId": ids[int(number)], "error": text}
-                for number, _, text in told
+                for number, _, text in parsed
             ]
         }
     return with_meta(shown, shown["requestedAt"], iso(row["due"]) if row["done"] else "")

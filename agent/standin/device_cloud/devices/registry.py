@@ -1,7 +1,7 @@
 """The devices of all teams: looked up by id in constant time, walked in a fixed order.
 
-A fleet device exists by its number alone until something changes it: a hundred thousand of them
-cost no memory, and do not slow a fetch.
+A fleet device is generated from its number until something changes it: a hundred thousand of them
+take no memory, and do not slow a fetch.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Registry:
         return changed
 
     def delete(self, record: Record) -> None:
-        """Forget a device, and those that were reached through it."""
+        """Delete a device, and those that are connected through it."""
         fields = record["fields"]
         key = fields["id"].casefold()
         if seed.fleet_index(key) is None:
@@ -111,7 +111,7 @@ class Registry:
         ]
 
     def sync_connections(self, gateway_id: str) -> None:
-        """Make a gateway's `statusConnections` name its BLE devices and no others (D2.4)."""
+        """Set `statusConnections` of a gateway to its BLE devices (clause D2.4)."""
         gateway = self.find(gateway_id)
         if gateway is None:
             return
@@ -129,7 +129,7 @@ class Registry:
             self.change(gateway, fields)
 
     def walk(self, team: str) -> Iterator[Record]:
-        """Yield the team's devices in the order in which they came, the fleet last."""
+        """Yield the team's devices in the order of their creation, the fleet last."""
         self._finish_discoveries()
         for key, record in self._table.items():
             if record and record["team"] == team and seed.fleet_index(key) is None:
@@ -142,12 +142,12 @@ class Registry:
                     yield record
 
     def schedule_discovery(self, record: Record) -> None:
-        """Have a BLE device's services rediscovered once the delay has passed (clause D7)."""
+        """Rediscover the services of a BLE device after the delay (clause D7)."""
         key = record["fields"]["id"].casefold()
         self._due.put(key, self._cloud.clock.time() + self._cloud.settings.discover_s)
 
     def _finish_discoveries(self) -> None:
-        """Finish the discoveries whose time has come."""
+        """Finish the discoveries that are due."""
         if not len(self._due):
             return
         now = self._cloud.clock.time()
@@ -212,12 +212,12 @@ def _state_resource(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
 
 
 def is_device_id(text: str) -> bool:
-    """Say whether a text may be a device id: 1 to 128 characters, none of them a control."""
+    """Return whether a text may be a device id: 1 to 128 characters, no control characters."""
     return _ID.fullmatch(text) is not None
 
 
 def merge(old: Any, change: dict[str, Any]) -> dict[str, Any]:
-    """Return `old` with `change` laid over it, object by object; null takes a key away."""
+    """Return `old` with `change` merged into it, object by object; null removes a key."""
     merged = dict(old) if isinstance(old, dict) else {}
     for key, value in change.items():
         if value is None:
@@ -230,7 +230,7 @@ def merge(old: Any, change: dict[str, Any]) -> dict[str, Any]:
 
 
 def timestamps(content: Any, now: int) -> Any:
-    """Return when each value of a change came, in the shape of the change."""
+    """Return the time of each value of a change, in the shape of the change."""
     if isinstance(content, dict):
         return {
             key: None if value is None else timestamps(value, now) for key, value in content.items()
