@@ -50,7 +50,7 @@ class Characteristic:
     descriptors: Mapping[str, Descriptor]
 
     def can(self, name: str) -> bool:
-        """Tell whether a property ("notify") is true; a missing one is false."""
+        """Return whether a property ("notify") is true; a missing one is false."""
         return name in self.properties
 
 

@@ -41,7 +41,7 @@ class OpenApi:
         return frozenset(name for choice in security or () for name in choice)
 
     def takes(self, method: str, path: str, scheme: Scheme) -> bool:
-        """Tell whether an operation declares the kind of credential that `scheme` is."""
+        """Return whether an operation declares the kind of credential that `scheme` is."""
         return _DECLARED_AS.get(scheme) in self.schemes(method, path)
 
     def _operation(self, method: str, path: str) -> Mapping[str, Any]:

@@ -35,7 +35,7 @@ class Pkcs11Uri:
 
 
 def is_pkcs11(text: str) -> bool:
-    """Tell whether a setting that may be a path is a PKCS #11 URI."""
+    """Return whether a setting that may be a path is a PKCS #11 URI."""
     return text[: len(_SCHEME)].lower() == _SCHEME
 
 

@@ -38,7 +38,7 @@ def checked_url(url: str, what: str) -> SplitResult:
 
 
 def same_origin(first: str, second: str) -> bool:
-    """Tell whether scheme, host and port agree: what must be so for a secret to be sent."""
+    """Return whether scheme, host and port agree: what must be so for a secret to be sent."""
     return _origin(urlsplit(first)) == _origin(urlsplit(second))
 
 
@@ -58,7 +58,7 @@ def next_url(url: str, place: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine by its name or address alone; nothing is resolved."""
+    """Return whether a host is this machine by its name or address alone; nothing is resolved."""
     if host.lower().rstrip(".") == "localhost":
         return True
     try:

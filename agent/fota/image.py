@@ -69,7 +69,7 @@ class McubootImage:
 
     @property
     def encrypted(self) -> bool:
-        """Tell whether the body is encrypted: its hash is then over what we cannot see."""
+        """Return whether the body is encrypted: its hash is then over what we cannot see."""
         return bool(self.flags & _ENCRYPTED)
 
     def values(self, tlv_type: int) -> list[bytes]:
@@ -78,7 +78,7 @@ class McubootImage:
 
 
 def is_mcuboot(path: Path) -> bool:
-    """Tell whether the file starts as an MCUboot image does."""
+    """Return whether the file starts as an MCUboot image does."""
     with path.open("rb") as file:
         return file.read(4) == MAGIC.to_bytes(4, "little")
 
@@ -209,7 +209,7 @@ def parse_version(text: str) -> Version | None:
 
 
 def same_version(one: str, other: str) -> bool:
-    """Tell whether two texts name one version; a build number counts where both name it.
+    """Return whether two texts name one version; a build number counts where both name it.
 
     A text that holds no version ("nightly") is the same only as itself.
     """
@@ -227,7 +227,7 @@ def same_version(one: str, other: str) -> bool:
 
 
 def is_older(candidate: str, running: str) -> bool | None:
-    """Tell whether `candidate` is older than `running`; None where no order can be told."""
+    """Return whether `candidate` is older than `running`; None where no order can be told."""
     first, second = parse_version(candidate), parse_version(running)
     if first is None or second is None:
         return None

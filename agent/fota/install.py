@@ -1,4 +1,4 @@
-"""From a proven image to a version that was seen to run and stays; with or without the cloud."""
+"""From a proven image to a version that was seen to run and that stays."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DEADLINE_S = 300.0
 """A swap of two 1 MB slots takes a minute, a whole modem image a few."""
 PAUSE_S = 2.0
 SAME_ANSWERS = 3
-"""So often in a row the kit must name something else before it is believed."""
+"""Another version counts once the kit has named it so often in a row."""
 
 
 class NotSeen(AgentError):
-    """The new version did not run within the time; the message says what did."""
+    """The new version did not run within the time; the message says which one did."""
 
     kind = "fota-readback"
 

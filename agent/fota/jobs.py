@@ -1,4 +1,4 @@
-"""FOTA jobs: how an execution is read, which one is taken, which words are reported. No I/O.
+"""FOTA jobs: reading an execution, deciding what to do about it, the states to report. No I/O.
 
 The device cloud's job model, clause D9.2; facts of its form: the public OpenAPI document and the
 vendor's REST client. The agent reports IN_PROGRESS, never DOWNLOADING: an execution in DOWNLOADING
@@ -56,7 +56,7 @@ class JobStatus(Enum):
 
     @property
     def final(self) -> bool:
-        """Tell whether nothing follows."""
+        """Whether no other state may follow."""
         return not TRANSITIONS[self]
 
 
@@ -64,7 +64,7 @@ _RESULTS = frozenset(
     {JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.REJECTED, JobStatus.TIMED_OUT}
 )
 
-# What a device may report from each state. CANCELLED belongs to the cloud: we notice it.
+# What a device may report from each state. Only the cloud cancels a job.
 TRANSITIONS: Mapping[JobStatus, frozenset[JobStatus]] = {
     JobStatus.QUEUED: frozenset({JobStatus.IN_PROGRESS, JobStatus.REJECTED}),
     JobStatus.IN_PROGRESS: _RESULTS,
@@ -110,7 +110,7 @@ def check_transition(before: JobStatus, after: JobStatus) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What the device cloud holds for one device: a job, its state and the document as sent."""
+    """The execution of a job on one device: its state, and the document as the cloud sent it."""
 
     job_id: str
     device_id: str
@@ -123,7 +123,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job document that was read whole. `host` and `paths` are still the sender's words."""
+    """A job document that is complete. `host` and `paths` are not checked yet."""
 
     job_id: str
     kind: FirmwareType
@@ -172,13 +172,13 @@ def read_execution(body: Any) -> Execution:
 
 
 def read_job(execution: Execution) -> Job:
-    """Read the document. Raises MalformedJob, whose message says which field is wrong and how."""
+    """Read an execution's document. Raises MalformedJob, which names the field that is wrong."""
     document = execution.document
     kind = document.get("firmwareType")
     try:
         firmware_type = FirmwareType(kind)
     except ValueError:
-        raise MalformedJob(f"the firmware type {_shown(kind)} is not known here") from None
+        raise MalformedJob(f"the firmware type {_quoted(kind)} is not known here") from None
     host, path = document.get("host"), document.get("path")
     if not isinstance(host, str) or not host.strip():
         raise MalformedJob("the job names no host to download from")
@@ -202,7 +202,7 @@ def read_job(execution: Execution) -> Job:
 
 @dataclass(frozen=True, slots=True)
 class KitFacts:
-    """What of the kit, its installer and the profile decides whether a job is taken."""
+    """The facts of the kit and its installer that decide whether a job is taken."""
 
     installer: str
     types: frozenset[FirmwareType]
@@ -213,7 +213,7 @@ class KitFacts:
 
 
 def reject_reason(job: Job, kit: KitFacts) -> str:
-    """Return why this kit cannot take the job, "" where it can. Nothing was downloaded yet."""
+    """Return why this kit cannot take the job, "" if it can. Called before any download."""
     if job.kind in MODEM_TYPES and kit.gate_refusal:
         return kit.gate_refusal
     if job.kind not in kit.types:
@@ -251,7 +251,7 @@ def next_action(
     """Return the next action: the whole table of what may be offered and what may be open.
 
     `open_job` is the journal's unfinished job id, `finished` whether it holds a result of the
-    offered one. What began to be installed is always followed to its end: a kit left in between
+    offered one. An install that has begun is always brought to its end: a kit left in between
     is worse than a job that nobody asks about any more.
     """
     same = offered is not None and offered.job_id == open_job
@@ -270,7 +270,7 @@ def next_action(
 
 
 def detail_text(text: str) -> str:
-    """Return a status detail: one line, printable, of bounded length."""
+    """Return `text` as a status detail: one line, printable, of at most DETAIL_LIMIT characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"
 
@@ -285,7 +285,7 @@ def _optional(document: Mapping[str, Any], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or len(value) > 256 or not value.isprintable():
-        raise MalformedJob(f"the job's {name} is {_shown(value)}, not a short text")
+        raise MalformedJob(f"the job's {name} is {_quoted(value)}, not a short text")
     return value.strip()
 
 
@@ -294,7 +294,7 @@ def _size(value: object) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise MalformedJob(f"the job's fileSize is {_shown(value)}, not a number of bytes")
+        raise MalformedJob(f"the job's fileSize is {_quoted(value)}, not a number of bytes")
     if not 0 < value <= MAX_IMAGE_BYTES:
         raise MalformedJob(f"the job's fileSize of {value} bytes is no size of an image")
     return value
@@ -305,7 +305,7 @@ def _digest(document: Mapping[str, Any]) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise MalformedJob(f"the job's digest is {_shown(value)}, not a text")
+        raise MalformedJob(f"the job's digest is {_quoted(value)}, not a text")
     digest = value.strip().lower().removeprefix("sha256:")
     if not re.fullmatch(r"[0-9a-f]{64}", digest):
         raise MalformedJob("the job's digest is no SHA-256 in hex")
@@ -322,5 +322,5 @@ def _signature(document: Mapping[str, Any]) -> bytes:
         raise MalformedJob("the job's signature is not base64") from None
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     return "missing" if value is None else repr(value)[:40]

@@ -1,8 +1,7 @@
-"""What was done for the open job, on disk before it is done: so that a kill loses nothing.
+"""The journal of updates: each step is on disk before it is done, so that a kill loses nothing.
 
-One JSON file, replaced as a whole: written beside, synced, renamed, the folder synced. Mode 0600
-in a 0700 folder from the first moment. The file names the open job and its step, and the last
-results, so that a job that is offered again is not installed again.
+One JSON file, replaced as a whole and synced with its folder. It holds the open job and its step,
+and the last results, so that a job that is offered again is not installed again.
 """
 
 from __future__ import annotations
@@ -20,20 +19,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = 1
-RESULTS_KEPT = 200
+MAX_RESULTS = 200
 MAX_INSTALL_STARTS = 10
-"""Starts of the agent within one install: beyond it the kit or the host restarts in a loop."""
+"""Starts of one install: beyond it the kit or the host restarts in a loop."""
 
 MAX_DOWNLOAD_TRIES = 20
-"""Pulls that end because the download host is out of reach, before the job is given up."""
+"""Pulls that the download host is out of reach for, before the job is given up."""
 
 
 class JobStep(Enum):
-    """How far the open job has come; each is written before what it names begins."""
+    """How far the open job has come; each step is written before it begins."""
 
     TAKEN = "taken"
     STARTED = "started"
-    DOWNLOADED = "downloaded"
     PROVEN = "proven"
     INSTALLING = "installing"
     INSTALLED = "installed"
@@ -44,7 +42,7 @@ _IN_INSTALL = {JobStep.INSTALLING, JobStep.INSTALLED, JobStep.CONFIRMING}
 
 
 class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
-    """The job in work. `document` is as the cloud sent it."""
+    """The job that is carried out. `document` is as the cloud sent it."""
 
     job_id: str
     device_id: str
@@ -93,7 +91,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class JournalDamaged(AgentError):
-    """The journal cannot be read; it is kept beside, and nothing is installed on its word."""
+    """The journal cannot be read: it was renamed, and nothing is installed that it names."""
 
     kind = "fota-journal"
 
@@ -109,7 +107,7 @@ class Journal:
 
     @property
     def open_job(self) -> OpenJob | None:
-        """The job in work, None between jobs."""
+        """The job that is carried out, None between jobs."""
         return self._file.open_job
 
     @property
@@ -122,11 +120,11 @@ class Journal:
         return next((one for one in reversed(self._file.results) if one.job_id == job_id), None)
 
     def image_path(self, index: int = 0) -> Path:
-        """Return where file `index` of the open job lies; one name for all jobs, so no litter."""
+        """Return the path of file `index` of the open job, the same for each job: none is left."""
         return self.folder / f"image-{index}.bin"
 
     def begin(self, job: OpenJob) -> OpenJob:
-        """Open a job: nothing of an earlier one may be left."""
+        """Open a job; the images of an earlier one are removed."""
         self.drop_files()
         return self._store(job)
 
@@ -136,16 +134,15 @@ class Journal:
             raise JournalDamaged("there is no open job to write to")
         return self._store(msgspec.structs.replace(self.open_job, **changes))
 
-    def close(self, result: JobResult | None) -> None:
-        """Put the open job away with its result; None for one that was cancelled by the cloud."""
-        results = self._file.results
-        if result is not None:
-            results = [one for one in results if one.job_id != result.job_id] + [result]
-        self._save(_File(open_job=None, results=results[-RESULTS_KEPT:]))
+    def close(self, result: JobResult) -> None:
+        """Close the open job with its result; its images are removed."""
+        others = [one for one in self._file.results if one.job_id != result.job_id]
+        results = [*others, result]
+        self._save(_File(open_job=None, results=results[-MAX_RESULTS:]))
         self.drop_files()
 
     def delivered(self, job_id: str) -> None:
-        """Note that the cloud acknowledged the result of a job that is put away."""
+        """Record that the cloud acknowledged the result of a closed job."""
         results = [
             msgspec.structs.replace(one, delivered=True) if one.job_id == job_id else one
             for one in self._file.results
@@ -183,7 +180,7 @@ class Journal:
         return file
 
     def _save(self, file: _File) -> None:
-        # One name for what is not whole yet: whatever kills us, one such file is left at most.
+        # A fixed name until it is whole: a kill leaves one such file at most.
         unfinished = self._path.with_suffix(".new")
         write_private(self._path, msgspec.json.encode(file), unfinished=unfinished)
         sync_folder(self.folder)

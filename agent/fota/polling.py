@@ -1,4 +1,4 @@
-"""When the agent looks for a job: every so often, not all at once, not in quiet hours. Pure."""
+"""When the agent looks for a job: at an interval with jitter, and not in quiet hours. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)")
 JITTER = 0.1
-"""Part of the interval by which a wait may be longer, so that a fleet spreads."""
+"""The part of the interval that a wait may be longer by, so that a fleet spreads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class QuietHours:
     end: time
 
     def seconds_left(self, now: datetime) -> float:
-        """Return how long it is still quiet, 0 if it is not. `now` is local time."""
+        """Return the seconds until the quiet hours end, 0 outside them. `now` is local time."""
         at = now.time()
         if self.start <= self.end:
             quiet = self.start <= at < self.end
@@ -48,10 +48,10 @@ def parse_quiet_hours(text: str) -> QuietHours | None:
     """Read "22:00-06:00"; None for "". Raises ConfigError."""
     if not text.strip():
         return None
-    found = _WINDOW.fullmatch(text.strip())
-    if found is None:
+    match = _WINDOW.fullmatch(text.strip())
+    if match is None:
         raise ConfigError(f"fota.quiet_hours is {text!r}", hint='write it as "22:00-06:00"')
-    numbers = [int(part) for part in found.groups()]
+    numbers = [int(part) for part in match.groups()]
     start, end = time(numbers[0], numbers[1]), time(numbers[2], numbers[3])
     if start == end:
         raise ConfigError(f"fota.quiet_hours {text!r} begins when it ends")
@@ -66,7 +66,7 @@ def seconds_to_next_poll(
     jitter: float,
     asked_s: float | None = None,
 ) -> float:
-    """Return the seconds until the next look: never earlier than the service asked for.
+    """Return the seconds until the next poll: never earlier than the service asked for.
 
     `now` is local time; `jitter` is in 0..1.
     """
@@ -74,32 +74,32 @@ def seconds_to_next_poll(
     if quiet is None:
         return wait
     rest = quiet.seconds_left(now + timedelta(seconds=wait))
-    # The fleet must not come all at once when the quiet ends either.
+    # The fleet must not come all at once when the quiet hours end either.
     return wait + rest + (interval_s * JITTER * jitter if rest else 0.0)
 
 
 class PollObserver(Protocol):
-    """Who hears how each look ended."""
+    """Is called with how each poll ended."""
 
     def result(self, result: JobResult | None) -> None:
-        """Hear of a job that ended, or None for "no job"."""
+        """Handle the result of a job that ended; None where there was no job."""
 
-    def trouble(self, error: Exception) -> None:
-        """Hear of what stood in the way; the next look comes all the same."""
+    def failed(self, error: Exception) -> None:
+        """Handle what made a poll fail; the next one comes all the same."""
 
 
 async def poll_jobs(
     pull: Callable[[], Awaitable[JobResult | None]],
-    told: PollObserver,
+    observer: PollObserver,
     *,
     interval_s: float,
     quiet: QuietHours | None,
     clock: AsyncClock,
     jitter: Callable[[], float],
 ) -> None:
-    """Pull at start, then at the interval; at once again after a job, since jobs queue.
+    """Pull now, then at the interval, and at once after a job, since more may be queued.
 
-    In quiet hours nothing is begun. Ends only by being cancelled.
+    Nothing is begun in quiet hours. Ends only by being cancelled.
     """
     rest = quiet.seconds_left(clock.now().astimezone()) if quiet else 0.0
     if rest:
@@ -110,10 +110,10 @@ async def poll_jobs(
         try:
             result = await pull()
         except (AgentError, AtError) as error:
-            told.trouble(error)
+            observer.failed(error)
             asked = error.retry_after_s if isinstance(error, Unavailable) else None
         else:
-            told.result(result)
+            observer.result(result)
             if result is not None:
                 interval = min(interval_s, 1.0)
         await clock.sleep(

@@ -99,7 +99,7 @@ class Planner:
         return now.version if now is not None and not now.image_hash else ""
 
     def kit_fetches(self, job: Job) -> bool:
-        """Tell whether the kit downloads this job's image itself."""
+        """Return whether the kit downloads this job's image itself."""
         return self._installer.fetches_itself(job)
 
     def url_of(self, job: Job) -> str:

@@ -28,14 +28,7 @@ from agent.fota.image import (
 from agent.fota.jobs import MCUBOOT_TYPES, MODEM_TYPES, FirmwareType, Job
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from agent.fota.image import McubootImage
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -76,7 +69,7 @@ def load_public_key(path: Path) -> PublicKey:
 
 
 def signs_image(key: PublicKey, path: Path, image: McubootImage) -> bool:
-    """Tell whether a signature TLV of the image is by this key over what the image's hash covers.
+    """Return whether a signature TLV of the image is by this key over what the image's hash covers.
 
     MCUboot signs the hash of header, body and protected TLVs; a "pure" Ed25519 signature is
     over these bytes themselves.
@@ -96,7 +89,7 @@ def signs_image(key: PublicKey, path: Path, image: McubootImage) -> bool:
 
 
 def signs_file(key: PublicKey, path: Path, signature: bytes) -> bool:
-    """Tell whether `signature` is by this key over the whole file (Ed25519: pure; else SHA-256)."""
+    """Return whether `signature` is by this key over the file (Ed25519: pure; else SHA-256)."""
     size = path.stat().st_size
     digest = hash_of(path, size)
     with _mapped(path, size) as message:
@@ -105,7 +98,7 @@ def signs_file(key: PublicKey, path: Path, signature: bytes) -> bool:
 
 @contextmanager
 def _mapped(path: Path, size_bytes: int) -> Iterator[memoryview]:
-    """Give the file's first bytes, at least one, without reading them into memory at once."""
+    """Yield a view of the file's first `size_bytes` (1 or more), mapped, not read at once."""
     with (
         path.open("rb") as file,
         mmap.mmap(file.fileno(), size_bytes, access=mmap.ACCESS_READ) as content,
@@ -154,7 +147,7 @@ def _trimmed(signature: bytes) -> bytes:
 
 
 class ProofLevel(IntEnum):
-    """How much is proven; a higher level includes what the lower ones stand for."""
+    """How much is proven; a higher level includes the lower ones."""
 
     SIZE_CHECKED = 1
     INTACT = 2
@@ -174,17 +167,17 @@ class NotProven(RefusedByRule):
 
 @dataclass(frozen=True, slots=True)
 class TrustPolicy:
-    """What the operator's profile says about images."""
+    """What the profile demands of images, and what it verifies them against."""
 
     require: ProofLevel | None = None
     allow_downgrade: bool = False
     digests: tuple[str, ...] = ()
-    """SHA-256 of files that the operator vouches for, hex in lower case."""
+    """SHA-256 of files that the operator trusts, hex in lower case."""
     key: PublicKey | None = None
 
     @property
-    def named(self) -> bool:
-        """Tell whether the operator named something to verify against."""
+    def names_proof(self) -> bool:
+        """Whether the profile names a key or digests to verify against."""
         return self.key is not None or bool(self.digests)
 
 
@@ -222,7 +215,7 @@ def parse_level(word: str) -> ProofLevel | None:
 def required_level(kind: FirmwareType, trust: TrustPolicy) -> ProofLevel:
     """Return what an image of this type must prove; `require` may only raise the default."""
     if kind in MCUBOOT_TYPES:
-        default = ProofLevel.VERIFIED if trust.named else ProofLevel.INTACT
+        default = ProofLevel.VERIFIED if trust.names_proof else ProofLevel.INTACT
     elif kind in MODEM_TYPES:
         # The modem itself checks its maker's signature.
         default = ProofLevel.SIZE_CHECKED
@@ -265,13 +258,15 @@ def prove(path: Path, job: Job, sha256: str, trust: TrustPolicy) -> Proof:
 def check_provable(job: Job, trust: TrustPolicy) -> None:
     """Raise NotProven where no image could ever prove enough: before a byte is downloaded."""
     needed = required_level(job.kind, trust)
-    if needed is ProofLevel.VERIFIED and not (trust.named or job.sha256):
+    if trust.names_proof or job.sha256:
+        return
+    if needed is ProofLevel.VERIFIED:
         raise NotProven(
             f"{job.kind.value} must be verified, and neither the job nor the profile names a "
             "digest or key",
             hint="name one in the profile (fota.digests, fota.public_key_file)",
         )
-    if needed is ProofLevel.INTACT and job.kind in MODEM_TYPES and not (trust.named or job.sha256):
+    if needed is ProofLevel.INTACT and job.kind in MODEM_TYPES:
         raise NotProven(
             f"{job.kind.value} holds no hash of its own that could be checked",
             hint="name its digest in the profile (fota.digests), or lower fota.require",
@@ -279,7 +274,7 @@ def check_provable(job: Job, trust: TrustPolicy) -> None:
 
 
 def check_level(proof: Proof, kind: FirmwareType, trust: TrustPolicy) -> None:
-    """Raise NotProven unless the proof reaches what the type and the profile ask for."""
+    """Raise NotProven unless the proof reaches what type and profile ask for."""
     needed = required_level(kind, trust)
     if proof.level < needed:
         missing = "; ".join(proof.unproven)
@@ -293,7 +288,7 @@ def check_level(proof: Proof, kind: FirmwareType, trust: TrustPolicy) -> None:
 def check_downgrade(job: Job, version: str, running: str, trust: TrustPolicy) -> None:
     """Raise NotProven for an image older than the running one, unless the profile allows it.
 
-    `version` is the image's own where it states one, "" else: then the job's word counts.
+    `version` is the image's own where it states one, "" if not: then the job's version is compared.
     """
     if not running or trust.allow_downgrade:
         return
@@ -306,7 +301,7 @@ def check_downgrade(job: Job, version: str, running: str, trust: TrustPolicy) ->
 
 
 def _own_hash(path: Path, job: Job, proven: list[str], unproven: list[str]) -> McubootImage | None:
-    """Check what the image says of itself; None where that cannot be seen (encrypted)."""
+    """Check the image's own hash and version; return None if it is encrypted."""
     if job.kind in MODEM_TYPES:
         raise NotProven(f"the file is an MCUboot image, not one for {job.kind.value}")
     try:
@@ -348,7 +343,7 @@ def _outside(
         if not signs_file(trust.key, path, job.signature):
             raise NotProven("the job's signature is not by the profile's key over this file")
         found = found or ("signature in the job by the profile's key",)
-    if not found and trust.named:
+    if not found and trust.names_proof:
         raise NotProven("the profile names a key or digests, and none vouches for this file")
     if not found and job.sha256:
         found = ("digest in the job",)

@@ -58,7 +58,7 @@ class Target:
 
 
 def is_loopback_url(url: str) -> bool:
-    """Tell whether a profile's URL is on this machine: the mark of the stand-in's profile."""
+    """Return whether a profile's URL is on this machine: the mark of the stand-in's profile."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

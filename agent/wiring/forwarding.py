@@ -79,7 +79,7 @@ class Forwarder:
 
     @property
     def is_stuck(self) -> bool:
-        """Tell whether the disk did not take what came last."""
+        """Return whether the disk did not take what came last."""
         return self._stuck.is_set()
 
     async def forward(self, items: Sequence[ConsoleItem], now: datetime) -> None:

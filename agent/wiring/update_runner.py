@@ -137,7 +137,7 @@ def trust_of(profile: Profile) -> TrustPolicy:
 
 
 def needs_modem(profile: Profile) -> bool:
-    """Tell whether the kit's AT port is needed: for its id, its versions or the installer."""
+    """Return whether the kit's AT port is needed: for its id, its versions or the installer."""
     return _chosen(profile) != "mcuboot" or not profile.kit.device_id or bool(profile.kit.port)
 
 

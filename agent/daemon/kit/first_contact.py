@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.errors import ConfigError, CredentialError
-from agent.fota.installers.versions_by_at import running_by_at
+from agent.fota.installers.base import running_by_at
 from agent.fota.jobs import FirmwareType
 from agent.wiring.update_runner import device_id_of
 from at.checkup import Check, check_modem

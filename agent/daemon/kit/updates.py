@@ -186,7 +186,7 @@ class _Told:
             )
         self._concern.well()
 
-    def trouble(self, error: Exception) -> None:
+    def failed(self, error: Exception) -> None:
         """Hear of what stood in the way."""
         if isinstance(error, LinkLost):
             self._concern.waits("the link to the kit")

@@ -1,7 +1,7 @@
 """Requests to a download host: the address that was checked is the one connected to.
 
-Redirects are checked again. The transport keeps no cookie, reads no proxy of the environment and
-knows no credential; connections of one name are not used for another.
+Redirects are checked again. The transport keeps no cookie, reads no proxy from the environment and
+knows no credential; a connection made for one name is not used for another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host. Raises DownloadInterrupted where the name leads nowhere."""
+    """Return the IP addresses of a host. Raises DownloadInterrupted if it has none."""
     try:
         return await addresses_of(host, port)
     except Unavailable as error:
@@ -43,12 +43,12 @@ class DownloadNetwork:
     hosts: AllowedHosts
     ca_file: str = ""
     proxy: str = ""
-    """Only with fota.trust_proxy: the proxy then chooses the address, not we."""
+    """Only with fota.trust_proxy: then the proxy chooses the address."""
     resolve: Callable[[str, int], Awaitable[Sequence[str]]] = resolve
 
 
 class DownloadConnection:
-    """Asks download hosts for files, and for nothing else."""
+    """Requests files from download hosts. `close` it."""
 
     def __init__(self, network: DownloadNetwork, *, silence_s: float = 30.0) -> None:
         self._network = network
@@ -70,7 +70,7 @@ class DownloadConnection:
         """
         for _ in range(MAX_REDIRECTS + 1):
             address = await self._address(target)
-            with _ours(target):
+            with _own_errors(target):
                 asked = self._transport.open("GET", target.url, headers=headers, address=address)
                 stream = await asked.__aenter__()
             try:
@@ -99,14 +99,14 @@ class DownloadConnection:
 
 
 async def pieces(stream: StreamedResponse, target: Target) -> AsyncIterator[bytes]:
-    """Yield the body as it comes. Raises DownloadInterrupted where the connection breaks."""
-    with _ours(target):
+    """Yield the body as it comes. Raises DownloadInterrupted if the connection breaks."""
+    with _own_errors(target):
         async for chunk in stream.chunks():
             yield chunk
 
 
 @contextmanager
-def _ours(target: Target) -> Iterator[None]:
+def _own_errors(target: Target) -> Iterator[None]:
     try:
         yield
     except Unavailable as error:

@@ -1,19 +1,23 @@
-"""Fetches an image to a file: resumed where it stopped, hashed while it arrives, bounded in all.
+"""Downloads an image to a file: resumed where it stopped, hashed while it arrives, bounded.
 
-Each try asks for the rest (`ranges`), writes what comes (`image_file`) and is followed by another
-until the file is whole, or until what stands in the way has a name.
+Each request asks for the rest (`ranges`) and appends what comes. Requests follow one another until
+the file is whole, or the download has failed for good.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import hashlib
+import os
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
+from agent.config.private_files import private_opener
 from agent.errors import Unavailable
 from agent.fota.download.connection import DownloadConnection, pieces
-from agent.fota.download.image_file import ImageFile
 from agent.fota.download.ranges import (
     BadAnswerToRange,
     DownloadError,
@@ -29,6 +33,8 @@ from agent.retry import backoff_s
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
+    from types import TracebackType
+    from typing import Self
 
     from agent.fota.download.connection import DownloadNetwork
     from agent.fota.download.ranges import RangeBody
@@ -50,12 +56,12 @@ class _Crawling(DownloadError):
 
 
 class _StartOver(DownloadError):
-    """What is held is worthless; the message says why."""
+    """The bytes at hand are worthless; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadLimits:
-    """How long and how often. The whole time is the vendor client's: 15 minutes."""
+    """Limits of one download. The whole time is the vendor client's: 15 minutes."""
 
     whole_s: float = 900.0
     silence_s: float = 30.0
@@ -70,7 +76,7 @@ class DownloadLimits:
 
 
 class AsyncClock(Protocol):
-    """Times, and waiting; the tests bring their own."""
+    """The time, and waiting; tests have one of their own."""
 
     def monotonic(self) -> float:
         """Return seconds that only grow."""
@@ -104,7 +110,7 @@ def _ignore(_first: object, _second: object = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DownloadRequest:
-    """One file: where it goes, how long it is, and who is told."""
+    """One file to download: where from, where to, how long it is, and callbacks."""
 
     target: Target
     path: Path
@@ -116,9 +122,9 @@ class DownloadRequest:
     join_loosely: bool = True
     """Whether parts may be joined without a strong ETag, since the whole is proven later."""
     on_etag: Callable[[str], None] = _ignore
-    """Told, before the first byte is written, which file of the server's the bytes are of."""
+    """Called before the first byte is written, with the ETag of the server's file."""
     on_progress: Callable[[int, int], None] = _ignore
-    """Told how many bytes are there, of how many."""
+    """Called with how many bytes are there, of how many."""
     at_each_tenth: Callable[[], Awaitable[None]] | None = None
     """Awaited after each 10 %; what it raises ends the download, the bytes are kept."""
 
@@ -151,17 +157,17 @@ class Downloader:
         """Close the connections."""
         await self._connection.close()
 
-    async def fetch(self, wanted: DownloadRequest) -> DownloadedFile:
+    async def fetch(self, request: DownloadRequest) -> DownloadedFile:
         """Fetch the file whole; what an earlier try left is resumed.
 
         Raises DownloadError (a final answer, by name), DownloadInterrupted (the connection or the
         server failed too often; what arrived is kept), SourceRefused, and what `at_each_tenth`
         raises.
         """
-        with ImageFile(wanted.path) as file:
-            await file.load(wanted.size_bytes)
-            file.check_room(wanted.size_bytes)
-            transfer = _Transfer(wanted, file, self._connection, self._limits, self._clock)
+        with ImageFile(request.path) as file:
+            await file.load(request.size_bytes)
+            file.check_space(request.size_bytes)
+            transfer = _Transfer(request, file, self._connection, self._limits, self._clock)
             await transfer.run()
             await file.sync()
             return DownloadedFile(file.hexdigest, file.size, transfer.received)
@@ -175,23 +181,23 @@ class Downloader:
 
 
 class _Transfer:
-    """One file on its way, over as many requests as it takes."""
+    """The transfer of one file, over as many requests as it takes."""
 
     def __init__(
         self,
-        wanted: DownloadRequest,
+        request: DownloadRequest,
         file: ImageFile,
         connection: DownloadConnection,
         limits: DownloadLimits,
         clock: AsyncClock,
     ) -> None:
-        self._wanted = wanted
+        self._request = request
         self._file = file
         self._connection = connection
         self._limits = limits
         self._clock = clock
-        self._etag = wanted.etag
-        self._total = wanted.size_bytes if wanted.exact else None
+        self._etag = request.etag
+        self._total = request.size_bytes if request.exact else None
         self._deadline = clock.monotonic() + limits.whole_s
         self._tenths = 0
         self.received = 0
@@ -200,12 +206,12 @@ class _Transfer:
         return self._file.size == self._total
 
     async def run(self) -> None:
-        """Ask until the file is whole."""
+        """Send requests until the file is whole."""
         tries = slow = starts_over = 0
         while not self._complete():
             before, wait = self._file.size, 0.0
             try:
-                await self._request()
+                await self._send_request()
                 continue
             except _StartOver as reason:
                 starts_over += 1
@@ -228,7 +234,7 @@ class _Transfer:
                 await self._clock.sleep(wait)
 
     def _wait(self, problem: Exception, tries: int) -> float:
-        """Return how long to wait: longer with each fruitless try, never less than was asked."""
+        """Return how long to wait: longer with each fruitless try, no less than was asked for."""
         asked = problem.retry_after_s if isinstance(problem, Unavailable) else None
         if not tries:
             return asked or 0.0
@@ -238,48 +244,48 @@ class _Transfer:
     def _check_time(self, wait: float = 0.0) -> None:
         if self._clock.monotonic() + wait >= self._deadline:
             raise TooSlow(
-                f"{self._file.size} of {self._wanted.size_bytes} bytes came within "
+                f"{self._file.size} of {self._request.size_bytes} bytes came within "
                 f"{self._limits.whole_s:.0f} s"
             )
 
-    async def _request(self) -> None:
+    async def _send_request(self) -> None:
         held = PartialFile(self._file.size, self._etag if self._file.size else "")
-        if held.bytes and not held.strong and not self._wanted.join_loosely:
+        if held.bytes and not held.strong and not self._request.join_loosely:
             self._file.restart()
             held = PartialFile()
-        async with self._connection.get(self._wanted.target, range_headers(held)) as answer:
+        async with self._connection.get(self._request.target, range_headers(held)) as answer:
             body = read_range_answer(
                 answer.status, answer.headers, held, self._total, self._clock.now()
             )
-            self._learn_size(body)
+            self._set_total(body)
             if body.start_over and answer.status != 200:
                 raise _StartOver(body.start_over)
             if body.start_over or not held.bytes:
                 self._begin(body.etag)
-            await self._take(answer, body)
+            await self._receive(answer, body)
 
-    def _learn_size(self, body: RangeBody) -> None:
+    def _set_total(self, body: RangeBody) -> None:
         if self._total is None:
             if body.total is None:
                 raise WrongLength("the download host does not say how long the file is")
-            if body.total > self._wanted.size_bytes:
+            if body.total > self._request.size_bytes:
                 raise WrongLength(
                     f"the file at the download host has {body.total} bytes, the job says "
-                    f"{self._wanted.size_bytes} at most"
+                    f"{self._request.size_bytes} at most"
                 )
             self._total = body.total
 
     def _begin(self, etag: str) -> None:
-        """Start the file; the server's name for it is durable before its first byte."""
+        """Begin the file anew; its ETag is durable before its first byte."""
         self._file.restart()
         self._tenths = 0
         self._etag = etag
-        self._wanted.on_etag(etag)
+        self._request.on_etag(etag)
 
-    async def _take(self, answer: StreamedResponse, body: RangeBody) -> None:
+    async def _receive(self, answer: StreamedResponse, body: RangeBody) -> None:
         at = body.start
         window_end, window_bytes = self._clock.monotonic() + self._limits.window_s, 0
-        async for chunk in pieces(answer, self._wanted.target):
+        async for chunk in pieces(answer, self._request.target):
             self.received += len(chunk)
             window_bytes += len(chunk)
             now = self._clock.monotonic()
@@ -292,13 +298,13 @@ class _Transfer:
                 raise BadAnswerToRange("the download host sent more than it announced")
             for part in _parts(chunk, (self._total or 0) // 10):
                 at = self._store(at, part)
-                if self._tell() and self._wanted.at_each_tenth is not None:
-                    await self._wanted.at_each_tenth()
+                if self._report_progress() and self._request.at_each_tenth is not None:
+                    await self._request.at_each_tenth()
         if not self._complete() and (body.end is None or at < body.end):
             raise DownloadInterrupted("the download host ended the answer early")
 
     def _store(self, at: int, chunk: bytes | memoryview) -> int:
-        """Write what is new of the chunk; what came before is compared. Return where it ends."""
+        """Append the new part of a chunk, compare the rest with the file; return where it ends."""
         if at == self._file.size and len(chunk) <= (self._total or 0) - at:
             self._file.append(chunk)
             return at + len(chunk)
@@ -308,18 +314,18 @@ class _Transfer:
             if not self._file.holds(at, known):
                 raise _StartOver("the file changed at the host")
             rest, at = rest[len(known) :], at + len(known)
-        room = (self._total or 0) - at
-        if len(rest) > room:
-            self._file.append(rest[:room])
+        missing = (self._total or 0) - at
+        if len(rest) > missing:
+            self._file.append(rest[:missing])
             raise EndlessData(f"more than the declared {self._total} bytes came")
         if rest:
             self._file.append(rest)
         return at + len(rest)
 
-    def _tell(self) -> bool:
-        """Tell how far it is; True where another tenth is reached, and it is not the last."""
+    def _report_progress(self) -> bool:
+        """Report the progress; return True if another tenth is reached that is not the last."""
         size, total = self._file.size, self._total or 1
-        self._wanted.on_progress(size, total)
+        self._request.on_progress(size, total)
         if size * 10 < (self._tenths + 1) * total:
             return False
         self._tenths = size * 10 // total
@@ -327,9 +333,115 @@ class _Transfer:
 
 
 def _parts(chunk: bytes, tenth: int) -> Sequence[bytes | memoryview]:
-    """Cut what came at once so that no tenth of a small image is passed over."""
+    """Divide what came at once so that no tenth of a small image is skipped."""
     step = max(tenth, _LEAST_PART_BYTES)
     if len(chunk) <= step:
         return [chunk]
     whole = memoryview(chunk)
     return [whole[at : at + step] for at in range(0, len(whole), step)]
+
+
+_HASH_BLOCK_BYTES = 1024 * 1024
+_SPARE_BYTES = 1024 * 1024
+"""Left free beside the image, for the journal and others."""
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+class DiskFull(DownloadError):
+    """The disk has no space for the image; what had arrived was removed."""
+
+    kind = "disk-full"
+
+
+class ImageFile:
+    """The file that an image arrives in, mode 0600: `size` bytes, `hexdigest` over these."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self._digest = hashlib.sha256()
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            self._handle = private_opener(path, flags)
+        except OSError as error:
+            raise self._named(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self._handle)
+
+    @property
+    def hexdigest(self) -> str:
+        """SHA-256 of the bytes that are there."""
+        return self._digest.hexdigest()
+
+    async def load(self, limit: int) -> None:
+        """Hash what an earlier try left; drop it if it is longer than `limit` bytes."""
+        if os.fstat(self._handle).st_size > limit:
+            self.restart()
+        else:
+            await asyncio.to_thread(self._hash_content)
+
+    def check_space(self, size_bytes: int) -> None:
+        """Raise DiskFull unless a file of this size fits beside what else needs room."""
+        free = shutil.disk_usage(self.path.parent).free
+        needed = size_bytes - self.size + _SPARE_BYTES
+        if free < needed:
+            self.path.unlink(missing_ok=True)
+            raise DiskFull(
+                f"the image needs {needed} more bytes in {self.path.parent}, {free} are free",
+                hint="make room; the job can then be offered again",
+            )
+
+    def restart(self) -> None:
+        """Drop what is there."""
+        os.ftruncate(self._handle, 0)
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        self.size = 0
+        self._digest = hashlib.sha256()
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write and hash a piece; a kill in the middle of it costs this piece at most."""
+        self._digest.update(data)
+        try:
+            written = os.write(self._handle, data)
+            while written < len(data):
+                written += os.write(self._handle, memoryview(data)[written:])
+        except OSError as error:
+            raise self._named(error) from error
+        self.size += len(data)
+
+    def holds(self, at: int, data: bytes | memoryview) -> bool:
+        """Return whether the file has these bytes at offset `at`."""
+        os.lseek(self._handle, at, os.SEEK_SET)
+        content = os.read(self._handle, len(data))
+        os.lseek(self._handle, self.size, os.SEEK_SET)
+        return content == data
+
+    async def sync(self) -> None:
+        """Make it durable."""
+        try:
+            await asyncio.to_thread(os.fsync, self._handle)
+        except OSError as error:
+            raise self._named(error) from error
+
+    def _hash_content(self) -> None:
+        self.size = 0
+        self._digest = hashlib.sha256()
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        while block := os.read(self._handle, _HASH_BLOCK_BYTES):
+            self._digest.update(block)
+            self.size += len(block)
+
+    def _named(self, error: OSError) -> DownloadError:
+        if error.errno in _DISK_FULL:
+            self.path.unlink(missing_ok=True)
+            return DiskFull(f"no room left in {self.path.parent}: the image was removed")
+        return DownloadError(f"{self.path}: {error.strerror}")

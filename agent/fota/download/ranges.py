@@ -1,7 +1,7 @@
-"""Resuming a download: what is asked for, and what the answer's status and headers allow. Pure.
+"""Resuming a download: the headers of a request, and what the answer to it allows. Pure.
 
 RFC 9110 clauses 13.1.5 (If-Range) and 14 (Range). A strong ETag makes the server itself refuse to
-mix two files. Where it names none, the last bytes that we hold are asked for again and compared.
+mix two files. Without one, the last bytes at hand are requested again and compared.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 OVERLAP_BYTES = 4096
-"""Bytes asked for twice where no strong ETag ties the parts together."""
+"""Bytes requested twice where no strong ETag ties the parts together."""
 
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)", re.ASCII)
 _UNSATISFIED = re.compile(r"bytes \*/(\d{1,19})", re.ASCII)
-_COME_BACK = frozenset({408, 425, 429, 500, 502, 503, 504})
+_RETRY_LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class DownloadError(AgentError):
@@ -70,13 +70,16 @@ class PartialFile:
 
     @property
     def strong(self) -> bool:
-        """Tell whether the ETag promises the same bytes."""
+        """Return whether the ETag promises the same bytes."""
         return is_strong(self.etag)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeBody:
-    """What follows the headers. `start` may lie before what is held: these bytes are compared."""
+    """The body of an answer: bytes `start` to `end` of the file.
+
+    `start` may lie within what is on the disk: these bytes are compared.
+    """
 
     start: int
     end: int | None
@@ -84,16 +87,16 @@ class RangeBody:
     total: int | None
     etag: str
     start_over: str = ""
-    """Why what is held is worthless, "" where the body carries it on."""
+    """Why what is on the disk is worthless, "" where the body continues it."""
 
 
 def is_strong(etag: str) -> bool:
-    """Tell whether an entity tag is a strong one."""
+    """Return whether an entity tag is a strong one."""
     return len(etag) >= 2 and etag.startswith('"') and etag.endswith('"')
 
 
 def range_headers(held: PartialFile) -> dict[str, str]:
-    """Return the headers of the next request. No compression: the declared size is the file's."""
+    """Return the headers of the next request. Not compressed: the declared size is the file's."""
     headers = {"accept-encoding": "identity"}
     if held.bytes:
         if held.strong:
@@ -107,12 +110,12 @@ def range_headers(held: PartialFile) -> dict[str, str]:
 def read_range_answer(
     status: int, headers: Mapping[str, str], held: PartialFile, declared: int | None, now: datetime
 ) -> RangeBody:
-    """Return what the body is. Raises DownloadError, or DownloadInterrupted for a later try.
+    """Return which bytes the body holds. Raises DownloadError, DownloadInterrupted (try later).
 
     `declared` is the file's size, None where only an upper bound is known; `headers` have names
     in lower case, or look them up without regard to it.
     """
-    if status in _COME_BACK:
+    if status in _RETRY_LATER:
         raise DownloadInterrupted(
             f"the download host answered {status}",
             status=status,

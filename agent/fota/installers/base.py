@@ -1,4 +1,4 @@
-"""The seam: what an installer is asked, in the order in which it is asked."""
+"""The interface of an installer, and how to tell that what it installed runs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AgentError
+from agent.fota.image import same_version
+from agent.fota.jobs import MODEM_TYPES, FirmwareType
+from at.commands.identity import ReadRevision
+from at.commands.serial_modem import ReadSerialModemVersion
+from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from agent.fota.jobs import FirmwareType, Job
+    from agent.fota.jobs import Job
+    from at.driver.modem import Modem
 
     ProgressCallback = Callable[[str, int, int], None]
-    """Told what is being done, how much of it is done, and of how much."""
+    """Called with what is done, how much of it is done, and of how much."""
 
 
 class InstallFailed(AgentError):
@@ -25,7 +31,7 @@ class InstallFailed(AgentError):
 
 @dataclass(frozen=True, slots=True)
 class RunningVersion:
-    """What runs on the kit, as it says itself."""
+    """What runs on the kit, as the kit says."""
 
     version: str
     image_hash: str = ""
@@ -36,7 +42,7 @@ class RunningVersion:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """An image that has proven what it must, and what must run once it is installed."""
+    """An image to install, which has proven what it must, and the version that must then run."""
 
     job: Job
     paths: tuple[Path, ...]
@@ -46,7 +52,10 @@ class Package:
 
 
 class Installer(Protocol):
-    """One way onto one kit. Errors of the port (AtError) pass: the job is then resumed later."""
+    """Installs images on one kit in one way; its methods stand in the order of their calls.
+
+    Errors of the port (AtError) are raised as they are: the job is then resumed later.
+    """
 
     @property
     def name(self) -> str:
@@ -58,10 +67,10 @@ class Installer(Protocol):
 
     @property
     def port(self) -> str:
-        """The port that it opens itself, so that nobody else may have it open; "" for none."""
+        """The port that it opens itself, which must be free then; "" for none."""
 
     def fetches_itself(self, job: Job) -> bool:
-        """Tell whether the kit downloads this job's image itself; we then only see its size."""
+        """Return whether the kit downloads this job's image itself: only its size is checked."""
 
     async def check(self, job: Job) -> str:
         """Return why this kit is not fit for the job now, "" where it is."""
@@ -73,19 +82,35 @@ class Installer(Protocol):
         """Put the image on the kit and start it. Raises InstallFailed."""
 
     async def confirm(self, package: Package) -> None:
-        """Make the image that now runs stay, where it needs that. Raises InstallFailed."""
+        """Make the running image permanent, where it is not yet. Raises InstallFailed."""
 
 
 def runs(package: Package, running: RunningVersion, before: str) -> bool:
-    """Tell whether what runs is what was installed.
+    """Return whether what runs is what was installed.
 
     The image's hash decides where both sides know it, else the version; an image without either
     is seen only by the version having changed.
     """
-    from agent.fota.image import same_version
-
     if package.image_hash and running.image_hash:
         return package.image_hash == running.image_hash
     if package.version:
         return same_version(package.version, running.version)
     return bool(running.version) and not same_version(running.version, before)
+
+
+async def running_by_at(modem: Modem, kind: FirmwareType) -> RunningVersion | None:
+    """Return what of this type runs as the kit says over AT, None while it does not say.
+
+    +CGMR names the modem's version, #XSMVER that of Serial Modem. An application that was built
+    upon Serial Modem may name a version of its own behind these two: then that one counts. Raises
+    LinkLost.
+    """
+    try:
+        if kind in MODEM_TYPES:
+            return RunningVersion((await modem.send(ReadRevision())).revision)
+        if kind is FirmwareType.APP:
+            versions = await modem.send(ReadSerialModemVersion())
+            return RunningVersion(versions.customer or versions.git_describe)
+    except (CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError):
+        return None
+    return None

@@ -1,10 +1,9 @@
 """An external program installs the image: named in the profile, started without a shell.
 
-It gets the image's path where its arguments say {image} (a path each for the two builds of a BOOT
-job), nothing on its input, and none of our secrets in its environment. Exit code 0 is its word
-that the image is on the kit; what then runs is read back from the kit all the same. What the kit
-does not tell over AT (a boot loader, another application), the program has to read back: it then
-prints a line "version: X" as what it saw.
+{image} in its arguments stands for the image's path (a path each for the two builds of a BOOT job).
+It gets no input, and none of our secrets in its environment. Exit code 0 says that the image is on
+the kit; what then runs is read back from the kit all the same. The program has to read back what
+the kit does not tell over AT (a boot loader, another application): it prints "version: X".
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ import signal
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.fota.installers.base import InstallFailed, RunningVersion
-from agent.fota.installers.versions_by_at import running_by_at
+from agent.fota.installers.base import InstallFailed, RunningVersion, running_by_at
 from agent.fota.jobs import MODEM_TYPES, FirmwareType
 
 if TYPE_CHECKING:
@@ -27,12 +25,14 @@ if TYPE_CHECKING:
     from agent.fota.jobs import Job
     from at.driver.modem import Modem
 
-PLACE = "{image}"
+PLACEHOLDER = "{image}"
 _BY_AT = MODEM_TYPES | {FirmwareType.APP}
 _LINE_CHARACTERS = 200
 _GRACE_S = 5.0
 _VERSION = re.compile(r"version[:=]\s*(\S{1,60})", re.IGNORECASE)
-_KEPT = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "SYSTEMROOT", "USER", "CELLAGENT_PORT"}
+_ENVIRONMENT = {
+    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "SYSTEMROOT", "USER", "CELLAGENT_PORT",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -54,23 +54,23 @@ class CommandInstaller:
 
     async def check(self, job: Job) -> str:  # noqa: ARG002 - the seam's
         """Return why the program cannot be used for it, "" where it can."""
-        if not self.command or not any(PLACE in word for word in self.command):
-            return f"fota.command names no place for the image ({PLACE})"
+        if not self.command or not any(PLACEHOLDER in word for word in self.command):
+            return f"fota.command names no place for the image ({PLACEHOLDER})"
         if shutil.which(self.command[0]) is None:
             return f"fota.command: there is no program {self.command[0]}"
         return ""
 
     async def running(self, kind: FirmwareType) -> RunningVersion | None:
         """Return what of this type runs: the kit's own word over AT, else the program's."""
-        told = None if self.modem is None else await running_by_at(self.modem, kind)
-        return told or (RunningVersion(self._seen) if self._seen else None)
+        by_at = None if self.modem is None else await running_by_at(self.modem, kind)
+        return by_at or (RunningVersion(self._seen) if self._seen else None)
 
     async def install(self, package: Package, progress: ProgressCallback) -> None:
         """Run the program to its end, or to the end of its time."""
         words = [
-            word.replace(PLACE, str(path))
+            word.replace(PLACEHOLDER, str(path))
             for word in self.command
-            for path in (package.paths if PLACE in word else package.paths[:1])
+            for path in (package.paths if PLACEHOLDER in word else package.paths[:1])
         ]
         try:
             process = await asyncio.create_subprocess_exec(
@@ -78,37 +78,39 @@ class CommandInstaller:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
-                env={name: value for name, value in os.environ.items() if name in _KEPT},
+                env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
                 start_new_session=os.name == "posix",
             )
         except OSError as error:
             raise InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
         last = self._seen = ""
 
-        def heard(line: str, done: int, total: int) -> None:
+        def read_line(line: str, done: int, total: int) -> None:
             if found := _VERSION.fullmatch(line):
                 self._seen = found[1]
             progress(line, done, total)
 
         try:
             async with asyncio.timeout(self.timeout_s):
-                last = await _follow(process, heard)
+                last = await _follow(process, read_line)
                 code = await process.wait()
         except TimeoutError:
             raise InstallFailed(f"{words[0]} did not end within {self.timeout_s:.0f} s") from None
         finally:
             await _end(process)
         if code != 0:
-            said = f": {last}" if last else ""
-            raise InstallFailed(f"{words[0]} ended with exit code {code}{said}")
-        if await self.running(package.job.kind) is None and not self._told_by_at(package.job.kind):
+            reason = f": {last}" if last else ""
+            raise InstallFailed(f"{words[0]} ended with exit code {code}{reason}")
+        if await self.running(package.job.kind) is None and not self._reported_by_at(
+            package.job.kind
+        ):
             raise InstallFailed(
                 f"neither the kit nor {words[0]} tells which {package.job.kind.value} runs now: "
                 'the program has to print "version: X" as it reads it back'
             )
 
-    def _told_by_at(self, kind: FirmwareType) -> bool:
-        """Tell whether the kit may yet say it, once it has restarted."""
+    def _reported_by_at(self, kind: FirmwareType) -> bool:
+        """Return whether the kit may yet say it, once it has restarted."""
         return self.modem is not None and kind in _BY_AT
 
     async def confirm(self, package: Package) -> None:
@@ -131,7 +133,7 @@ async def _follow(process: asyncio.subprocess.Process, progress: ProgressCallbac
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Leave nothing of the program running: it, and what it started, get a moment to end."""
+    """End the program and what it started: by SIGTERM, and by SIGKILL after a moment."""
     for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
         if process.returncode is not None and number is signal.SIGTERM:
             return

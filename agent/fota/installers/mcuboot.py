@@ -1,9 +1,9 @@
 """MCUboot over serial: the image goes into the second slot by SMP, is tried once, then confirmed.
 
-smpclient (the extra `mcuboot`) opens the port for each visit and gives it back: between restarts
-the port may be called something else, and the kit's console may share it. What the kit prints
-during a visit is no packet, and is handed on (`overheard`). An image that is not
-confirmed after its trial is swapped back by MCUboot at the next restart; that is seen, and said.
+smpclient (the extra `mcuboot`) opens the port for each exchange and closes it again: after a
+restart the port may have another name, and the kit's console may share it. What the kit prints
+during an exchange is passed on (`overheard`). MCUboot swaps an image back at the next restart that
+was not confirmed after its trial; that is seen, and reported.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def _ignore(_printed: bytes) -> None:
 
 @dataclass(slots=True)
 class McubootInstaller:
-    """One kit's SMP server behind a serial port. BOOT is not offered: SMP does not tell it back."""
+    """Installs over a kit's SMP server. No BOOT images: SMP does not name the one that runs."""
 
     port: str
     baud: int = 115200
@@ -165,7 +165,7 @@ class McubootInstaller:
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Any]:
-        """Open the port, give it back; everything that means "not there" is one error."""
+        """Open the port, then close it. Raises _Silent for everything that means "not there"."""
         try:
             from smpclient import SMPClient
             from smpclient.exceptions import SMPClientException, SMPUploadError
@@ -176,7 +176,7 @@ class McubootInstaller:
                 "installing by MCUboot needs smpclient, which is not here",
                 hint="pip install 'cellagent[mcuboot]'",
             ) from missing
-        # What it would warn of comes to us as an error, and is told in our words.
+        # What it would warn of is raised as well, and then told in our words.
         logging.getLogger("smpclient").setLevel(logging.CRITICAL)
         transport = SMPSerialTransport(baudrate=self.baud, exclusive=True)
         client = SMPClient(transport, self.port, timeout_s=_ANSWER_S)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.errors import DeadlineExceeded
-from agent.fota.installers.base import InstallFailed
-from agent.fota.installers.versions_by_at import running_by_at
+from agent.fota.installers.base import InstallFailed, running_by_at
 from agent.fota.jobs import MODEM_TYPES, FirmwareType
 from at.commands.firmware_update import ApplyWiredUpdate, BeginWiredUpdate, WriteWiredUpdate
 from at.protocol.dialect import Dialect
@@ -45,7 +44,7 @@ _FETCH_ERRORS = {
 
 @dataclass(slots=True)
 class SerialModemInstaller:
-    """One kit that runs Serial Modem, over the AT link that is open anyway."""
+    """Installs on a kit that runs Serial Modem, over its open AT link."""
 
     modem: Modem
     modem_fetches: bool = False
@@ -55,7 +54,7 @@ class SerialModemInstaller:
     port: str = ""
 
     def fetches_itself(self, job: Job) -> bool:
-        """Tell whether the kit downloads it: only what its own maker's signature guards."""
+        """Return whether the kit downloads it: only images that their maker's signature guards."""
         return self.modem_fetches and job.kind in MODEM_TYPES
 
     async def check(self, job: Job) -> str:
@@ -79,7 +78,7 @@ class SerialModemInstaller:
         functional_mode = await self._functional_mode()
         try:
             if self.fetches_itself(package.job):
-                await self._have_fetched(package, progress)
+                await self._fetch_by_kit(package, progress)
             else:
                 await self._write(package, _KINDS[kind], progress)
             restart = "AT#XMODEMRESET" if kind in MODEM_TYPES else "AT#XRESET"
@@ -101,26 +100,26 @@ class SerialModemInstaller:
 
     async def _write(self, package: Package, kind: int, progress: ProgressCallback) -> None:
         content = memoryview(package.paths[0].read_bytes())
-        with self.modem.notices("#XDFU") as said:
+        with self.modem.notices("#XDFU") as notices:
             await self.modem.send(BeginWiredUpdate(kind, len(content)))
             for start in range(0, len(content), PIECE_BYTES):
                 piece = bytes(content[start : start + PIECE_BYTES])
                 write = WriteWiredUpdate(kind, start, len(piece))
                 await self.modem.transfer(write.encode(), piece)
-                await self._said(said, kind, _WRITTEN, f"the bytes at {start}")
+                await self._await_result(notices, kind, _WRITTEN, f"the bytes at {start}")
                 progress("upload", start + len(piece), len(content))
             await self.modem.send(ApplyWiredUpdate(kind), timeout_s=_STEP_S)
-            await self._said(said, kind, _APPLIED, "the image")
+            await self._await_result(notices, kind, _APPLIED, "the image")
 
-    async def _accepted(self, line: str) -> None:
+    async def _execute_or_fail(self, line: str) -> None:
         answer = await self.modem.execute(line, timeout_s=_STEP_S)
         if not answer.ok:
             raise InstallFailed(f"the kit refused {line}: {answer.final}")
 
-    async def _said(self, said: Stream[Notice], kind: int, step: str, what: str) -> None:
+    async def _await_result(self, notices: Stream[Notice], kind: int, step: str, what: str) -> None:
         try:
             async with asyncio.timeout(_STEP_S):
-                async for notice in said:
+                async for notice in notices:
                     fields = _fields(notice)
                     if fields[:2] == [str(kind), step]:
                         if fields[2:] != ["0"]:
@@ -129,21 +128,21 @@ class SerialModemInstaller:
         except TimeoutError:
             raise InstallFailed(f"the kit said nothing of {what} in {_STEP_S:.0f} s") from None
 
-    async def _have_fetched(self, package: Package, progress: ProgressCallback) -> None:
+    async def _fetch_by_kit(self, package: Package, progress: ProgressCallback) -> None:
         operation = _OPERATIONS[package.job.kind]
-        with self.modem.notices("#XFOTA") as said:
-            await self._accepted(f'AT#XFOTA={operation},"{package.url}"')
+        with self.modem.notices("#XFOTA") as notices:
+            await self._execute_or_fail(f'AT#XFOTA={operation},"{package.url}"')
             try:
                 async with asyncio.timeout(_FETCH_S):
-                    await self._follow(said, progress)
+                    await self._follow(notices, progress)
             except TimeoutError:
                 await self.modem.execute("AT#XFOTA=0")
                 raise DeadlineExceeded(
                     f"the kit did not finish its download in {_FETCH_S:.0f} s"
                 ) from None
 
-    async def _follow(self, said: Stream[Notice], progress: ProgressCallback) -> None:
-        async for notice in said:
+    async def _follow(self, notices: Stream[Notice], progress: ProgressCallback) -> None:
+        async for notice in notices:
             stage, status, detail = [*_fields(notice), "", "", ""][:3]
             if status in {"1", "2", "3"}:
                 reason = _FETCH_ERRORS.get(detail, {"2": "it was stopped"}.get(status, ""))

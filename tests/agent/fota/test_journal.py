@@ -56,7 +56,8 @@ def test_images_go_with_their_job(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.begin(open_job())
     journal.image_path(1).write_bytes(b"x")
-    journal.close(None)
+    result = JobResult(job_id="job-1", status=JobStatus.SUCCEEDED, detail="runs", at="2026")
+    journal.close(result)
     assert not list(tmp_path.glob("image-*"))
 
 

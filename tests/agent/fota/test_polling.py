@@ -78,7 +78,7 @@ async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() ->
         def result(self, result: JobResult | None) -> None:
             heard.append(result)
 
-        def trouble(self, error: Exception) -> None:
+        def failed(self, error: Exception) -> None:
             heard.append(str(error))
 
     clock = HandClock()

@@ -16,13 +16,13 @@ from hand_clock import HandClock
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import (
+    DiskFull,
     DownloadedFile,
     Downloader,
     DownloadLimits,
     DownloadRequest,
     TooSlow,
 )
-from agent.fota.download.image_file import DiskFull
 from agent.fota.download.ranges import (
     BadAnswerToRange,
     DownloadError,
