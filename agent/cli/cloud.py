@@ -18,7 +18,7 @@ from agent.errors import UsageError
 
 
 def write_standin_profile(name: str, ready: dict[str, Any], *, file: Path | None = None) -> Path:
-    """Write the profile for the stand-in of a ready line; return the configuration's path."""
+    """Write a profile for the stand-in that printed `ready`; return the configuration file."""
     secrets = ready["credentials"]
     key_file = Path(secrets["service_key_file"])
     values = {
@@ -58,7 +58,7 @@ _T = TypeVar("_T")
 
 @click.group(cls=AgentGroup, name="cloud")
 def command() -> None:
-    """Stand in for both services, on loopback: no account, no internet."""
+    """Simulate both services, on loopback: no account, no internet."""
 
 
 @command.command(epilog="Example: cellagent cloud serve --write-profile standin -- pytest tests/")
@@ -117,23 +117,23 @@ def command() -> None:
 @click.option("--allow-remote", is_flag=True, help="Listen on an address that is no loopback.")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
 def serve(listen: str, program: tuple[str, ...], allow_remote: bool, **settings: Any) -> None:
-    """Serve the device cloud and the observability service until told to stop.
+    """Serve the device cloud and the observability service until SIGTERM or Ctrl-C.
 
-    Prints one line of JSON once it is ready: the URLs, the slugs and made-up credentials. With
-    a command after `--`, runs it with CELLAGENT_PROFILE set, and ends with its exit code.
+    Prints one line of JSON once it is ready: the URLs, the slugs and made-up credentials. With a
+    command after `--` it runs that with CELLAGENT_PROFILE set, and ends with its exit code.
     """
     if "help" in settings["faults"]:
         _list_faults()
         return
-    wish = _Wish(*_address(listen, remote=allow_remote), program=program, **settings)
-    if (wish.connect_proxy is None) is not (wish.ca_file is None):
+    given = _ServeOptions(*_address(listen, remote=allow_remote), program=program, **settings)
+    if (given.connect_proxy is None) is not (given.ca_file is None):
         raise UsageError("--connect-proxy and --ca-file go together")
-    run(_serve(wish))
+    run(_serve(given))
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """What the command line asks for."""
+class _ServeOptions:
+    """The values of the options of `serve`."""
 
     host: str
     port: int
@@ -148,7 +148,7 @@ class _Wish:
     program: tuple[str, ...]
 
 
-async def _serve(wish: _Wish) -> int:
+async def _serve(given: _ServeOptions) -> int:
     from agent.cli.shell.signals import HANG_UP, first_signal, not_ignored, run_program
     from agent.standin.faults import install
     from agent.standin.keys import credentials
@@ -156,21 +156,21 @@ async def _serve(wish: _Wish) -> int:
     from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
 
     try:
-        cloud = open_cloud(wish.state, devices=wish.devices)
+        cloud = open_cloud(given.state, devices=given.devices)
     except ValueError as error:
         raise UsageError(str(error), hint="name another file for --state") from error
     try:
-        install(cloud, wish.faults)
+        install(cloud, given.faults)
     except ValueError as error:
         raise UsageError(str(error), hint="`--fault help` lists the names") from error
     async with contextlib.AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-cloud-")))
         ending = (signal.SIGINT, signal.SIGTERM, *not_ignored(HANG_UP))
         stopped = opened.enter_context(first_signal(*ending))
-        keys = wish.state.parent / f"{wish.state.name}.keys" if wish.state else folder
-        where = f"{wish.host}:{wish.port}"
-        serve = serving(cloud, host=wish.host, port=wish.port, split=wish.split)
-        await _entered(opened, serve, where)
+        keys = given.state.parent / f"{given.state.name}.keys" if given.state else folder
+        where = f"{given.host}:{given.port}"
+        serve = serving(cloud, host=given.host, port=given.port, split=given.split)
+        await _start(opened, serve, where)
         ready: dict[str, Any] = {
             "ready": True,
             "urls": cloud.urls,
@@ -179,41 +179,41 @@ async def _serve(wish: _Wish) -> int:
             "team_id": cloud.team_id,
             "credentials": credentials(cloud, keys),
         }
-        if wish.connect_proxy is not None and wish.ca_file is not None:
+        if given.connect_proxy is not None and given.ca_file is not None:
             from agent.standin.connect_proxy import connect_proxy
 
-            proxy = connect_proxy(cloud, wish.connect_proxy, wish.ca_file, wish.connect_hosts)
-            port = await _entered(opened, proxy, f"127.0.0.1:{wish.connect_proxy}")
+            proxy = connect_proxy(cloud, given.connect_proxy, given.ca_file, given.connect_hosts)
+            port = await _start(opened, proxy, f"127.0.0.1:{given.connect_proxy}")
             note(f"proxy for unmodified tools: HTTPS_PROXY=http://127.0.0.1:{port}")
-        environment = _profile(wish, ready, folder)
+        environment = _profile(given, ready, folder)
         emit(ready)
-        if wish.program:
+        if given.program:
             # Ctrl-C reaches the program as well: SIGTERM ends one that did not heed it.
-            return await run_program(wish.program, environment, stopped, sends=signal.SIGTERM)
+            return await run_program(given.program, environment, stopped, sends=signal.SIGTERM)
         await stopped
     return 0
 
 
-def _profile(wish: _Wish, ready: dict[str, Any], folder: Path) -> dict[str, str]:
-    """Write the profile that was asked for; return what CMD's environment says of it."""
-    if wish.profile is None and not wish.program:
+def _profile(given: _ServeOptions, ready: dict[str, Any], folder: Path) -> dict[str, str]:
+    """Write the profile, a temporary one for CMD alone; return the environment of CMD."""
+    if given.profile is None and not given.program:
         return {}
 
-    if wish.profile is not None:
-        path = write_standin_profile(wish.profile, ready)
-        note(f"profile {wish.profile} written to {path}")
-        return {"CELLAGENT_PROFILE": wish.profile}
-    # Nobody asked for a profile: CMD gets one that goes away with us.
+    if given.profile is not None:
+        path = write_standin_profile(given.profile, ready)
+        note(f"profile {given.profile} written to {path}")
+        return {"CELLAGENT_PROFILE": given.profile}
+    # No --write-profile: CMD gets one that is deleted with the folder.
     path = write_standin_profile("standin", ready, file=folder / "config.toml")
     return {"CELLAGENT_PROFILE": "standin", "CELLAGENT_CONFIG": str(path)}
 
 
-async def _entered(
+async def _start(
     opened: contextlib.AsyncExitStack,
     serving: contextlib.AbstractAsyncContextManager[_T],
     where: str,
 ) -> _T:
-    """Start a server that ends with `opened`; say so where it cannot listen."""
+    """Start a server that ends with `opened`. Raises UsageError where it cannot listen."""
     try:
         return await opened.enter_async_context(serving)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`cellagent demo`: the agent's whole job, once, for a person to watch."""
+"""`cellagent demo`: all that the agent does, once, for a person to watch."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def _demo() -> int:
         environment = await stack.enter_async_context(demo_environment())
         demonstration = Demonstration(environment, _progress, stack)
         for name, step in steps(demonstration):
-            if not await _shown(name, step):
+            if not await _run_step(name, step):
                 ok = False
                 break
     seconds = round(time.monotonic() - began, 2)
@@ -70,8 +70,8 @@ async def _demo() -> int:
     return 0 if ok else 1
 
 
-async def _shown(name: str, step: Callable[[], Awaitable[dict[str, Any]]]) -> bool:
-    """Do one step and show it; what stops it is shown, too."""
+async def _run_step(name: str, step: Callable[[], Awaitable[dict[str, Any]]]) -> bool:
+    """Run one step and show it, or the error that stops it; return True if it succeeded."""
     from agent.errors import AgentError
     from at.protocol.errors import AtError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, options, say
-from agent.cli.shell.session import on_cloud
+from agent.cli.shell.session import device_cloud_command
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def show_device(device: Device) -> None:
-    """Show a device and its state; with --json as the service tells it."""
+    """Show a device and its state; with --json as the service returns it."""
     if options().json:
         emit(device.raw)
     else:
@@ -46,7 +46,7 @@ def _describe(device: Device) -> None:
 
 
 def updated(device: Device) -> str | None:
-    """Return when a device was changed last, for a person."""
+    """Return the time of a device's last change, for a person."""
     return device.updated_at.isoformat(" ", "seconds") if device.updated_at else None
 
 
@@ -66,7 +66,7 @@ if_match = click.option(
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only these devices.")
 @click.option("--state", "include_state", is_flag=True, help="With the state (only --json shows).")
 @click.option("--transform", metavar="EXPRESSION", help="A JSONata expression for each device.")
-@on_cloud
+@device_cloud_command
 async def list_(
     cloud: DeviceCloud,
     types: tuple[str, ...],
@@ -98,7 +98,7 @@ async def list_(
 @command.command(epilog="Example: cellagent device show nrf-358299840010349")
 @click.argument("device_id", metavar="ID")
 @click.option("--transform", metavar="EXPRESSION", help="A JSONata expression for the device.")
-@on_cloud
+@device_cloud_command
 async def show(cloud: DeviceCloud, device_id: str, transform: str | None) -> None:
     """Show a device and its state. What a transform gives is printed as JSON."""
     if transform is not None:
@@ -111,7 +111,7 @@ async def show(cloud: DeviceCloud, device_id: str, transform: str | None) -> Non
 @click.argument("device_id", metavar="ID")
 @click.argument("name")
 @if_match
-@on_cloud
+@device_cloud_command
 async def rename(cloud: DeviceCloud, device_id: str, name: str, version: str | None) -> None:
     """Change the name of a device."""
     await cloud.rename(device_id, name, version=version)
@@ -121,7 +121,7 @@ async def rename(cloud: DeviceCloud, device_id: str, name: str, version: str | N
 @click.argument("device_id", metavar="ID")
 @click.argument("tags", nargs=-1)
 @if_match
-@on_cloud
+@device_cloud_command
 async def tag(
     cloud: DeviceCloud, device_id: str, tags: tuple[str, ...], version: str | None
 ) -> None:
@@ -134,7 +134,7 @@ async def tag(
 @click.argument("characteristic", metavar="UUID|PATH")
 @click.argument("value", metavar="BYTES")
 @if_match
-@on_cloud
+@device_cloud_command
 async def write(
     cloud: DeviceCloud, device_id: str, characteristic: str, value: str, version: str | None
 ) -> None:
@@ -154,11 +154,11 @@ async def write(
 @click.argument("device_id", metavar="ID")
 @click.option("--no-wait", is_flag=True, help="Do not wait for the new state.")
 @click.option("--deadline", type=click.FloatRange(0), default=90.0, show_default=True)
-@on_cloud
+@device_cloud_command
 async def discover(
     cloud: DeviceCloud, gateway_id: str, device_id: str, no_wait: bool, deadline: float
 ) -> None:
-    """Have a gateway read all services of a BLE device again, and wait for its new state."""
+    """Make a gateway read all services of a BLE device again, and wait for its new state."""
     if no_wait:
         await cloud.discover(gateway_id, device_id)
         return
@@ -175,7 +175,7 @@ async def discover(
     callback=lambda _context, _argument, path: path.read_text("utf-8", "replace"),
 )
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is registered.")
-@on_cloud
+@device_cloud_command
 async def register_key(cloud: DeviceCloud, device_id: str, pem: str, no_wait: bool) -> None:
     """Register the public key that a device's tokens are verified with; an older one ends."""
     from agent.cloud import PublicKey
@@ -195,7 +195,7 @@ async def register_key(cloud: DeviceCloud, device_id: str, pem: str, no_wait: bo
 @click.option("--after", metavar="VERSION", help="Until the version is another than this one.")
 @click.option("--transform", metavar="EXPRESSION", help="Until this JSONata expression is true.")
 @click.option("--deadline", type=click.FloatRange(0), default=60.0, show_default=True)
-@on_cloud
+@device_cloud_command
 async def wait(
     cloud: DeviceCloud, device_id: str, after: str | None, transform: str | None, deadline: float
 ) -> None:
@@ -219,7 +219,7 @@ async def wait(
     "--app", "app_id", default="", metavar="APP", help="Only this kind (TEMP, GNSS, ...)."
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
-@on_cloud
+@device_cloud_command
 async def messages(cloud: DeviceCloud, device_id: str, app_id: str, limit: int) -> None:
     """List the messages that were kept, the newest first."""
     import json
@@ -245,9 +245,9 @@ async def messages(cloud: DeviceCloud, device_id: str, app_id: str, limit: int) 
 @command.command(epilog="Example: cellagent device scheme GET /v1/devices")
 @click.argument("method")
 @click.argument("path")
-@on_cloud
+@device_cloud_command
 async def scheme(cloud: DeviceCloud, method: str, path: str) -> None:
-    """Tell which kinds of credential an operation declares in the cloud's own description."""
+    """Show which kinds of credential an operation declares in the cloud's own description."""
     declared = sorted((await cloud.openapi()).schemes(method, path))
     if options().json:
         emit({"method": method.upper(), "path": path, "schemes": declared})
@@ -256,7 +256,7 @@ async def scheme(cloud: DeviceCloud, method: str, path: str) -> None:
 
 
 @command.command(epilog="Example: cellagent device account")
-@on_cloud
+@device_cloud_command
 async def account(cloud: DeviceCloud) -> None:
     """Show the team and the role that the API key opens."""
     found = await cloud.account()

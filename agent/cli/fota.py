@@ -27,7 +27,7 @@ _PAUSE_S = 0.1
 
 
 class ProgressOnStderr(UpdateObserver):
-    """Shows stages as lines and progress as one line that is written over."""
+    """Shows stages as lines, and progress as one line that is overwritten."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -44,7 +44,7 @@ class ProgressOnStderr(UpdateObserver):
         note(text)
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Show it; a total of 0 means that only the words are known."""
+        """Show the progress bar; with a `total` of 0, `what` alone."""
         now = self._monotonic()
         if total <= 0:
             if what:
@@ -95,7 +95,7 @@ def _rate(bytes_per_s: float) -> str:
 
 @click.group(cls=AgentGroup, name="fota")
 def command() -> None:
-    """Carry out the update that the device cloud has for the kit, and say the truth about it."""
+    """Carry out the update that the device cloud has for the kit, and report its result."""
 
 
 @command.command(epilog="Example: cellagent fota check --port /dev/ttyACM0")
@@ -190,7 +190,7 @@ async def _abandon(reason: str, *, yes: bool) -> int:
 
 @contextlib.asynccontextmanager
 async def _runner(observer: UpdateObserver | None = None) -> AsyncIterator[UpdateRunner]:
-    """Put the runner of the chosen kit together, and take it apart again."""
+    """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
     from agent.cli.shell.session import configured
     from agent.wiring.update_runner import needs_modem, update_runner
 

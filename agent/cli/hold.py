@@ -1,4 +1,4 @@
-"""`cellagent hold` and `reload`: what the running agent is asked to do."""
+"""`cellagent hold` and `reload`: requests to the running agent."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import click
 from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
 
 
-class _WithCommand(AgentCommand):
-    """A command whose arguments behind `--` are another command's: click would mix them."""
+class _CommandWithProgram(AgentCommand):
+    """A command whose arguments after `--` are a program's; click itself would mix them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put what is behind the first `--` aside."""
+        """Take the arguments after the first `--` as the program in `ctx.meta["cmd"]`."""
         if "--" in args:
             separator = args.index("--")
             ctx.meta["cmd"] = tuple(args[separator + 1 :])
@@ -20,7 +20,7 @@ class _WithCommand(AgentCommand):
 
 
 @click.command(
-    cls=_WithCommand,
+    cls=_CommandWithProgram,
     name="hold",
     epilog="Example: cellagent hold kit -- nrfutil device program --firmware app.hex",
 )

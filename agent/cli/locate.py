@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--no-fallback", is_flag=True, help="Refuse coarse results.")
 @click.option("--no-reply", is_flag=True, help="Only let the service store the position.")
 def command(way: str | None, *, high_confidence: bool, no_fallback: bool, no_reply: bool) -> None:
-    """Find the kit by what it and this host hear."""
+    """Find the kit by the cells and Wi-Fi access points that it and this host receive."""
     run(_locate(way, high_confidence, no_fallback, no_reply))
 
 
@@ -53,7 +53,7 @@ async def _locate(
         needs_modem = way != "wifi"
         modem = await stack.enter_async_context(kit_modem()) if needs_modem else None
         kit = chosen_kit() if needs_modem else profile.kit
-        # Only the legacy path takes a kit's own token; a key on this host goes before the modem.
+        # Only the legacy path takes a kit's own token; a key on this host takes precedence.
         ask = None
         if modem and profile.location.legacy and not profile.credentials.device_key_file:
             ask = ask_modem(modem, profile.provisioning.security_tag)

@@ -82,8 +82,8 @@ _MODEM = LazyGroup(
             "modem.check", "Is it alive, what is it, may it be used, is it on the network?"
         ),
         "at": Entry("modem.at", "Send AT commands and print their answers."),
-        "term": Entry("modem.term", "A terminal that tells answers, notices and log lines apart."),
-        "signal": Entry("modem.signal", "How well the modem hears its cell; --watch follows it."),
+        "term": Entry("modem.term", "A terminal that marks answers, notices and log lines."),
+        "signal": Entry("modem.signal", "Signal levels of the serving cell; --watch follows them."),
         "jwt": Entry("modem.jwt", "A token signed by the modem (AT%JWT)."),
         "decode": Entry("modem.decode", "Captured bytes of a modem to one JSON object per thing."),
         "record": Entry("modem.record:record", "Record a session as a transcript."),
@@ -102,7 +102,8 @@ _PROVISION = LazyGroup(
         "plan": Entry("provision.plan", "What would be done to each board, before anything is."),
         "run": Entry("provision.run", "Do it: many boards at once, each step kept in the ledger."),
         "status": Entry(
-            "provision.ledger:status", "What the ledger knows of every board, or of one."
+            "provision.ledger:status",
+            "The state of every board in the ledger, or the steps of one.",
         ),
         "export": Entry(
             "provision.ledger:export", "The ledger as CSV or JSON, for people and for services."
@@ -114,9 +115,9 @@ COMMANDS: Mapping[str, Entry | LazyGroup] = {
     "ports": Entry("ports", "Kits, their ports, which one answers AT, and why the others do not."),
     "modem": _MODEM,
     "console": Entry(
-        "console.command", "The kit's logs, live; chunks and core dumps lifted out and counted."
+        "console.command", "The kit's logs, live; chunks and core dumps are taken out and counted."
     ),
-    "scan": Entry("scan", "What the radio hears: cells and Wi-Fi."),
+    "scan": Entry("scan", "Scan the cells and the Wi-Fi around the kit."),
     "locate": Entry("locate", "Where the kit is."),
     "assist": Entry("assist", "A-GNSS and P-GPS assistance data."),
     "device": Entry("device", "Devices at the device cloud."),
@@ -137,7 +138,9 @@ COMMANDS: Mapping[str, Entry | LazyGroup] = {
     "status": Entry("status", "What the running agent does and how its kits are."),
     "hold": Entry("hold:hold", "Make the running agent let go of a kit, while a command runs."),
     "reload": Entry("hold:reload", "Make the running agent read its profile again."),
-    "demo": Entry("demo", "The agent's whole job in twenty seconds, with no kit and no account."),
+    "demo": Entry(
+        "demo", "All that the agent does, in twenty seconds, with no kit and no account."
+    ),
     "completion": Entry("completion", "Shell completion for bash, zsh, fish and PowerShell."),
 }
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def ports_of_agents() -> list[PortReport]:
-    """Return a report for each port that an agent holds; none for one that it let go of."""
+    """Return a report for each port that a running agent holds, and has not let go of."""
     listed = {port.device: port for port in system_ports()}
 
     def usb(port: str, model: object) -> UsbPort:
@@ -99,9 +99,9 @@ async def _ports(probe_all: bool) -> int:
 
 
 async def _named_by_the_profile(reports: list[PortReport], taken: set[str]) -> list[PortReport]:
-    """Probe the profile's own port where the list lacks it, or has it as one not probed.
+    """Probe the port of the profile if the list lacks it, or has it as not probed.
 
-    It may be no USB port at all (a virtual kit), or one that is only probed when it is named.
+    It may be no USB port (a virtual kit), or one that is probed only when it is named.
     """
     from at.discovery import survey
     from at.ports.usb import device_of
@@ -116,7 +116,7 @@ async def _named_by_the_profile(reports: list[PortReport], taken: set[str]) -> l
 
 
 def _configured() -> str:
-    """Return the port that environment or profile name, unless it stands for a listed kit."""
+    """Return the port of the environment or the profile; "" if it names a kit that is listed."""
     from agent.cli.shell.session import configured
 
     port = configured().profile.kit.port
@@ -124,7 +124,7 @@ def _configured() -> str:
 
 
 def as_json(report: PortReport) -> dict[str, object]:
-    """Return the fixed shape of one port."""
+    """Return one port as a JSON object; every key is always there."""
     return {
         "port": report.usb.device,
         "kit": _kit(report),

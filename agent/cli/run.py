@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 @click.option("--print-unit", is_flag=True, help="Print a hardened systemd unit, and end.")
 @click.option("--print-udev", is_flag=True, help="Print a udev rule that keeps ModemManager off.")
 def command(*, print_unit: bool, print_udev: bool) -> None:
-    """Look after the kits of the profile until told to stop: position, updates, crashes, console.
+    """Look after the kits of the profile until stopped: position, updates, crashes, console.
 
-    It outlives unplugging, resets and services that are away, says once what is wrong, and catches
+    It survives unplugging, resets and outages of the services, logs each trouble once, and catches
     up. SIGHUP, or `cellagent reload`, reads the profile again; SIGTERM, or the end of the terminal
     that it was started on, ends it within 5 s. With --json it prints one line when it is ready, and
     then one at each change.
@@ -126,7 +126,7 @@ async def _reload(agent: Agent) -> None:
 
 
 def _configure() -> Configuration:
-    """Return the configuration; where it names no kit, the only one that is plugged in."""
+    """Return the configuration; if it names no kit, with the only one that is plugged in."""
     from dataclasses import replace
 
     import msgspec

@@ -1,4 +1,4 @@
-"""`cellagent scan`: what the radio hears."""
+"""`cellagent scan`: the cells and the Wi-Fi around the kit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SEARCHES = (
 
 @click.group(cls=AgentGroup, epilog="Example: cellagent scan wifi --plot levels.png")
 def command() -> None:
-    """Listen: the cells that the modem hears, the Wi-Fi that this host or a companion hears."""
+    """Scan the cells around the modem, or the Wi-Fi around this host or a companion chip."""
 
 
 @command.command(epilog="Example: cellagent scan cells --port /dev/ttyACM0 --search gci-default")
@@ -55,7 +55,7 @@ def wifi(repeat: int, target: str | None) -> None:
 
 
 def _check_plot(target: str | None) -> None:
-    """Refuse what cannot be drawn before anything is opened."""
+    """Raise UsageError for a file that cannot be drawn, before anything is opened."""
     if target and target != "-":
         from agent.location.plots import check_target
 
@@ -101,7 +101,7 @@ async def _repeated(
     target: str | None,
     title: str,
 ) -> None:
-    """Scan, show each, draw all."""
+    """Scan so many times, show each scan, and draw the levels of all."""
     import time
 
     from agent.location.plots import terminal_plot, write_plot

@@ -75,7 +75,7 @@ def concerns_of(status: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def lines_of(status: dict[str, Any], now: float) -> Iterator[str]:
-    """Return a status as lines for a person, each at most 80 wide where its words allow it."""
+    """Return a status as lines for a person, at most 80 characters wide where words allow it."""
     agent, outbox = status["agent"], status["outbox"]
     up = _age(now - agent["since"])
     yield f"cellagent {agent['version']}, profile {agent['profile']}, PID {agent['pid']}, up {up}"
@@ -102,8 +102,8 @@ def _concern(each: dict[str, Any], facts: str, now: float, indent: str = "  ") -
     mark = {"well": "ok", "trouble": "NO"}.get(state, "--")
     since = f" since {_age(now - each['since'])}" if state == "trouble" else ""
     word = "" if state == "well" else f"{state}{since}"
-    told = ", ".join(part for part in (word, facts) if part)
-    yield f"{indent}{mark}  {each['concern']:12} {told}".rstrip()
+    parts = ", ".join(part for part in (word, facts) if part)
+    yield f"{indent}{mark}  {each['concern']:12} {parts}".rstrip()
     if each["trouble"]:
         yield from _wrapped(f"{indent}    ", each["trouble"])
         if each["try"]:

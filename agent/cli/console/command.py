@@ -1,4 +1,4 @@
-"""`cellagent console`: the kit's logs, live; chunks and core dumps lifted out and counted."""
+"""`cellagent console`: the kit's logs, live; chunks and core dumps are taken out and counted."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def command(
     seconds: float | None,
     **identity: str | None,
 ) -> None:
-    """Show what the kit prints, in colour; chunks and core dumps are lifted out and counted.
+    """Show what the kit prints, in colour; chunks and core dumps are taken out and counted.
 
-    Lines that you type go to the kit. The window outlives the unplugging of the kit; it ends
-    with Ctrl-C.
+    Lines that you type are sent to the kit. Unplugging the kit does not end the command; Ctrl-C
+    does.
     """
     from agent.observability.coredumps.symbols import ElfSymbols
 

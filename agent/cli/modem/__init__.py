@@ -1,1 +1,1 @@
-"""`cellagent modem`: one file a command."""
+"""`cellagent modem`: one file for each command."""

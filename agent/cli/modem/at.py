@@ -84,7 +84,7 @@ async def _send(
 
 
 def usual_timeout_s(line: str) -> float:
-    """Return the time that this command may take: a network search takes minutes."""
+    """Return the timeout of an AT command in seconds; a network search may take minutes."""
     from at.driver.modem import DEFAULT_TIMEOUT_S
     from at.protocol.ownership import command_name
 
@@ -98,13 +98,13 @@ def usual_timeout_s(line: str) -> float:
 def _lines(commands: Iterable[str]) -> Iterator[str]:
     for line in commands:
         if line == "-":
-            yield from joined(sys.stdin)
+            yield from commands_in(sys.stdin)
         else:
             yield line
 
 
-def joined(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the commands of a text: one a line, but a text in quotes may run over lines.
+def commands_in(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the AT commands of a text: one a line, but a string in quotes may span lines.
 
     Empty lines and lines that begin with # are left out.
     """
@@ -152,7 +152,7 @@ def as_json(line: str, answer: Answer) -> dict[str, object]:
 
 
 def without_secret(line: str) -> str:
-    """Return a command as it may be shown: a credential's content is left out."""
+    """Return a command as it may be shown: a credential's content is replaced by (hidden)."""
     if not _SECRET.match(line):
         return line
     return re.sub(r'"[^"]*"?', '"(hidden)"', line)

@@ -1,4 +1,4 @@
-"""`cellagent modem check`: what the modem is, whether it may be used, how it is."""
+"""`cellagent modem check`: the modem's identity, firmware verdict and state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     epilog="Example: cellagent modem check --port /dev/ttyACM0",
 )
 def command() -> None:
-    """Tell what the modem is, whether its firmware may make device calls, and how it is.
+    """Show what the modem is, whether its firmware may make device calls, and its state.
 
     Changes nothing on the modem. Exits with 4 where the firmware is refused.
     """

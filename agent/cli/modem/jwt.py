@@ -54,27 +54,27 @@ def command(
     key_type: str,
     show_token: bool,
 ) -> None:
-    """Let the modem make a JWT and print what it says. The token itself stays unsaid.
+    """Make a JWT in the modem and print its claims; the token itself is not printed.
 
-    Needs modem firmware 1.3.0, and the time: without it a token would never expire.
+    Needs modem firmware 1.3.0 and a modem that knows the time: else a token would never expire.
     """
     from at.commands.jwt import MakeJwt
 
-    wish = MakeJwt(subject, audience, life_s or None, sec_tag, int(key_type))
-    wish.encode()  # a value that cannot be sent is told before a port is opened
-    run(_make(wish, show_token=show_token))
+    request = MakeJwt(subject, audience, life_s or None, sec_tag, int(key_type))
+    request.encode()  # raises for a value that cannot be sent, before a port is opened
+    run(_make(request, show_token=show_token))
 
 
-async def _make(wish: MakeJwt, *, show_token: bool) -> None:
+async def _make(request: MakeJwt, *, show_token: bool) -> None:
     from at.commands.identity import ReadRevision
     from at.protocol.firmware import require
     from at.protocol.values import as_json
 
     async with kit_modem() as modem:
         require((await modem.send(ReadRevision())).revision)
-        if wish.exp_delta_s:
+        if request.exp_delta_s:
             await check_time(modem)
-        token = await modem.send(wish)
+        token = await modem.send(request)
     if options().json:
         found = as_json(token)
         if show_token:

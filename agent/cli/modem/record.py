@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 @click.option("--pty", metavar="PATH", help="Where the session takes place; PATH is a link to it.")
 @click.option("--tcp", metavar="HOST:PORT", help="Likewise on TCP; port 0 takes any that is free.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
-@click.option("--redact", type=click.Choice(["identity"]), help="Take out IMEI, ICCID, UUIDs too.")
+@click.option(
+    "--redact", type=click.Choice(["identity"]), help="Redact IMEI, ICCID and UUIDs, too."
+)
 def record(
     file: str,
     cmd: tuple[str, ...],
@@ -39,11 +41,10 @@ def record(
     allow_remote: bool,
     redact: str | None,
 ) -> None:
-    """Stand between a program and the modem, and write the session to FILE.
+    """Record the session between a program and the modem to FILE.
 
-    Any program works: it is given the port that this command opens, as CELLAGENT_PORT. Without
-    CMD it serves until it is told to stop. Tokens, keys and passwords are taken out as they are
-    written.
+    Any program works: CELLAGENT_PORT names the port that this command opens for it. Without CMD
+    it serves until SIGTERM or Ctrl-C. Tokens, keys and passwords are redacted as they are written.
     """
     if pty is not None and tcp is not None:
         raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
@@ -70,20 +71,18 @@ async def _record(
     inner, borrowed = await transport_on(kit.port, kit.baud)
     if borrowed:
         note("the running agent lends the modem: it waits, and goes on listening, until this ends")
-    header = await _who(kit)
+    header = await _ask_identity(kit)
     transport = RecordingTransport(inner, file, header=header, redact_identity=redact_identity)
     lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
-    between = _Between(transport.write, lost)
+    relay = _Relay(transport.write, lost)
     async with contextlib.AsyncExitStack() as stack:
         if pty is None and tcp is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-"))
             pty = str(Path(folder) / "modem")
         stack.push_async_callback(transport.close)
-        served = await serve_port(
-            stack, between.receive, pty=pty, tcp=tcp, allow_remote=allow_remote
-        )
-        between.send = served.send
-        await transport.open(between)
+        served = await serve_port(stack, relay.receive, pty=pty, tcp=tcp, allow_remote=allow_remote)
+        relay.send = served.send
+        await transport.open(relay)
         emit({"ready": True, "port": served.port, "recording": file})
         code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, lost)
     note(f"the session is in {file}")
@@ -92,8 +91,11 @@ async def _record(
     return code
 
 
-async def _who(kit: KitSettings) -> dict[str, str]:
-    """Ask the modem what it is, before the session; a recording says on what it was made."""
+async def _ask_identity(kit: KitSettings) -> dict[str, str]:
+    """Return the header of the recording: the modem's device, firmware and dialect.
+
+    The modem is asked before the session begins; what it does not answer is "unknown".
+    """
     from agent.cli.shell.session import modem_on
     from at.protocol.errors import AtError
 
@@ -110,8 +112,8 @@ async def _who(kit: KitSettings) -> dict[str, str]:
     return header
 
 
-class _Between:
-    """Passes bytes both ways."""
+class _Relay:
+    """Passes bytes between the program and the modem; `lost` gets the reason of a lost link."""
 
     def __init__(self, write: Callable[[bytes], None], lost: asyncio.Future[Exception]) -> None:
         self._write = write
@@ -119,7 +121,7 @@ class _Between:
         self.send: Callable[[bytes], None] = lambda _data: None
 
     def receive(self, data: bytes) -> None:
-        """Take bytes from the program."""
+        """Pass bytes of the program to the modem."""
         from at.protocol.errors import AtError
 
         try:
@@ -128,11 +130,11 @@ class _Between:
             self.connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes from the modem."""
+        """Pass bytes of the modem to the program."""
         self.send(data)
 
     def connection_lost(self, reason: Exception | None) -> None:
-        """Learn that the modem has gone."""
+        """Set `lost` if there is a reason: the link was not closed by us."""
         if reason is not None and not self._lost.done():
             self._lost.set_result(reason)
 
@@ -144,12 +146,14 @@ class _Between:
 )
 @click.argument("log", metavar="LOG|-")
 @click.option("--output", metavar="FILE", help="Write to FILE (0600, never over another).")
-@click.option("--redact", type=click.Choice(["identity"]), help="Take out IMEI, ICCID, UUIDs too.")
+@click.option(
+    "--redact", type=click.Choice(["identity"]), help="Redact IMEI, ICCID and UUIDs, too."
+)
 def import_log(log: str, output: str | None, redact: str | None) -> None:
     """Make a transcript from a terminal's or a desktop tool's LOG (- is standard input).
 
     Time stamps, log prefixes and marks of direction are understood. Tokens, keys and passwords
-    are taken out.
+    are redacted.
     """
     from at.transcripts.importer import import_log as import_steps
     from at.transcripts.transcript import format_transcript
@@ -169,7 +173,7 @@ def import_log(log: str, output: str | None, redact: str | None) -> None:
 
 
 def _write_new(path: Path, text: str) -> None:
-    """Write `text` to a file that does not exist yet, 0600. Raises RefusedByRule, OSError."""
+    """Write `text` to a new file, 0600. Raises RefusedByRule if it exists, OSError."""
     from agent.config.private_files import private_opener
 
     try:

@@ -40,10 +40,9 @@ def command(
 ) -> None:
     """Play TRANSCRIPT as the modem whose session it is.
 
-    Strict unless --lenient: at the first byte that was not in the session it stops, tells which
-    step was expected and which is nearest, and ends with exit code 1. So it does when CMD ends
-    before the session does. `AT` and the questions about AT+CMEE, with which drivers begin, are
-    answered even where the session has them not.
+    Strict unless --lenient: it stops at the first byte that is not in the session, shows the
+    expected and the nearest step, and exits with 1; likewise if CMD ends before the session does.
+    `AT` and the queries of AT+CMEE, with which drivers begin, are always answered.
 
     Where the recorded line was closed, the port hangs up, and comes back if the session goes on.
     """
@@ -78,11 +77,11 @@ async def _serve(
         emit({"ready": True, "port": served.port})
         playing = asyncio.create_task(player.play_on(served, stays=lenient))
         stack.callback(playing.cancel)
-        if not cmd:  # which may do without the port; with no CMD there is nothing left to serve
+        if not cmd:  # CMD may go on without the port; with no CMD there is nothing left to serve
             playing.add_done_callback(lambda _: player.end(None))
         code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, player.over)
-    if player.over.done() and (misfit := player.over.result()) is not None:
-        raise misfit
+    if player.over.done() and (mismatch := player.over.result()) is not None:
+        raise mismatch
     if cmd and not lenient and not code and playback.remaining:
         step = playback.remaining[0]
         raise TranscriptError(
@@ -95,7 +94,7 @@ async def _serve(
 
 
 class _Player:
-    """Gives what comes back to whoever is on the port, in the recorded times if asked."""
+    """Answers the client of a port as the transcript does, with the recorded times if `paced`."""
 
     def __init__(self, playback: Playback, *, paced: bool) -> None:
         import asyncio
@@ -103,12 +102,12 @@ class _Player:
         self._playback = playback
         self._paced = paced
         self._steps: asyncio.Queue[list[TranscriptStep]] = asyncio.Queue()
-        self._somebody = asyncio.Event()
+        self._client_came = asyncio.Event()
         self.over: asyncio.Future[AtError | None] = asyncio.get_running_loop().create_future()
-        """What ended the replay: a misfit, or None where the recorded link had ended for good."""
+        """What ended the replay: a mismatch, or None where the recorded link had ended for good."""
 
     def receive(self, data: bytes) -> None:
-        """Take what was sent."""
+        """Match bytes of the client with the transcript; a mismatch ends the replay."""
         from at.protocol.errors import TranscriptError
 
         if self.over.done():
@@ -119,19 +118,19 @@ class _Player:
             self.end(error)
 
     def end(self, reason: AtError | None) -> None:
-        """Have the replay end."""
+        """End the replay, for `reason` or because the recorded session is over."""
         if not self.over.done():
             self.over.set_result(reason)
 
     async def play_on(self, port: PtyServer | TcpServer, *, stays: bool) -> None:
         """Print on a port, and hang up where the recorded line was closed.
 
-        Returns once it was closed for good: nothing follows in the session. A port that `stays`
-        comes back all the same.
+        Returns once it is closed for good, when nothing follows in the session. With `stays` the
+        port always comes back.
         """
         from at.protocol.errors import AtError
 
-        port.opened = self._somebody.set
+        port.opened = self._client_came.set
         steps = self._playback.first_steps()
         while True:
             try:
@@ -145,7 +144,7 @@ class _Player:
     async def _play(
         self, steps: list[TranscriptStep], port: PtyServer | TcpServer, *, stays: bool
     ) -> bool:
-        """Print steps, now or with the times between them; tell whether the port went for good."""
+        """Print steps, at once or at their times; return True if the port was closed for good."""
         import asyncio
 
         from at.transcripts.transcript import Direction
@@ -155,13 +154,13 @@ class _Player:
             if self._paced and step.at_s is not None:
                 await asyncio.sleep(step.at_s - before)
                 before = step.at_s
-            # What a kit says before anybody is there would be said to nobody.
-            await self._somebody.wait()
+            # What is printed before a client has opened the port is lost.
+            await self._client_came.wait()
             if step.direction is not Direction.CLOSED:
                 port.send(step.data)
                 continue
             goes_on = stays or number < len(steps) or bool(self._playback.remaining)
-            self._somebody.clear()
+            self._client_came.clear()
             await port.hang_up(for_good=not goes_on)
             if not goes_on:
                 return True

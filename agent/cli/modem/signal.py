@@ -1,4 +1,4 @@
-"""`cellagent modem signal`: how well the modem hears its cell, once or again and again."""
+"""`cellagent modem signal`: signal levels of the serving cell, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SNR = (-10.0, 25.0)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What two commands say of the serving cell; `monitor` is None where %XMONITOR is unknown."""
+    """The answers of +CESQ and %XMONITOR; `monitor` is None where %XMONITOR is not supported."""
 
     quality: SignalQuality
     monitor: Monitor | None
@@ -46,7 +46,7 @@ class Reading:
 def command(interval_s: float | None, count: int | None) -> None:
     """Show RSRP, RSRQ and SNR of the serving cell (+CESQ, %XMONITOR).
 
-    Nothing is switched on for it: a modem that is off hears nothing, and that is said.
+    Does not switch the modem on: one that is off has no levels, which are then "not known".
     """
     run(_show(interval_s, count))
 
@@ -56,7 +56,7 @@ async def _show(interval_s: float | None, count: int | None) -> None:
 
     as_json = options().json
     async with kit_modem() as modem:
-        taken = 0
+        readings = 0
         while True:
             reading = await _read(modem)
             if as_json:
@@ -64,8 +64,8 @@ async def _show(interval_s: float | None, count: int | None) -> None:
             else:
                 for line in describe(reading):
                     say(line)
-            taken += 1
-            if interval_s is None or (count is not None and taken >= count):
+            readings += 1
+            if interval_s is None or (count is not None and readings >= count):
                 return
             await asyncio.sleep(interval_s)
 
@@ -83,7 +83,7 @@ async def _read(modem: Modem) -> Reading:
 
 
 def as_object(reading: Reading) -> dict[str, Any]:
-    """Return a reading as the fields of both commands, the levels of %XMONITOR first."""
+    """Return a reading as one JSON object of the fields of both answers; +CESQ takes precedence."""
     from at.protocol.values import as_json
 
     found: dict[str, Any] = as_json(reading.quality)

@@ -1,4 +1,4 @@
-"""`cellagent modem term`: a terminal that tells answers, notices and log lines apart."""
+"""`cellagent modem term`: a terminal that marks answers, notices and log lines."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 )
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
 def command(timeout_s: float, baud: int | None) -> None:
-    """Type commands, see what the modem says: answers, notices (<<) and log lines (..) marked.
+    """Type AT commands and see their answers; << marks notices, .. marks log lines.
 
-    Ends with Ctrl-D. What is typed while a command runs waits its turn, so no byte is lost.
+    Ends with Ctrl-D. What is typed while a command runs is sent after it, so no byte is lost.
     """
     run(_terminal(timeout_s, baud))
 

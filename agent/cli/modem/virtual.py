@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where the ports of the kit are served."""
+class ServedPorts:
+    """Where the ports of the kit are served: paths of terminals, or HOST:PORT."""
 
     pty: str | None
     tcp: str | None
@@ -56,9 +56,9 @@ def command(
     cmd: tuple[str, ...],
     **kit: object,
 ) -> None:
-    """Serve a virtual nRF91: it boots as a fresh kit does and keeps what it is told.
+    """Serve a virtual nRF91: it boots as a fresh kit does and keeps its settings.
 
-    Prints {"ready":true,"port":…} and serves until it is told to stop. With `-- CMD…` it runs CMD
+    Prints {"ready":true,"port":…} and serves until SIGTERM or Ctrl-C. With `-- CMD…` it runs CMD
     with CELLAGENT_PORT set, and ends with CMD's exit code.
     """
     from at.virtual.options import VirtualOptions
@@ -69,13 +69,13 @@ def command(
         _list_faults()
         return
     require_one(pty, tcp)
-    places = Places(pty, tcp, console, companion, allow_remote)
-    run(_serve(VirtualOptions(**kit), places, state, cmd))  # type: ignore[arg-type]
+    ports = ServedPorts(pty, tcp, console, companion, allow_remote)
+    run(_serve(VirtualOptions(**kit), ports, state, cmd))  # type: ignore[arg-type]
 
 
 async def _serve(
     kit: VirtualOptions,
-    places: Places,
+    ports: ServedPorts,
     state: str | None,
     cmd: tuple[str, ...],
 ) -> int:
@@ -93,7 +93,7 @@ async def _serve(
             flash = StateFile(state)
             stack.callback(flash.release)
         try:
-            modem = make_modem(kit, flash, console_apart=places.console is not None)
+            modem = make_modem(kit, flash, console_apart=ports.console is not None)
         except OptionError as error:
             raise UsageError(str(error), hint=error.hint) from error
         runner = ModemRunner(modem, flash)
@@ -101,20 +101,20 @@ async def _serve(
         served = await serve_port(
             stack,
             runner.receive,
-            pty=places.pty,
-            tcp=places.tcp,
-            allow_remote=places.allow_remote,
+            pty=ports.pty,
+            tcp=ports.tcp,
+            allow_remote=ports.allow_remote,
         )
         runner.attach(Port.AT, served.send)
         ready = {"ready": True, "port": served.port}
-        if places.console is not None:
-            console = serve_terminal(stack, places.console, runner.receive_console)
+        if ports.console is not None:
+            console = serve_terminal(stack, ports.console, runner.receive_console)
             runner.attach(Port.CONSOLE, console.send)
-            ready["console"] = places.console
-        if places.companion is not None:
-            companion = serve_terminal(stack, places.companion, runner.receive_companion)
+            ready["console"] = ports.console
+        if ports.companion is not None:
+            companion = serve_terminal(stack, ports.companion, runner.receive_companion)
             runner.companion_sends = companion.send
-            ready["companion"] = places.companion
+            ready["companion"] = ports.companion
         runner.start()
         emit(ready)
         return await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port})

@@ -1,1 +1,1 @@
-"""Commands for the observability service: its resources, what is sent to it, what waits."""
+"""Commands for the observability service: its resources, reports to it, and the outbox."""

@@ -1,4 +1,4 @@
-"""One large file to the service, with progress; what an earlier run began is gone on with."""
+"""Upload of one large file to the service, with progress; an interrupted upload is resumed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 async def upload_file(
     path: Path, kind: FileKind, device: DeviceIdentity | None, *, compress: bool, again: bool
 ) -> int:
-    """Send `path`; with `again` also if this machine has sent it before. Return the exit code."""
+    """Upload `path`, with `again` also if this machine did so before; return the exit code."""
     configuration = load(options().profile)
     account = configuration.profile.account
     project = None
@@ -44,19 +44,19 @@ async def upload_file(
             journal = _journal(configuration, client, upload, source)
             before = "" if again else journal.committed
             if not before:
-                _tell_continued(journal, source)
+                _note_resumed(journal, source)
                 await transfer(
                     client, upload, source, progress=_progress(path.name), journal=journal
                 )
                 journal.commit(now)
-        _tell(source, kind, before)
+        _show(source, kind, before)
     return 0
 
 
 def _journal(
     configuration: Configuration, client: HttpClient, upload: Upload, source: UploadSource
 ) -> UploadJournal:
-    """Return the journal of this very file, for this very place."""
+    """Return the upload journal of this file for this host, kind, project and device."""
     folder = configuration.state_dir / "uploads" / configuration.name
     remove_old_records(folder)
     name = journal_name(
@@ -67,31 +67,31 @@ def _journal(
     return UploadJournal(folder / name)
 
 
-def _tell_continued(journal: UploadJournal, source: UploadSource) -> None:
+def _note_resumed(journal: UploadJournal, source: UploadSource) -> None:
     place = journal.place
     if place is not None:
         done = "all of it" if place.whole else f"{len(place.tags)} of {len(place.part_urls)} parts"
         note(f"{source.name}: an earlier run has sent {done}; going on from there")
 
 
-def _tell(source: UploadSource, kind: FileKind, before: str) -> None:
+def _show(source: UploadSource, kind: FileKind, before: str) -> None:
     if options().json:
-        told = {
+        result = {
             "uploaded": source.name,
             "kind": kind.wire_name,
             "bytes": source.size,
             "md5": source.md5,
         }
-        emit({**told, "before": before} if before else told)
+        emit({**result, "before": before} if before else result)
     elif before:
         say(f"{source.name}: uploaded already, on {before}; --again sends it once more")
     else:
-        said = f"{source.size} bytes uploaded as {kind.wire_name}, MD5 {source.md5}"
-        say(f"{source.name}: {said}")
+        summary = f"{source.size} bytes uploaded as {kind.wire_name}, MD5 {source.md5}"
+        say(f"{source.name}: {summary}")
 
 
 def _progress(name: str) -> Callable[[int, int], None] | None:
-    """Return what shows a bar to a person; None where nobody watches."""
+    """Return a function that draws a progress bar; None where standard error is no terminal."""
     if not sys.stderr.isatty():
         return None
 

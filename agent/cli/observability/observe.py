@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 Command: TypeAlias = Callable[..., None]
 
-_PLACE = (
+_SCOPE_OPTIONS = (
     click.option("--organization", metavar="SLUG", help="Instead of account.organization."),
     click.option("--project", metavar="SLUG", help="Instead of account.project."),
 )
-_FIELDS = (
+_FIELD_OPTIONS = (
     click.option(
         "--field",
         "pairs",
@@ -41,8 +41,8 @@ _FIELDS = (
 )
 
 
-def pair(text: str) -> tuple[str, str]:
-    """Return the two sides of NAME=VALUE. Raises UsageError."""
+def name_and_value(text: str) -> tuple[str, str]:
+    """Return name and value of NAME=VALUE. Raises UsageError."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise UsageError(f"{text!r} is not NAME=VALUE")
@@ -50,7 +50,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def takes_fields(*, needed: bool) -> Callable[[Command], Command]:
-    """Give a command --field and --from, and hand them to it as `fields`."""
+    """Add --field and --from to a command, which gets them as `fields`, a dict."""
 
     def add(command: Command) -> Command:
         # Read before the command's own work begins: standard input may take its time.
@@ -58,15 +58,15 @@ def takes_fields(*, needed: bool) -> Callable[[Command], Command]:
         def read(*, pairs: tuple[str, ...], body: IO[bytes] | None, **given: Any) -> None:
             command(fields=_fields(pairs, body, needed=needed), **given)
 
-        return _with(read, _FIELDS)
+        return _with(read, _FIELD_OPTIONS)
 
     return add
 
 
-def on_service(work: Callable[..., Awaitable[None]]) -> Command:
-    """Make a command of `work`, which is given the service first.
+def service_command(work: Callable[..., Awaitable[None]]) -> Command:
+    """Return a command that calls `work` with the service and the command's own arguments.
 
-    It is that of the profile's project, or of the one that --organization and --project name.
+    --organization and --project take precedence over those of the profile.
     """
 
     @functools.wraps(work)
@@ -77,14 +77,17 @@ def on_service(work: Callable[..., Awaitable[None]]) -> Command:
 
         run(connected())
 
-    return _with(command, _PLACE)
+    return _with(command, _SCOPE_OPTIONS)
 
 
 @asynccontextmanager
 async def observability(
     organization: str | None = None, project: str | None = None
 ) -> AsyncIterator[tuple[Configuration, Observability]]:
-    """Give the configuration and its service, for the slugs given or those of the profile."""
+    """Open the service of the profile; slugs that are given take precedence over the profile's.
+
+    Yields the configuration and the service.
+    """
     from agent.cli.shell.session import services
     from agent.observability import Observability
 
@@ -103,7 +106,7 @@ def _with(command: Command, added: tuple[Callable[[Command], Command], ...]) -> 
 
 
 def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> dict[str, Any]:
-    """Return the fields of --from, with those of --field over them. Raises UsageError."""
+    """Return the fields of --from, updated with those of --field. Raises UsageError."""
     fields: dict[str, Any] = {}
     if body is not None:
         try:
@@ -112,7 +115,7 @@ def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> 
             raise UsageError(f"--from: this is no JSON ({error})") from error
         if not isinstance(fields, dict):
             raise UsageError("--from: this is no JSON object")
-    for name, text in map(pair, pairs):
+    for name, text in map(name_and_value, pairs):
         try:
             fields[name] = json.loads(text)
         except (ValueError, RecursionError):
@@ -155,18 +158,18 @@ def _add_reading(group: click.Group, kind: ResourceKind, example: str) -> None:
     @click.option("--filter", "pairs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
     @click.option("--sort", default="", metavar="[-]FIELD", help="Ascending, or descending with -.")
     @click.option("--limit", type=click.IntRange(1), metavar="N", help="No more than N.")
-    @on_service
+    @service_command
     async def list_(
         service: Observability, pairs: tuple[str, ...], sort: str, limit: int | None
     ) -> None:
         filters: dict[str, list[str]] = {}
-        for name, value in map(pair, pairs):
+        for name, value in map(name_and_value, pairs):
             filters.setdefault(name, []).append(value)
         await _list(service, kind, filters, sort, limit)
 
     @group.command(epilog=f"{example} show KEY", help=f"Show one {kind.name}.")
     @click.argument("key")
-    @on_service
+    @service_command
     async def show(service: Observability, key: str) -> None:
         _print(await service.get(kind, key))
 
@@ -174,7 +177,7 @@ def _add_reading(group: click.Group, kind: ResourceKind, example: str) -> None:
 def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
     @group.command(epilog=f"{example} create --field name=value", help=f"Create a {kind.name}.")
     @takes_fields(needed=True)
-    @on_service
+    @service_command
     async def create(service: Observability, fields: dict[str, Any]) -> None:
         _print(await service.create(kind, fields))
 
@@ -184,7 +187,7 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
     )
     @click.argument("key")
     @takes_fields(needed=True)
-    @on_service
+    @service_command
     async def update(service: Observability, key: str, fields: dict[str, Any]) -> None:
         _print(await service.update(kind, key, fields))
 
@@ -196,7 +199,7 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
     @click.argument("other", type=click.Choice(list(KINDS)))
     @click.argument("other_key")
     @takes_fields(needed=False)
-    @on_service
+    @service_command
     async def relate(
         service: Observability, key: str, other: str, other_key: str, fields: dict[str, Any]
     ) -> None:
@@ -206,7 +209,7 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
         epilog=f"{example} delete KEY", help=f"Delete a {kind.name}, or several at once by id."
     )
     @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
-    @on_service
+    @service_command
     async def delete(service: Observability, keys: tuple[str, ...]) -> None:
         if len(keys) == 1:
             await service.delete(kind, keys[0])
@@ -233,7 +236,7 @@ async def _list(
         if options().json:
             emit(resource.raw)
         else:
-            table.add(*(_at(resource.raw, column) for column in columns))
+            table.add(*(_value_at(resource.raw, column) for column in columns))
         if left is not None:
             left -= 1
             if not left:
@@ -253,7 +256,7 @@ def _print(resource: Resource | None) -> None:
             say(f"{name:20} {shown}")
 
 
-def _at(raw: Mapping[str, Any], dotted: str) -> Any:
+def _value_at(raw: Mapping[str, Any], dotted: str) -> Any:
     value: Any = raw
     for name in dotted.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -288,7 +291,7 @@ def whoami() -> None:
 
 @command.command(name="project-key", epilog="Example: cellagent observe project-key")
 @click.option("--cycle", is_flag=True, help="Replace it: the old key stops at once, everywhere.")
-@on_service
+@service_command
 async def project_key(service: Observability, cycle: bool) -> None:
     """Show the key with which devices push data; every member may see it."""
     key = await (service.cycle_project_key() if cycle else service.project_key())
@@ -302,7 +305,7 @@ async def project_key(service: Observability, cycle: bool) -> None:
 @click.option("--cycle", is_flag=True, help="Make or replace it, and keep it for this profile.")
 @click.option("--delete", is_flag=True, help="End it.")
 def user_key(cycle: bool, delete: bool) -> None:
-    """Tell whether you have a user API key; it is yours, not a project's, and never shown."""
+    """Show whether you have a user API key; it is yours, not a project's, and never printed."""
     if cycle and delete:
         raise UsageError("--cycle and --delete exclude each other")
 

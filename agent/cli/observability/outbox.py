@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def command() -> None:
     """Show, send or drop what waits for delivery; it is kept on disk until it is accepted.
 
-    While the agent runs, it is asked to: the outbox is its own then.
+    While the agent runs, the agent does it: the outbox belongs to it then.
     """
 
 
@@ -49,7 +49,9 @@ def drop(ids: tuple[int, ...], parked: bool, everything: bool) -> None:
 async def _list(limit: int) -> None:
     from agent.outbox import queries
 
-    found = await _done(lambda outbox: queries.list_items(outbox, limit), what="list", limit=limit)
+    found = await _on_outbox(
+        lambda outbox: queries.list_items(outbox, limit), what="list", limit=limit
+    )
     for item in found["items"]:
         _show(item)
     totals = found["totals"]
@@ -65,7 +67,7 @@ async def _list(limit: int) -> None:
 async def _drop(ids: list[int], *, parked: bool, everything: bool) -> None:
     from agent.outbox import queries
 
-    told = await _done(
+    result = await _on_outbox(
         lambda outbox: queries.drop_items(outbox, ids, parked=parked, everything=everything),
         what="drop",
         ids=ids,
@@ -73,14 +75,14 @@ async def _drop(ids: list[int], *, parked: bool, everything: bool) -> None:
         everything=everything,
     )
     if options().json:
-        emit(told)
+        emit(result)
     else:
-        say(f"{told['dropped']} dropped")
+        say(f"{result['dropped']} dropped")
 
 
 async def _flush(*, retry_parked: bool) -> None:
     from agent.cli.observability.queueing import flush as send
-    from agent.cli.observability.queueing import open_outbox, trouble
+    from agent.cli.observability.queueing import open_outbox, raise_trouble
     from agent.config import load
     from agent.outbox import OutboxHeld, queries
 
@@ -88,17 +90,17 @@ async def _flush(*, retry_parked: bool) -> None:
     try:
         outbox = open_outbox(configuration)
     except OutboxHeld as held:
-        told = await _asked(configuration, held, what="flush", parked=retry_parked)
+        result = await _ask_agent(configuration, held, what="flush", parked=retry_parked)
         note("the running agent sends it now")
-        _show_flushed(None, told["totals"])
+        _show_flushed(None, result["totals"])
         return
     with outbox:
         if retry_parked:
             await queries.retry_items(outbox, parked=True)
         delivery, done = await send(configuration, outbox)
-        told = await queries.retry_items(outbox, parked=False)
-    _show_flushed(done.items, told["totals"])
-    trouble(delivery)
+        result = await queries.retry_items(outbox, parked=False)
+    _show_flushed(done.items, result["totals"])
+    raise_trouble(delivery)
 
 
 def _show_flushed(delivered: int | None, totals: dict[str, Any]) -> None:
@@ -110,10 +112,10 @@ def _show_flushed(delivered: int | None, totals: dict[str, Any]) -> None:
     say(f"{first}{totals['waiting']} waiting, {totals['parked']} parked")
 
 
-async def _done(
+async def _on_outbox(
     work: Callable[[Outbox], Awaitable[dict[str, Any]]], **request: object
 ) -> dict[str, Any]:
-    """Do it on the outbox; where the agent holds that, have the agent do it."""
+    """Return the result of `work`; where the agent holds the outbox, it does the request."""
     from agent.cli.observability.queueing import open_outbox
     from agent.config import load
     from agent.outbox import OutboxHeld
@@ -122,15 +124,15 @@ async def _done(
     try:
         outbox = open_outbox(configuration)
     except OutboxHeld as held:
-        return await _asked(configuration, held, **request)
+        return await _ask_agent(configuration, held, **request)
     with outbox:
         return await work(outbox)
 
 
-async def _asked(
+async def _ask_agent(
     configuration: Configuration, held: OutboxHeld, **request: object
 ) -> dict[str, Any]:
-    """Ask the agent. Where it does not run, another command holds the outbox: raise `held`."""
+    """Return the agent's answer. Raises `held` if no agent runs: a command holds the outbox."""
     from agent.daemon.control.client import NotRunning, send_request
 
     try:
@@ -139,8 +141,8 @@ async def _asked(
         )
     except NotRunning:
         raise held from None
-    told: dict[str, Any] = answer["outbox"]
-    return told
+    result: dict[str, Any] = answer["outbox"]
+    return result
 
 
 def _show(item: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Puts items into the outbox from the command line, and sends what can be sent."""
+"""Items of a command line go into the outbox, and what can be sent is sent."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def open_outbox(configuration: Configuration) -> Outbox:
 
 
 async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) -> int:
-    """Keep `items`, then deliver what can be delivered now; return the exit code.
+    """Store `items` in the outbox, then deliver what can be delivered now; return the exit code.
 
-    While the agent runs, they are left for it: it delivers them.
+    While the agent runs, the items are handed to it, and it delivers them.
     """
     from agent.cli.shell.session import configured
     from agent.outbox import OutboxHeld
@@ -45,16 +45,16 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
         outbox = open_outbox(configuration)
     except OutboxHeld:
         hand_off(outbox_folder(configuration), items, configuration.profile.outbox, time.time())
-        _tell({"queued": len(items), "left_for_the_agent": True})
+        _show({"queued": len(items), "left_for_the_agent": True})
         return 0
     with outbox:
         receipt = await outbox.aput(items)
-        told: dict[str, object] = {
+        counts: dict[str, object] = {
             "queued": len(receipt.ids),
             "duplicates": receipt.duplicates,
         }
         if only_queue:
-            _tell(told)
+            _show(counts)
             return 0
         delivery, done = await flush(configuration, outbox)
         totals, listed = await outbox.atransact(
@@ -62,9 +62,9 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
         )
     mine = [item for item in listed if item.id in set(receipt.ids)]
     parked = [item.parked for item in mine if item.parked]
-    _tell(
+    _show(
         {
-            **told,
+            **counts,
             "delivered": done.items,
             "waiting": totals.waiting,
             "parked": len(parked),
@@ -76,12 +76,12 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
             hint="`cellagent outbox list` shows it; `cellagent outbox drop` removes it",
         )
     if mine:
-        trouble(delivery)
+        raise_trouble(delivery)
     return 0
 
 
 async def flush(configuration: Configuration, outbox: Outbox) -> tuple[Delivery, DeliveryCounts]:
-    """Deliver what can be delivered now."""
+    """Deliver what can be delivered now; return the delivery and what it has delivered."""
     from agent.outbox.delivery import Delivery
     from agent.outbox.sender import ServiceSender
     from agent.wiring.service_client import connect
@@ -92,8 +92,8 @@ async def flush(configuration: Configuration, outbox: Outbox) -> tuple[Delivery,
         return delivery, await delivery.flush(patience_s=5.0)
 
 
-def trouble(delivery: Delivery) -> None:
-    """Raise what keeps items from being delivered, if anything does."""
+def raise_trouble(delivery: Delivery) -> None:
+    """Raise CredentialError or Unavailable if something keeps items from being delivered."""
     if delivery.schedule.blocked:
         raise CredentialError(
             delivery.schedule.blocked,
@@ -107,11 +107,11 @@ def trouble(delivery: Delivery) -> None:
         )
 
 
-def _tell(told: dict[str, object]) -> None:
+def _show(counts: dict[str, object]) -> None:
     if options().json:
-        emit(told)
+        emit(counts)
         return
-    shown = [f"{value} {name}" for name, value in told.items() if value and value is not True]
-    if told.get("left_for_the_agent"):
+    shown = [f"{value} {name}" for name, value in counts.items() if value and value is not True]
+    if counts.get("left_for_the_agent"):
         shown.append("the running agent delivers them")
     say(", ".join(shown) or "nothing to do")

@@ -130,7 +130,7 @@ def _import(source: BinaryIO) -> list[Any]:
 
 
 def _event_items(events: list[Any]) -> list[NewItem]:
-    """Check every event before any is kept."""
+    """Return the events as items; all are checked before any is stored. Raises UsageError."""
     import json
     from datetime import UTC, datetime
 
@@ -189,8 +189,8 @@ def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
 def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) -> None:
     """Send a core dump of the device SDK, of Zephyr (binary) or of Linux (ELF), of any size.
 
-    One that is larger than the outbox is sent directly, and not kept for later. Whose it is stands
-    beside a dump that `console --save` wrote; an option says otherwise.
+    One over 16 MiB is sent directly, and not kept for later. `console --save` writes the names of
+    the device beside a dump; options take precedence.
     """
     from agent.cli.capture.dump_files import read_device_file
     from agent.cli.observability.file_upload import upload_file
@@ -204,7 +204,7 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
         kind = recognise(file)
     owner = read_device_file(path)
     identity = {name: value or owner.get(name) for name, value in identity.items()}
-    device = _complete(identity, needed=kind is not FileKind.COREDUMP)
+    device = _complete_identity(identity, needed=kind is not FileKind.COREDUMP)
     if path.stat().st_size > _QUEUED_LIMIT:
         if only_queue:
             raise UsageError(f"{path} is too large to be kept for later: send it without --queue")
@@ -224,8 +224,11 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
 _QUEUED_LIMIT = 16 * 1024 * 1024  # bytes of a core dump that goes through the outbox
 
 
-def _complete(identity: dict[str, str | None], *, needed: bool) -> DeviceIdentity | None:
-    """Return the identity if all of it is given. Raises UsageError where it is needed, or wrong."""
+def _complete_identity(identity: dict[str, str | None], *, needed: bool) -> DeviceIdentity | None:
+    """Return the identity if it is complete, else None.
+
+    Raises UsageError for a name that breaks its rule, and if it is `needed` and not complete.
+    """
     from agent.errors import UsageError
     from agent.observability.ingest.device_identity import PartialIdentity
 
@@ -253,7 +256,7 @@ def _complete(identity: dict[str, str | None], *, needed: bool) -> DeviceIdentit
 def file(path: Path, kind: str, compress: bool, again: bool, **identity: str | None) -> None:
     """Send a large file from a build: symbols, an update, a bug report. Never queued.
 
-    The same command run again goes on where a break ended it, and sends nothing twice.
+    The same command run again resumes an interrupted upload, and sends nothing twice.
     """
     from agent.cli.observability.file_upload import upload_file
     from agent.errors import UsageError

@@ -1,1 +1,1 @@
-"""`cellagent provision`: one file a command."""
+"""`cellagent provision`: the options, a file for each command, and the view of a run."""

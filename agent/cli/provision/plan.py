@@ -11,8 +11,8 @@ import click
 from agent.cli.provision.settings import (
     BenchOptions,
     bench_options,
+    board_finder,
     configuration,
-    finder_of,
     goal_of,
     ledger_of,
     open_board,
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     cls=AgentCommand, name="plan", epilog="Example: cellagent provision plan --all --expect 16"
 )
 @bench_options
-def command(**told: Any) -> None:
+def command(**given: Any) -> None:
     """Show the steps that each board still needs; nothing is written to it."""
-    run(_plan(BenchOptions(**told)))
+    run(_plan(BenchOptions(**given)))
 
 
-async def _plan(told: BenchOptions) -> int:
+async def _plan(given: BenchOptions) -> int:
     from agent.provisioning.batch import plan_boards, require_count
     from agent.provisioning.board_ledger import AsyncLedger
 
     settings = configuration()
-    goal = goal_of(told, settings)
-    locations = finder_of(told, settings)()
-    require_count(locations, told.expect)
-    # What a run would refuse before it touches a board, a plan must not promise.
+    goal = goal_of(given, settings)
+    locations = board_finder(given, settings)()
+    require_count(locations, given.expect)
+    # Raises what would stop a run before it touches a board: a plan must not promise that.
     registrar_of(goal, settings)
     ledger = AsyncLedger(await asyncio.to_thread(ledger_of, settings, writes=False))
     try:

@@ -1,4 +1,4 @@
-"""`cellagent provision run`: the bench at work."""
+"""`cellagent provision run`: provisions boards, shows progress, writes labels."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import click
 from agent.cli.provision.settings import (
     BenchOptions,
     bench_options,
+    board_finder,
     configuration,
     device_ca_of,
-    finder_of,
     goal_of,
     ledger_of,
     open_board,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from agent.provisioning.goal import Goal
     from agent.provisioning.registrar import Registrar
 
-_LOOK_EVERY_S = 1.0
-_CLOCK_WITHIN_S = 5.0  # a service that is away is told of by the boards, not by a long start
+_DISCOVERY_INTERVAL_S = 1.0
+_CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start must not wait for it
 
 
 @click.command(
@@ -45,24 +45,24 @@ _CLOCK_WITHIN_S = 5.0  # a service that is away is told of by the boards, not by
 @bench_options
 @click.option("--watch", is_flag=True, help="Go on as trays are swapped, until Ctrl-C.")
 @click.option("--labels", type=click.Path(path_type=Path), help="Write labels into this folder.")
-def command(*, watch: bool, labels: Path | None, **told: Any) -> None:
+def command(*, watch: bool, labels: Path | None, **values: Any) -> None:
     """Provision boards; what is right already is left alone, and a rerun resumes.
 
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT.
     """
     from agent.provisioning.batch import require_count
 
-    wanted = BenchOptions(**told)
+    given = BenchOptions(**values)
     settings = configuration()
-    goal = goal_of(wanted, settings)
-    find = finder_of(wanted, settings)
+    goal = goal_of(given, settings)
+    find = board_finder(given, settings)
     locations = find()
-    require_count(locations, wanted.expect)
+    require_count(locations, given.expect)
     registrar = registrar_of(goal, settings)
-    # Last, and before the loop runs: it may ask for a PIN, which is not to be asked for in vain.
+    # Last, so that a PIN is not asked for in vain; before the loop runs, so that Ctrl-C ends it.
     authority = device_ca_of(goal, settings)
-    look = find if watch else None
-    run(_provision(settings, goal, registrar, authority, locations, look, labels))
+    rediscover = find if watch else None
+    run(_provision(settings, goal, registrar, authority, locations, rediscover, labels))
 
 
 async def _provision(
@@ -71,7 +71,7 @@ async def _provision(
     registrar: Registrar | None,
     authority: DeviceCa | None,
     locations: list[BoardLocation],
-    look: Callable[[], list[BoardLocation]] | None,
+    rediscover: Callable[[], list[BoardLocation]] | None,
     label_folder: Path | None,
 ) -> int:
     from agent.cli.provision.view import BenchView
@@ -89,10 +89,14 @@ async def _provision(
             await stack.enter_async_context(registrar.client)
         await _check_clock(goal, registrar)
         station = Station(goal, ledger, registrar, authority, settings.state_dir / "keys", _now)
-        view = BenchView(locations, watches=look is not None)
-        if look is not None:
+        view = BenchView(locations, watches=rediscover is not None)
+        if rediscover is not None:
             outcomes = watch_boards(
-                lambda: connected_boards(look()), station, open_board, view.step, _LOOK_EVERY_S
+                lambda: connected_boards(rediscover()),
+                station,
+                open_board,
+                view.step,
+                _DISCOVERY_INTERVAL_S,
             )
         else:
             outcomes = run_boards(locations, station, open_board, view.step)
@@ -104,15 +108,15 @@ async def _provision(
                     async for outcome in outcomes:
                         view.end(outcome)
                         if labels is not None and outcome.ok:
-                            unlabelled += not await _labelled(labels, ledger, outcome.uuid)
+                            unlabelled += not await _write_label(labels, ledger, outcome.uuid)
         except asyncio.CancelledError:
             view.summary()
             raise
     return max(view.summary(), min(unlabelled, 1))
 
 
-async def _labelled(labels: Labels, ledger: AsyncLedger, uuid: str) -> bool:
-    """Write a board's label; say why it could not be: that stops no board."""
+async def _write_label(labels: Labels, ledger: AsyncLedger, uuid: str) -> bool:
+    """Write a board's label; return False, with a note, if that fails: it stops no board."""
     try:
         record = await ledger.call(lambda opened: opened.board(uuid))
         if record is not None:
@@ -124,7 +128,7 @@ async def _labelled(labels: Labels, ledger: AsyncLedger, uuid: str) -> bool:
 
 
 async def _check_clock(goal: Goal, registrar: Registrar | None) -> None:
-    """Compare clocks before certificates are dated by ours. Raises RefusedByRule."""
+    """Compare this host's clock, which dates certificates, to the cloud's. Raises RefusedByRule."""
     from agent.provisioning.goal import CertificateSource
     from agent.provisioning.host_clock import check_clock_for_certificates
 
@@ -133,7 +137,7 @@ async def _check_clock(goal: Goal, registrar: Registrar | None) -> None:
     ahead_s = None
     if registrar is not None:
         with suppress(AgentError, TimeoutError):
-            async with asyncio.timeout(_CLOCK_WITHIN_S):
+            async with asyncio.timeout(_CLOCK_TIMEOUT_S):
                 ahead_s = await registrar.host_clock_ahead_s(_now)
     if doubt := check_clock_for_certificates(ahead_s):
         note(doubt)

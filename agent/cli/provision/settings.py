@@ -1,4 +1,4 @@
-"""What the commands of the bench have in common: their options, the goal, the ledger."""
+"""From the options of `provision plan` and `run` to goal, boards, registrar, CA and ledger."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """What `plan` and `run` were told."""
+    """The values of the options of `plan` and `run`."""
 
     boards: tuple[str, ...]
     all_kits: bool
@@ -80,40 +80,42 @@ def bench_options(command: F) -> F:
     return command
 
 
-def goal_of(told: BenchOptions, configuration: Configuration) -> Goal:
-    """Return what the boards are to become. Raises UsageError."""
+def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
+    """Return the state that the boards are to reach. Raises UsageError."""
     from agent.provisioning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
 
     profile = configuration.profile.provisioning
-    # Half a CA is a slip to be told, not a bench without certificates.
+    # Half a CA is a mistake to report, not a bench without certificates.
     default = "operator-ca" if profile.device_ca_file or profile.device_ca_key_file else "none"
-    certificate = CertificateSource(told.certificate or default)
+    certificate = CertificateSource(given.certificate or default)
     if certificate is CertificateSource.OPERATOR_CA:
         _require_ca_named(profile)
-    origin = KeyOrigin.HOST if told.host_key else KeyOrigin.MODEM
+    origin = KeyOrigin.HOST if given.host_key else KeyOrigin.MODEM
     if origin is KeyOrigin.HOST:
         note("keys made on this host can be copied from it; a modem's own key cannot")
     try:
         return Goal(
-            security_tag=(profile.security_tag if told.security_tag is None else told.security_tag),
+            security_tag=(
+                profile.security_tag if given.security_tag is None else given.security_tag
+            ),
             ca_chain=_ca_chain(profile.ca_chain_file),
             key_origin=origin,
             certificate=certificate,
-            registration=RegistrationMethod(told.registration or profile.registration),
-            replace=frozenset(_place(text) for text in told.replace),
-            id_prefix=told.id_prefix,
-            set_clock=told.set_clock,
-            prove=not told.no_proof,
+            registration=RegistrationMethod(given.registration or profile.registration),
+            replace=frozenset(_credential(text) for text in given.replace),
+            id_prefix=given.id_prefix,
+            set_clock=given.set_clock,
+            prove=not given.no_proof,
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
 def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
-    """Return what asks the service, None where none is needed; nothing is opened yet.
+    """Return the registrar, None where the goal needs no service; nothing is opened yet.
 
-    What it needs of the configuration is there, or told now: not by a board that holds new keys.
-    Raises ConfigError, CredentialMissing.
+    Raises ConfigError or CredentialMissing if the configuration lacks what it needs: before any
+    board is touched.
     """
     from agent.provisioning.goal import RegistrationMethod
 
@@ -140,10 +142,10 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
 
 
 def device_ca_of(goal: Goal, configuration: Configuration) -> DeviceCa | None:
-    """Return the operator's CA where certificates are to be signed by it.
+    """Return the operator's CA, None where it signs no certificates.
 
-    It may ask a question on the terminal: not from within an event loop, which Ctrl-C would not
-    reach. Raises UsageError, CredentialError.
+    May ask for a PIN or a passphrase on the terminal; call it outside of an event loop, where
+    Ctrl-C ends the question. Raises UsageError, CredentialError.
     """
     from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
     from agent.provisioning.ca.device_ca import DeviceCa
@@ -164,7 +166,7 @@ def device_ca_of(goal: Goal, configuration: Configuration) -> DeviceCa | None:
 
 def _passphrase(configuration: Configuration) -> str:
     stored = configuration.secrets.get("device_ca_passphrase")
-    secret = stored or _typed(
+    secret = stored or _ask_secret(
         "the device CA's key is encrypted",
         "passphrase of the device CA's key: ",
         "CELLAGENT_DEVICE_CA_PASSPHRASE",
@@ -173,7 +175,7 @@ def _passphrase(configuration: Configuration) -> str:
 
 
 def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
-    """Return the PIN of a token: the environment goes before a file, as everywhere."""
+    """Return the PIN of a token: a stored secret takes precedence over the PIN file."""
     from agent.config.private_files import read_private
     from agent.config.secrets import Secret
     from agent.provisioning.ca.token import Pin
@@ -187,13 +189,13 @@ def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
         if not pin:
             raise ConfigError(f"pin-source: {path} is empty")
         return Pin(Secret(pin), f"from {path}")
-    typed = _typed(
+    typed = _ask_secret(
         f"the token {token} wants its PIN", f"PIN of the token {token}: ", "CELLAGENT_DEVICE_CA_PIN"
     )
     return Pin(typed, "that was typed", typed=True)
 
 
-def _typed(why: str, prompt: str, variable: str) -> Secret:
+def _ask_secret(why: str, prompt: str, variable: str) -> Secret:
     """Ask for a secret on the terminal. Raises CredentialMissing where nobody gives one."""
     import getpass
     import sys
@@ -211,19 +213,21 @@ def _typed(why: str, prompt: str, variable: str) -> Secret:
     return Secret(answer)
 
 
-def finder_of(
-    told: BenchOptions, configuration: Configuration
+def board_finder(
+    given: BenchOptions, configuration: Configuration
 ) -> Callable[[], list[BoardLocation]]:
-    """Return what finds the boards that were named, or all, from any thread; it raises UsageError.
+    """Return a function that lists the boards to provision; any thread may call it.
 
-    Boards that are named are found whether or not anything is plugged in there.
+    A named board is listed whether or not it is plugged in. The function raises UsageError.
     """
     from agent.provisioning.discovery import chosen_boards
 
     # Not the profile's own port: a board is provisioned when it is named, here or around us.
-    names = told.boards or tuple(filter(None, [options().port or os.environ.get("CELLAGENT_PORT")]))
+    names = given.boards or tuple(
+        filter(None, [options().port or os.environ.get("CELLAGENT_PORT")])
+    )
     slots = configuration.profile.provisioning.slots
-    return partial(chosen_boards, names, all_kits=told.all_kits, slots=slots)
+    return partial(chosen_boards, names, all_kits=given.all_kits, slots=slots)
 
 
 @asynccontextmanager
@@ -251,7 +255,7 @@ def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:
 
 
 def configuration() -> Configuration:
-    """Return the configuration of the running command."""
+    """Return the configuration of the running command. Raises ConfigError."""
     from agent.cli.shell.session import configured
 
     return configured()
@@ -266,7 +270,7 @@ def _require_ca_named(profile: ProvisioningSettings) -> None:
             )
 
 
-def _place(text: str) -> tuple[int, int]:
+def _credential(text: str) -> tuple[int, int]:
     from agent.provisioning.goal import CREDENTIAL_NAMES
 
     tag, _, kind = text.partition(":")
@@ -279,7 +283,7 @@ def _place(text: str) -> tuple[int, int]:
 
 
 def _ca_chain(file: str) -> str:
-    """Return the text that is written to every kit. Raises UsageError."""
+    """Return the CA certificates that are written to every kit, as PEM. Raises UsageError."""
     from agent.config.private_files import read_plain
 
     if not file:

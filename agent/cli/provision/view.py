@@ -1,4 +1,4 @@
-"""What a person sees of the bench at work: a live table on a terminal, else a line a board."""
+"""Progress of `provision run`: a live table on a terminal, else a line for each board."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Return what stands on the tray, or else the port."""
+        """The slot and the USB place, or else the port."""
         return (
             " ".join(filter(None, [self.location.slot, self.location.usb_place]))
             or self.location.port
@@ -46,7 +46,7 @@ class Row:
 
     @property
     def ok(self) -> bool:
-        """Tell whether the board is as it should be."""
+        """Whether the board has reached its goal."""
         return self.outcome is not None and self.outcome.ok
 
 
@@ -56,9 +56,9 @@ def result_of(outcome: Outcome) -> str:
 
 
 def drawn(rows: Sequence[Row], height: int | None) -> Any:
-    """Return what rich draws of the boards on a screen of `height` lines; None: all of them.
+    """Return the table of the boards for `rich`, at most `height` lines high; None: no limit.
 
-    Where they do not all fit, those that are done make room for the others.
+    Where the boards do not all fit, those that are done are left out.
     """
     from rich.console import Group
     from rich.progress_bar import ProgressBar
@@ -72,7 +72,7 @@ def drawn(rows: Sequence[Row], height: int | None) -> Any:
     heading = "board", "step", "time", "result"
     cells = [heading, *(_cells(row) for row in shown)]
     widths = [max(len(line[column]) for line in cells) for column in range(3)]
-    styles = [_unless_plain("bold"), *(_style(row) for row in shown)]
+    styles = [_style_unless_plain("bold"), *(_style(row) for row in shown)]
     lines = [
         # By hand: a rich table takes a long reason's room from the columns beside it.
         Text(_line(*line, widths), style=style, no_wrap=True, overflow="ellipsis")
@@ -89,7 +89,7 @@ def drawn(rows: Sequence[Row], height: int | None) -> Any:
 
 
 def fitting(rows: Sequence[Row], height: int | None) -> Sequence[Row]:
-    """Return the rows that a screen of `height` lines has room for, in their order."""
+    """Return the rows that fit a screen of `height` lines, in their order; those not done first."""
     room = len(rows) if height is None else max(1, height - _AROUND)
     if len(rows) <= room:
         return rows
@@ -115,15 +115,15 @@ def _cells(row: Row) -> tuple[str, str, str, str]:
 
 
 def _style(row: Row) -> str:
-    return "" if row.outcome is None or row.ok else _unless_plain("red")
+    return "" if row.outcome is None or row.ok else _style_unless_plain("red")
 
 
-def _unless_plain(style: str) -> str:
+def _style_unless_plain(style: str) -> str:
     return "" if os.environ.get("NO_COLOR") else style
 
 
 def _natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Return what sorts A2 before A10, and 1-1.2 before 1-1.10."""
+    """Return a sort key by which A2 comes before A10, and 1-1.2 before 1-1.10."""
     parts = re.findall(r"\d+|\D+", name)
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
 
@@ -132,19 +132,19 @@ _REFRESHES_PER_S = 4
 
 
 class BenchView:
-    """Hears of each step and each end; a context manager, since a live table must be let go.
+    """Observer of the boards' steps and outcomes; a context manager, which ends the live table.
 
-    `watches` says that other boards will take the place of those that have ended.
+    With `watches`, other boards take the places of those that have ended.
     """
 
     def __init__(self, locations: Sequence[BoardLocation], *, watches: bool = False) -> None:
         self._watches = watches
         self.outcomes: list[Outcome] = []
-        self._rows = {_socket(location): Row(location) for location in locations}
+        self._rows = {_row_key(location): Row(location) for location in locations}
         self._began = time.monotonic()
         self._live: Any = None
         self._over = False
-        self._once = _Once()
+        self._once = _OncePerRun()
 
     def __enter__(self) -> BenchView:
         if sys.stderr.isatty() and not options().json:
@@ -176,17 +176,17 @@ class BenchView:
                 handler.setStream(sys.stderr)
 
     def step(self, location: BoardLocation, step: ProvisioningStep) -> None:
-        """Take the step that a board is at."""
-        row = self._rows.get(_socket(location))
+        """Show the step that a board is at."""
+        row = self._rows.get(_row_key(location))
         if row is None or row.outcome is not None or row.began is None:
             # Another board than before, or the same one again.
-            row = self._rows[_socket(location)] = Row(location, began=time.monotonic())
+            row = self._rows[_row_key(location)] = Row(location, began=time.monotonic())
         row.step = step.value
 
     def end(self, outcome: Outcome) -> None:
-        """Take how a board ended, and say it."""
+        """Show the outcome of a board."""
         location, now = outcome.location, time.monotonic()
-        row = self._rows.setdefault(_socket(location), Row(location))
+        row = self._rows.setdefault(_row_key(location), Row(location))
         began = row.began if row.began is not None and row.outcome is None else now
         row.location, row.step, row.outcome, row.seconds = (
             location,
@@ -202,10 +202,10 @@ class BenchView:
             if outcome.hint and not outcome.ok:
                 say(f"  try: {outcome.hint}")
         elif self._watches and not outcome.ok:
-            _say_failed([row.name], outcome)  # above the table, whose row the next board takes
+            _show_failure([row.name], outcome)  # above the table, whose row the next board takes
 
     def summary(self) -> int:
-        """Say how the run went as a whole, cut off or not; return the exit code."""
+        """Show the outcome of the whole run, complete or not; return the exit code."""
         counts = Counter(outcome.outcome for outcome in self.outcomes)
         codes = [outcome.exit for outcome in self.outcomes]
         begun = [row for row in self._rows.values() if row.began is not None]
@@ -217,7 +217,7 @@ class BenchView:
             emit({"summary": {"boards": counts.total(), **counts, "ok": ok}})
         else:
             if self._live is not None and not self._watches:
-                self._say_what_failed()
+                self._show_failures()
             words = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
             boards = "1 board" if counts.total() == 1 else f"{counts.total()} boards"
             took = f" in {time.monotonic() - self._began:.1f} s"
@@ -226,8 +226,8 @@ class BenchView:
                 note("next: the same command again; what is done is left alone")
         return max(codes, default=3)
 
-    def _say_what_failed(self) -> None:
-        """Say under the table what its cells have no room for; the same of many boards once."""
+    def _show_failures(self) -> None:
+        """Show the reasons under the table, which has no room for them; equal ones once."""
         failed: dict[tuple[str, ...], list[Row]] = {}
         for row in self._rows.values():
             end = row.outcome
@@ -236,34 +236,34 @@ class BenchView:
                 failed.setdefault(alike, []).append(row)
         for rows in failed.values():
             if rows[0].outcome is not None:
-                _say_failed([row.name for row in rows], rows[0].outcome)
+                _show_failure([row.name for row in rows], rows[0].outcome)
 
 
-def _say_failed(names: Sequence[str], end: Outcome) -> None:
+def _show_failure(names: Sequence[str], end: Outcome) -> None:
     note(f"{', '.join(names)}\n  {end.outcome} at {end.step}: {end.reason}")
     if end.hint:
         note(f"  try: {end.hint}")
 
 
-class _Once(logging.Filter):
-    """Lets what the client says of a retry through once for all boards, not once for each."""
+class _OncePerRun(logging.Filter):
+    """Passes a message of the HTTP client about a retry once for all boards, not once for each."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether this was not said before; with -v everything is."""
+        """Return True if this was not logged before; always with -v."""
         if record.name != "agent.http.client" or options().verbosity:
             return True
         what = str(record.args[0]) if isinstance(record.args, tuple) and record.args else ""
-        known = what in self._said
-        self._said.add(what)
+        known = what in self._logged
+        self._logged.add(what)
         return not known
 
 
-def _socket(location: BoardLocation) -> str:
-    """Return what a board's row stands for: the place on the hub, whichever board is there."""
+def _row_key(location: BoardLocation) -> str:
+    """Return the key of a row: the place on the hub, whichever board is there, or the port."""
     return location.usb_place or location.port
 
 

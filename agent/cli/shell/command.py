@@ -1,4 +1,4 @@
-"""What every command shares: the common options, output for people and programs, exit codes."""
+"""The base of every command: common options, output for people and programs, exit codes."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class AgentCommand(click.Command):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # The reader of our output went away (`| head`): not an error, and nothing more to
-            # say. Told here, since click itself would make a failure of it.
+            # The reader of our output went away (`| head`): not an error. Caught here, since click
+            # itself would make a failure of it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(0) from None
 
@@ -61,13 +61,13 @@ class AgentGroup(click.Group):
     """A group whose commands are `AgentCommand`s unless they say otherwise."""
 
     command_class = AgentCommand
-    group_class = type
+    group_class = type  # groups in this group are of its class, too
 
 
 def options() -> Options:
     """Return the common options of the command that is running."""
-    found: Options = click.get_current_context().ensure_object(Options)
-    return found
+    values: Options = click.get_current_context().ensure_object(Options)
+    return values
 
 
 def emit(value: object) -> None:

@@ -1,4 +1,4 @@
-"""From an exception to an exit code, a kind, a message and what to try."""
+"""From an exception to an exit code, a kind, a message and a hint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from at.protocol.errors import AtError, PortBusy
 
 
 def describe(error: Exception) -> tuple[int, str, str, str] | None:
-    """Return exit code, kind, message and what to try; None for what is a defect of ours."""
+    """Return exit code, kind, message and hint; None for an exception that is a defect of ours."""
     if isinstance(error, AgentError | AtError):
         hint = _hold_hint() if isinstance(error, PortBusy) else ""
         return exit_code_of(error), error.kind, str(error), hint or error.hint
@@ -17,7 +17,7 @@ def describe(error: Exception) -> tuple[int, str, str, str] | None:
 
 
 def _hold_hint() -> str:
-    """Return the way to a port that the running agent may have, "" where none runs."""
+    """Return the hint for a port that the running agent may hold, "" where none runs."""
     from agent.config.paths import state_dir
     from agent.daemon.control.socket import control_sockets
 

@@ -32,7 +32,7 @@ def log_to_stderr(verbosity: int) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(LEVELS[min(verbosity, len(LEVELS) - 1)])
-    # Each retry is told once, by the client, with its reason.
+    # The HTTP client logs each retry itself, once and with its reason.
     logging.getLogger("stamina").setLevel(logging.ERROR)
 
 
@@ -50,7 +50,7 @@ def log_of_the_agent(verbosity: int) -> None:
     root.handlers = [handler]
     level = (logging.INFO, logging.DEBUG)[min(verbosity, 1)]
     root.setLevel(level)
-    # These tell each try; the concern whose tries they are tells the trouble once.
+    # These log each try; the concern that tries logs the trouble once.
     quiet = logging.CRITICAL if verbosity == 0 else level
     for name in ("agent.outbox.delivery", "agent.http.client", "stamina"):
         logging.getLogger(name).setLevel(quiet)

@@ -1,4 +1,4 @@
-"""Where a command serves an AT port: a terminal or a TCP address, loopback unless told."""
+"""Where a command serves an AT port: a terminal, or a TCP address (loopback by default)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ async def serve_port(
     tcp: str | None,
     allow_remote: bool,
 ) -> PtyServer | TcpServer:
-    """Serve a port until `stack` unwinds."""
+    """Serve a terminal or a TCP address, whichever is named, until `stack` unwinds.
+
+    Raises UsageError, RefusedByRule for an address that is no loopback without `allow_remote`.
+    """
     if tcp is not None:
         from at.virtual.server.tcp import TcpServer
 
@@ -37,7 +40,7 @@ async def serve_port(
 def serve_terminal(
     stack: AsyncExitStack, path: str, received: Callable[[bytes], None]
 ) -> PtyServer:
-    """Serve a terminal until `stack` unwinds."""
+    """Serve a terminal, `path` being a link to it, until `stack` unwinds."""
     from at.virtual.server.pty import PtyServer
 
     terminal = PtyServer(path, received)
@@ -46,7 +49,7 @@ def serve_terminal(
 
 
 def require_one(pty: str | None, tcp: str | None) -> None:
-    """Raise UsageError unless exactly one place is named."""
+    """Raise UsageError unless exactly one of the two is named."""
     if (pty is None) == (tcp is None):
         raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
 

@@ -1,4 +1,4 @@
-"""From the common options to a client of the services, closed when the command ends."""
+"""From the common options to the kit, its modem and the services; closed when a command ends."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 def configured() -> Configuration:
-    """Return the configuration; `profile.kit` is the one kit that is meant. Raises ConfigError.
+    """Return the configuration; its `profile.kit` is the chosen kit. Raises ConfigError.
 
-    A port that the profile's table of kits names stands for that kit, no port for the only one.
+    A port that is in the profile's table of kits chooses that kit; without a port it is the only
+    kit of the table.
     """
     from agent.config.load import load
 
@@ -35,10 +36,10 @@ def configured() -> Configuration:
     configuration = load(given.profile, port=given.port)
     if not configuration.profile.kits:
         return configuration
-    return replace(configuration, profile=_with_its_kit(configuration.profile))
+    return replace(configuration, profile=_with_chosen_kit(configuration.profile))
 
 
-def _with_its_kit(profile: Profile) -> Profile:
+def _with_chosen_kit(profile: Profile) -> Profile:
     import msgspec
 
     from agent.config.profile import kits_of
@@ -50,7 +51,7 @@ def _with_its_kit(profile: Profile) -> Profile:
 
 
 def chosen_kit() -> KitSettings:
-    """Return the kit that is meant, with its port. Raises ConfigError, UsageError, PortNotFound."""
+    """Return the chosen kit with its port. Raises ConfigError, UsageError, PortNotFound."""
     import msgspec
 
     profile = configured().profile
@@ -87,7 +88,10 @@ def only_kit_port() -> str:
 async def kit_modem(
     *, baud: int | None = None, dialect: str | None = None, terminator: str = "auto"
 ) -> AsyncIterator[Modem]:
-    """Open the modem of the chosen kit. Arguments go before the profile's. Raises AtError."""
+    """Open the modem of the chosen kit. Arguments take precedence over the profile.
+
+    Raises AtError, and what `chosen_kit` raises.
+    """
     kit = chosen_kit()
     async with modem_on(
         kit.port, baud=baud or kit.baud, dialect=dialect or kit.dialect, terminator=terminator
@@ -99,7 +103,7 @@ async def kit_modem(
 async def modem_on(
     port: str, *, baud: int = 115200, dialect: str = "auto", terminator: str = "auto"
 ) -> AsyncIterator[Modem]:
-    """Open the modem behind `port`; borrow it, when our turn comes, from an agent that holds it.
+    """Open the modem on `port`; if a running agent holds it, lease it when it is free.
 
     Arguments are those of `at.driver.modem.open_modem`. Raises AtError.
     """
@@ -119,7 +123,7 @@ async def modem_on(
 
 
 async def transport_on(port: str, baud: int) -> tuple[Transport, dict[str, Any]]:
-    """Return the transport to a port, and what the agent knows that it is borrowed from."""
+    """Return the transport to a port, and the link status of the agent that leases it, else {}."""
     held = await held_kit(port)
     if held is None:
         from at.driver.opening import transport_of
@@ -150,9 +154,9 @@ P = ParamSpec("P")
 async def services(
     *, ask_modem: AskModem | None = None
 ) -> AsyncIterator[tuple[Configuration, HttpClient]]:
-    """Give the configuration that the options choose and a client that holds its credentials.
+    """Open an HTTP client with the credentials of the chosen profile.
 
-    Raises ConfigError, and what a secret that cannot be used raises.
+    Yields the configuration and the client. Raises ConfigError, CredentialError.
     """
     from agent.wiring.service_client import connect
 
@@ -161,8 +165,10 @@ async def services(
         yield configuration, client
 
 
-def on_cloud(work: Callable[Concatenate[DeviceCloud, P], Awaitable[None]]) -> Callable[P, None]:
-    """Make a command of `work`, which is given the device cloud before its own arguments."""
+def device_cloud_command(
+    work: Callable[Concatenate[DeviceCloud, P], Awaitable[None]],
+) -> Callable[P, None]:
+    """Return a command that calls `work` with the device cloud and the command's own arguments."""
 
     @functools.wraps(work)
     def command(*arguments: P.args, **options: P.kwargs) -> None:

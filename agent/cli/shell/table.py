@@ -1,4 +1,4 @@
-"""Tables for people: on a terminal as wide as it is, elsewhere plain and uncut."""
+"""Tables and bars for people: fitted to a terminal, elsewhere plain and uncut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BATCH = 100
 
 
 class TableWriter:
-    """Writes rows as they come, a hundred at a time, so that a long list needs no memory."""
+    """Writes rows as they come, a hundred at a time, so that a long list is not held in memory."""
 
     def __init__(self, *columns: str) -> None:
         self._columns = columns
@@ -31,7 +31,7 @@ class TableWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows at hand; the columns are named above the first of them."""
+        """Write the rows that wait; the names of the columns come before the first of them."""
         if self._first or self._rows:
             if sys.stdout.isatty():
                 self._draw()
@@ -63,7 +63,7 @@ class TableWriter:
 
 
 def progress(done: int, total: int) -> None:
-    """Show how far a walk is, on a terminal only; the line is wiped when it is done."""
+    """Show "DONE of TOTAL" on standard error if it is a terminal; the line is wiped at the end."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r{done} of {total}" if done < total else "\r" + " " * 40 + "\r")
         sys.stderr.flush()
@@ -75,7 +75,7 @@ TABLE_WIDTH = 10
 def bar(value: object, low: float, high: float, width: int = TABLE_WIDTH) -> str:
     """Return a bar of `width` characters for `value` between `low` and `high`.
 
-    What is not filled is dotted; all of it, where there is no number.
+    The rest is dotted; all of it if `value` is no number.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "\u00b7" * width

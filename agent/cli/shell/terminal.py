@@ -1,4 +1,4 @@
-"""A terminal: text from a modem or a server is made safe to show; what is typed, line by line."""
+"""Text that is safe to show on a terminal, and lines that are typed at one."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
 
 
 def typed_lines() -> asyncio.StreamReader:
-    """Return standard input, whatever it is: a terminal, a pipe, a file; on Windows, too.
+    """Return a reader of standard input: a terminal, a pipe or a file; on Windows, too.
 
-    A thread reads it: a loop would make a terminal non-blocking, and its output with it.
+    A thread reads it: the event loop would make a terminal non-blocking, its output included.
     """
     import asyncio  # `--help` of a command must not pay for it
     import threading

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.modem.at import joined, without_secret
+from agent.cli.modem.at import commands_in, without_secret
 
 ROOT = Path(__file__).resolve().parents[3]
 PEM = 'AT%CMNG=0,42,0,"-----BEGIN CERTIFICATE-----\nTEST\n-----END CERTIFICATE-----"'
@@ -69,8 +69,8 @@ def test_a_credential_from_standard_input_is_written_and_not_shown() -> None:
 
 
 def test_lines_are_joined_while_a_quote_is_open() -> None:
-    assert list(joined(io.StringIO(f"AT\n{PEM}\r\n\nAT+CGMR"))) == ["AT", PEM, "AT+CGMR"]
-    assert list(joined(io.StringIO('AT+X="open'))) == ['AT+X="open']
+    assert list(commands_in(io.StringIO(f"AT\n{PEM}\r\n\nAT+CGMR"))) == ["AT", PEM, "AT+CGMR"]
+    assert list(commands_in(io.StringIO('AT+X="open'))) == ['AT+X="open']
 
 
 def test_what_is_shown_of_a_credential_is_where_it_went() -> None:
