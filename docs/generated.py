@@ -9,7 +9,7 @@ from pathlib import Path
 
 import clauses
 
-from agent.cli.main import COMMANDS
+from agent.cli.main import COMMANDS, Entry
 from agent.config import profile
 
 
@@ -28,9 +28,11 @@ def write_all(folder: Path) -> None:
 def commands() -> str:
     """Return one section a command group, read from the command line itself."""
     parts = ["# Commands\n"]
-    for name, (module, _) in COMMANDS.items():
+    for name, entry in COMMANDS.items():
+        target = entry.target if isinstance(entry, Entry) else f"main:{name.upper()}"
+        module, _, attribute = target.partition(":")
         parts.append(
-            f"```{{eval-rst}}\n.. click:: agent.cli.{module}:command\n"
+            f"```{{eval-rst}}\n.. click:: agent.cli.{module}:{attribute or 'command'}\n"
             f"   :prog: cellagent {name}\n   :nested: full\n```\n"
         )
     return "\n".join(parts)

@@ -72,7 +72,7 @@ class LazyGroup(click.Group):
 
 
 # The help stands here so that `--help` and completion import none of the modules.
-_MODEM = LazyGroup(
+MODEM = LazyGroup(
     name="modem",
     short_help="Check it, speak AT to it, decode, record, replay; the virtual modem.",
     help="Check the modem, speak AT to it, decode, record, replay; the virtual modem.",
@@ -93,7 +93,7 @@ _MODEM = LazyGroup(
     },
 )
 
-_PROVISION = LazyGroup(
+PROVISION = LazyGroup(
     name="provision",
     short_help="Bring new kits into service; the bench and its ledger.",
     help="Bring new kits into service: keys, certificates, registration, proof; and the ledger.",
@@ -113,7 +113,7 @@ _PROVISION = LazyGroup(
 
 COMMANDS: Mapping[str, Entry | LazyGroup] = {
     "ports": Entry("ports", "Kits, their ports, which one answers AT, and why the others do not."),
-    "modem": _MODEM,
+    "modem": MODEM,
     "console": Entry(
         "console.command", "The kit's logs, live; chunks and core dumps are taken out and counted."
     ),
@@ -131,7 +131,7 @@ COMMANDS: Mapping[str, Entry | LazyGroup] = {
     "capture": Entry(
         "capture.command", "Read what a kit printed, offline: chunks, messages, core dumps."
     ),
-    "provision": _PROVISION,
+    "provision": PROVISION,
     "cloud": Entry("cloud", "The stand-in for both services, on loopback."),
     "config": Entry("config", "Profiles and where each value comes from."),
     "run": Entry("run", "The agent: everything for one kit or many, for months."),
