@@ -1,4 +1,4 @@
-"""The loop that delivers: one task, one request in flight per device, waits that a wake ends."""
+"""The delivery loop: one task, one request in flight per device, waits that `wake` ends."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from agent.outbox.outbox import Outbox
 
 IDLE_S = 5.0
-"""The longest wait without a look at the outbox, and at what other processes left for it."""
+"""The longest time between two looks at the outbox and at what other processes handed off."""
 
 _log = logging.getLogger(__name__)
 
 
 class Sender(Protocol):
-    """What takes a request's worth of items of one lane to the service."""
+    """Sends the items of one request, all of one lane, to the service."""
 
     async def send(self, items: Sequence[Item]) -> None:
-        """Return once the service has taken all of them. Raises AgentError."""
+        """Return once the service has accepted all of them. Raises AgentError."""
 
 
 @dataclass(slots=True)
@@ -64,11 +64,11 @@ class Delivery:
         self._wait = wait
         self._jitter = jitter
         self._changed = asyncio.Event()
-        self._is_left = False  # what other processes left: it could not be taken over
+        self._handoff_failed = False  # what other processes handed off could not be taken over
         self._running: dict[asyncio.Task[None], Lane] = {}
 
     def wake(self) -> None:
-        """Say that something new is in the outbox."""
+        """Look at the outbox now: something was added."""
         self._changed.set()
 
     def try_now(self) -> None:
@@ -77,7 +77,7 @@ class Delivery:
         self._changed.set()
 
     async def run(self) -> None:
-        """Deliver until cancelled; what is in flight then waits again, for the next start."""
+        """Deliver until cancelled; what is in flight then waits for the next start."""
         try:
             while True:
                 lanes = await self._start_ready()
@@ -88,7 +88,7 @@ class Delivery:
             await self._stop()
 
     async def flush(self, *, patience_s: float = 0.0) -> DeliveryCounts:
-        """Deliver what can be delivered now; wait for nothing that must wait over `patience_s`."""
+        """Deliver what may be sent now, or within `patience_s` seconds; return the counts."""
         deadline = self._clock() + patience_s
         try:
             while True:
@@ -102,16 +102,16 @@ class Delivery:
             await self._stop()
 
     async def _start_ready(self) -> list[Lane]:
-        """Start a request of each lane that is ready; return all lanes."""
+        """Start a request for each lane that is ready; return all lanes."""
         self._changed.clear()
         try:
             await asyncio.to_thread(collect, self._outbox)
         except AgentError as error:
-            if not self._is_left:
+            if not self._handoff_failed:
                 _log.warning("what others left stays where it is: %s", error)
-            self._is_left = True
+            self._handoff_failed = True
         else:
-            self._is_left = False
+            self._handoff_failed = False
         lanes = await self._outbox.atransact(lambda store: store.lanes())
         for lane in self.schedule.ready(lanes, self._clock()):
             self.schedule.started(lane)
@@ -129,9 +129,9 @@ class Delivery:
             self._set_back(lane, FailureKind.LATER, error, 1)
         self._changed.set()
 
-    def _set_back(self, lane: Lane, verdict: FailureKind, error: BaseException, count: int) -> None:
+    def _set_back(self, lane: Lane, kind: FailureKind, error: BaseException, count: int) -> None:
         now, jitter = self._clock(), self._jitter()
-        self.schedule.failed(lane, verdict, error, count=count, now=now, jitter=jitter)
+        self.schedule.failed(lane, kind, error, count=count, now=now, jitter=jitter)
 
     async def _stop(self) -> None:
         await cancel_and_wait(*self._running)
@@ -158,10 +158,10 @@ class Delivery:
             self.schedule.delivered(lane)
 
     async def _failed(self, lane: Lane, items: list[Item], error: AgentError | AtError) -> None:
-        verdict = classify_failure(error, len(items))
-        self._set_back(lane, verdict, error, len(items))
-        _log.warning("%s of %s: %s (%s)", lane[1], lane[0] or "-", error, verdict.value)
-        if verdict is not FailureKind.REFUSED:
+        kind = classify_failure(error, len(items))
+        self._set_back(lane, kind, error, len(items))
+        _log.warning("%s of %s: %s (%s)", lane[1], lane[0] or "-", error, kind.value)
+        if kind is not FailureKind.REFUSED:
             ids = [item.id for item in items]
             await self._outbox.atransact(lambda store: store.release(ids))
             return

@@ -1,8 +1,8 @@
-"""A folder beside the outbox where other processes leave items for the one that holds it.
+"""A folder beside the outbox where other processes hand off items to the one that holds it.
 
-Each file is one hand-over: written beside, synced, renamed, the folder synced; so that it is as
-safe as an item of the outbox when `leave` returns. `collect` takes it over, and only then is it
-removed: its key keeps a second take-over after a crash from being a second item.
+Each file is one handoff: written beside, synced, renamed, the folder synced. So it is as safe as an
+item of the outbox when `hand_off` returns. `collect` adds its items to the outbox, and only then
+removes the file: if a crash comes in between, the items' keys show the second copy as duplicates.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.config.private_files import make_private_folder
+from agent.config.private_files import make_private_folder, private_opener, sync_folder
 from agent.errors import AgentError
 from agent.outbox.items import ItemKind, NewItem, TooLarge
 from agent.outbox.quota import check_quota
-from agent.outbox.schema import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +36,7 @@ _REFUSED = ".refused"
 _log = logging.getLogger(__name__)
 
 
-class _Left(msgspec.Struct):
+class _HandoffItem(msgspec.Struct):
     kind: ItemKind
     device: str
     body: str
@@ -47,21 +46,21 @@ class _Left(msgspec.Struct):
 
 
 def hand_off(folder: Path, items: Sequence[NewItem], limits: Limits, now: float) -> None:
-    """Leave `items` for the process that holds the outbox in `folder`.
+    """Store `items` for the process that holds the outbox in `folder`; return once synced.
 
-    It keeps to the same `limits`, so what they do not allow is not left either. Raises OutboxFull,
+    That process has the same `limits`: what they do not allow is refused here. Raises OutboxFull,
     AgentError.
     """
     size = sum(len(item.body) for item in items)
     check_quota(limits, len(items), size, shutil.disk_usage(folder).free, str(folder))
     name = f"{time.time_ns():020d}-{uuid.uuid4().hex}"
     left = [
-        _Left(
+        _HandoffItem(
             item.kind,
             item.device,
             base64.b64encode(item.body).decode(),
             now if item.captured_s is None else item.captured_s,
-            # Its own key would make it the one before the crash.
+            # With its own key it would be a duplicate of the item before the crash.
             (not item.starts and item.key) or f"{name}-{number}",
             dict(item.meta),
         )
@@ -71,7 +70,7 @@ def hand_off(folder: Path, items: Sequence[NewItem], limits: Limits, now: float)
     unfinished = inbox / name
     try:
         make_private_folder(inbox)
-        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+        with open(unfinished, "xb", opener=private_opener) as f:
             f.write(msgspec.json.encode(left))
             f.flush()
             os.fsync(f.fileno())
@@ -82,10 +81,10 @@ def hand_off(folder: Path, items: Sequence[NewItem], limits: Limits, now: float)
 
 
 def collect(outbox: Outbox) -> int:
-    """Take over what others left, the oldest first; return how many items.
+    """Add what other processes handed off, the oldest first; return how many items.
 
-    A file that cannot be read, or will never fit, is renamed, so that it is there to look at and in
-    nobody's way. Raises OutboxFull, AgentError: the rest stays for the next time.
+    A file that cannot be read, or will never fit, is renamed: a person can look at it, and it does
+    not hold up the others. Raises OutboxFull, AgentError: the rest stays for the next time.
     """
     inbox = outbox.path.parent / FOLDER
     count = 0
@@ -110,7 +109,7 @@ def _take_over(path: Path, outbox: Outbox) -> int:
 
 
 def _read(path: Path) -> list[NewItem]:
-    left = msgspec.json.decode(path.read_bytes(), type=list[_Left])
+    left = msgspec.json.decode(path.read_bytes(), type=list[_HandoffItem])
     return [
         NewItem(
             each.kind,

@@ -1,4 +1,4 @@
-"""What the outbox holds, and what it says about it."""
+"""The items of the outbox, new and stored, and its summaries and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ItemKind(StrEnum):
-    """What an item is; it decides the call that delivers it."""
+    """What an item is; this decides which call delivers it."""
 
     CHUNK = "chunk"
     EVENT = "event"
@@ -21,13 +21,13 @@ class ItemKind(StrEnum):
 
 
 class OutboxFull(AgentError):
-    """Nothing more is taken for now: the disk is nearly full, or the quota is taken."""
+    """Nothing more is accepted for now: the disk is nearly full, or the quota is used up."""
 
     kind = "outbox-full"
 
 
 class TooLarge(OutboxFull):
-    """What was given at once will never fit: it is larger than the whole quota."""
+    """The items of one call are larger than the whole quota: they will never fit."""
 
 
 class OutboxHeld(Unavailable):
@@ -40,7 +40,7 @@ class OutboxHeld(Unavailable):
 class NewItem:
     """Something to deliver. `captured_s` is when it happened, in unix seconds; None is now.
 
-    An item whose `key` was taken before is a duplicate and is not taken again; so is a core dump
+    An item whose `key` is known is a duplicate and is not added again; so is a core dump
     of the same content, and a message of chunks that ended within the last ten minutes.
     """
 
@@ -51,14 +51,14 @@ class NewItem:
     key: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     starts: int | None = None
-    """Crashes and starts of the kit that this process heard before it; None where it is not read
-    from the kit itself. With another number it is another item, whatever it equals; with the same
-    it is the same for ten minutes only."""
+    """Crashes and starts of the kit that this process saw before it; None if the item was not read
+    from the kit itself. Equal items with different numbers are no duplicates; with the same number
+    they are duplicates within ten minutes only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of the items of one call: all of it is on disk, synced."""
+    """The result of adding items: all of them are on disk, synced."""
 
     ids: tuple[int, ...]
     duplicates: int = 0
@@ -76,7 +76,7 @@ class Item:
     refusals: int
     meta: Mapping[str, Any]
     idempotency_key: str
-    """The same at every try, after a crash too: so that the service can tell a second delivery."""
+    """The same at every try, also after a crash: the service can recognise a second delivery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class ItemSummary:
 
 @dataclass(frozen=True, slots=True)
 class OutboxTotals:
-    """How full the outbox is, and what has become of everything it ever took."""
+    """How full the outbox is, and what has become of all items it ever accepted."""
 
     waiting: int
     parked: int

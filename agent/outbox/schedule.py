@@ -1,6 +1,6 @@
-"""Which items go next, and what a refusal means for them. Pure: times and jitter are arguments.
+"""Which items are sent next, and what a failure means for them. Pure: times are arguments.
 
-A lane is a device and a kind. Each lane waits on its own; a device has one request in flight,
+A lane is a device and a kind. Each lane has its own back-off; a device has one request in flight,
 whatever the kind, so that its chunks arrive in the order of the device.
 """
 
@@ -18,7 +18,10 @@ from agent.errors import (
     Unavailable,
     UsageError,
 )
+from agent.observability.ingest.chunks import MAX_CHUNKS, MAX_CHUNKS_BYTES
+from agent.observability.ingest.events import MAX_EVENTS, MAX_EVENTS_BYTES
 from agent.outbox.items import ItemKind
+from agent.retry import backoff_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,11 +34,11 @@ _REFUSED_WAIT_S = 1.0  # between the refusals of one item: the items behind it a
 _BLOCKED_WAIT_S = 3600.0  # until a refused credential is tried again unasked
 
 LIMITS = {
-    ItemKind.CHUNK: (100, 256 * 1024),
-    ItemKind.EVENT: (100, 512 * 1024),
+    ItemKind.CHUNK: (MAX_CHUNKS, MAX_CHUNKS_BYTES),
+    ItemKind.EVENT: (MAX_EVENTS, MAX_EVENTS_BYTES),
     ItemKind.COREDUMP: (1, 1 << 62),
 }
-"""Items and bytes of one request; one item always goes."""
+"""Items and bytes of one request, unless a single item is larger."""
 
 _TRY_AGAIN = frozenset({408, 409, 411, 425, 429})
 
@@ -44,13 +47,13 @@ class FailureKind(Enum):
     """What a failed request means for what was in it."""
 
     LATER = "later"
-    """The service or the way to it: the same again after a wait."""
+    """The service or the network is at fault: the same request again after a wait."""
     SMALLER = "smaller"
     """Too much at once, or one bad item among several: fewer at a time, to find it."""
     REFUSED = "refused"
     """This one item, for good: counted, and parked when it is counted often enough."""
     BLOCKED = "blocked"
-    """Our own credential or configuration: nothing can be sent until it is put right."""
+    """Our credential or configuration is at fault: nothing can be sent until it is corrected."""
 
 
 def classify_failure(error: Exception, count: int) -> FailureKind:
@@ -73,18 +76,18 @@ def classify_failure(error: Exception, count: int) -> FailureKind:
 
 @dataclass(slots=True)
 class LaneState:
-    """How a lane is doing."""
+    """Failures and back-off of a lane."""
 
     failures: int = 0
     not_before: float = 0.0
     max_items: int = 1 << 30
-    """Halved by a request that was too large, doubled by each that is taken."""
+    """Halved by a request that was too large, doubled by each that is accepted."""
     trouble: str = ""
-    """What the last failure said; "" while all is well."""
+    """The message of the last failure; "" after a success."""
 
 
 class Schedule:
-    """When each lane may send. Times are seconds of any clock that never goes back."""
+    """When each lane may send. Times are seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._lanes: dict[Lane, LaneState] = {}
@@ -115,15 +118,15 @@ class Schedule:
         return min(items, self._state(lane).max_items), size
 
     def started(self, lane: Lane) -> None:
-        """Take note that a request of the lane's device is in flight."""
+        """Record that a request of the lane's device is in flight."""
         self._busy.add(lane[0])
 
     def ended(self, lane: Lane) -> None:
-        """Take note that it is not any more."""
+        """Record that the request has ended."""
         self._busy.discard(lane[0])
 
     def delivered(self, lane: Lane) -> None:
-        """Go on at once, with larger requests again."""
+        """Record a success: the lane may send at once, and larger requests again."""
         state = self._state(lane)
         state.failures, state.not_before, state.trouble = 0, 0.0, ""
         state.max_items = min(state.max_items * 2, 1 << 30)
@@ -132,38 +135,44 @@ class Schedule:
     def failed(
         self,
         lane: Lane,
-        verdict: FailureKind,
+        kind: FailureKind,
         error: BaseException,
         *,
         count: int,
         now: float,
         jitter: float,
     ) -> None:
-        """Set when the lane may try again. `jitter` (0..1) lengthens a wait by up to a quarter."""
+        """Record a failure: it sets when the lane may send again.
+
+        `jitter` (0..1) lengthens a wait by up to a quarter.
+        """
         state = self._state(lane)
         state.trouble = str(error)
-        if verdict is FailureKind.SMALLER:
+        if kind is FailureKind.SMALLER:
             state.max_items = max(1, count // 2)
-        elif verdict is FailureKind.REFUSED:
+        elif kind is FailureKind.REFUSED:
             state.not_before = now + _REFUSED_WAIT_S
-        elif verdict is FailureKind.BLOCKED:
+        elif kind is FailureKind.BLOCKED:
             self.blocked = str(error)
             self._blocked_until = now + _BLOCKED_WAIT_S
         else:
-            asked = getattr(error, "retry_after_s", None) or 0.0
-            own = FIRST_WAIT_S * 2.0 ** min(state.failures, 20)
-            wait = max(asked, min(own, LONGEST_WAIT_S)) * (1 + jitter / 4)
-            state.not_before = now + wait
             state.failures += 1
+            state.not_before = now + backoff_s(
+                state.failures,
+                first_s=FIRST_WAIT_S,
+                longest_s=LONGEST_WAIT_S,
+                jitter=jitter,
+                at_least_s=getattr(error, "retry_after_s", None) or 0.0,
+            )
 
     def try_now(self) -> None:
-        """Forget every wait, as a person or a network that came back asks."""
+        """End every wait: a person asks, or the network is back."""
         self._blocked_until = 0.0
         for state in self._lanes.values():
             state.not_before = 0.0
 
     def trouble(self) -> dict[Lane, str]:
-        """Return what the lanes that fail say."""
+        """Return the last error message of each lane that fails."""
         return {lane: state.trouble for lane, state in self._lanes.items() if state.trouble}
 
     def _state(self, lane: Lane) -> LaneState:

@@ -9,6 +9,8 @@ import uuid
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from agent.config.private_files import sync_folder, touch_private
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -79,14 +81,14 @@ def open_file(path: Path, now: float) -> tuple[sqlite3.Connection, int]:
     A damaged file is set aside beside it and what can be read of it goes into a new one; -1
     salvaged means that nothing was damaged. The caller holds the lock.
     """
-    # It has this name until all that can be read of it is in the new file, synced: a start that
-    # was killed, or had no room, is gone on with by the next one.
+    # The damaged file has this name until all that can be read of it is in the new one, synced: if
+    # a start is killed, or has no room, the next start continues the salvage.
     damaged = path.with_name(f"{path.name}.salvaging")
     if not damaged.exists():
         connection = _sound_file(path)
         if connection is not None:
             return connection, -1
-    # The file goes first: what is left of it is its own as long as there is no new one.
+    # The file is renamed before its parts: until there is a new one, they can only be its own.
     if not damaged.exists() or not path.exists():
         _rename(path, damaged, _PARTS)
     connection = _connect(path)
@@ -132,7 +134,7 @@ _NOT_THE_FILE = {
 
 
 def _is_damage(error: Exception, path: Path) -> bool:
-    """Tell a file that is damaged from a disk that is full, gone or not ours to write."""
+    """Return whether the file is damaged; not if the disk is full, gone or not writable."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
     if code == sqlite3.SQLITE_IOERR_SHORT_READ:
         return True
@@ -145,7 +147,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     # SQLite would make the file with the mode that the umask leaves; it copies the mode to the
     # files beside it.
     new = not path.exists() or path.stat().st_size == 0
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    touch_private(path)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         for setting in _SETTINGS:
@@ -184,17 +186,17 @@ def _check(connection: sqlite3.Connection) -> None:
 
 
 def row_crc(kind: str, device: str, captured: float, meta: str, body: bytes) -> int:
-    """Return the CRC-32 of what a row says: what it is compared with wherever it is read."""
+    """Return the CRC-32 of a row's content: each reader compares it with the stored one."""
     return zlib.crc32(body, zlib.crc32(f"{kind}\n{device}\n{captured!r}\n{meta}".encode()))
 
 
 def _set_aside(damaged: Path, path: Path, now: float) -> None:
-    """Give the file of which nothing is needed any more a name of its own, to look at."""
+    """Rename the damaged file, of which nothing more is needed, so that a person can look at it."""
     stem = f"{path.name}.damaged-{int(now)}"
     number = 0
     while (aside := path.with_name(f"{stem}.{number}" if number else stem)).exists():
         number += 1
-    # The file goes last: nothing of it is left for the next one that is damaged.
+    # The file is renamed last: no part of it is left beside the next damaged one.
     _rename(damaged, aside, _PARTS[::-1])
 
 
@@ -262,17 +264,6 @@ def _sound(row: tuple[Any, ...]) -> bool:
         and row[0] > 0
         and row_crc(row[1], row[2], row[4], row[6], row[7]) == row[8]
     )
-
-
-def sync_folder(folder: Path) -> None:
-    """Make what was created or renamed in `folder` outlive a power cut."""
-    if os.name == "nt":
-        return  # a folder cannot be opened there, and its entries are journaled
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _close(connection: sqlite3.Connection) -> None:

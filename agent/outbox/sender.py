@@ -1,4 +1,4 @@
-"""Takes what the outbox hands out to the service: each kind by its call."""
+"""Sends the items of the outbox to the service: each kind by its call."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 def request_id(items: Sequence[Item]) -> str:
-    """Return what tells a request from every other: the same for the same items, after a crash too.
+    """Return the id of a request: the same for the same items, also after a crash, and no others.
 
-    Not the key of the first alone: another request may begin with it, and hold more or fewer.
+    The key of the first item alone is not enough: another request may begin with the same item.
     """
     keys = [item.idempotency_key for item in items]
     return keys[0] if len(keys) == 1 else sha256("\n".join(keys).encode()).hexdigest()[:32]
 
 
 class ServiceSender:
-    """Sends each request once: the outbox keeps what failed, and comes back later."""
+    """Sends each request once: what failed stays in the outbox for a later try."""
 
     def __init__(self, client: HttpClient) -> None:
         self._client = client

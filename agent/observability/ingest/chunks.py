@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_CHUNKS = 100
-"""Chunks of one request."""
-MAX_BATCH = 256 * 1024
+"""Chunks of one request; `agent.outbox.schedule` keeps to it."""
+MAX_CHUNKS_BYTES = 256 * 1024
 """Bytes of one request, unless a single chunk is larger."""
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MAX_EVENTS = 100
-"""Events of one request."""
-MAX_BATCH = 512 * 1024
+"""Events of one request; `agent.outbox.schedule` keeps to it."""
+MAX_EVENTS_BYTES = 512 * 1024
 """Bytes of one request, unless a single event is larger."""
 MAX_EVENT = 256 * 1024
 """Bytes of one event."""
