@@ -1,6 +1,6 @@
-"""From what a kit prints to what is delivered: chunks and core dumps into the outbox.
+"""Forwards chunks and core dumps from a kit's console into the outbox.
 
-What the kit printed once is gone from the kit: it is on disk before anything else happens to it.
+A kit prints each of them once and then forgets it, so it is written to disk first of all.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
     from agent.outbox import Outbox
 
+# The service's numbers for the reason of a trace.
 STACK_OVERFLOW, MEMORY_FAULT, BUS_FAULT, USAGE_FAULT = 0x800B, 0x9200, 0x9100, 0x9300
 KERNEL_PANIC, HARD_FAULT, SECURITY_VIOLATION = 0x8008, 0x9400, 0x9402
 
-
 RETRY_S = 5.0
-"""Between two tries to keep what the disk did not take."""
-_MOST_PENDING = 1000  # chunks, dumps and traces that wait in memory for room on the disk
+"""Seconds between two tries to store what could not be written to disk."""
+_MAX_PENDING = 1000  # chunks, dumps and traces that wait in memory for free space on the disk
 
 
-def _raised(error: AgentError | None) -> None:
+def _raise(error: AgentError | None) -> None:
     if error is not None:
         raise error
 
@@ -47,8 +47,9 @@ def _raised(error: AgentError | None) -> None:
 class Forwarder:
     """Puts the chunks and dumps of one kit into the outbox, in the order they were printed.
 
-    What the disk does not take waits in memory, and is tried again by what comes next and by `run`.
-    `told` hears why, and None once all is kept; by default it is raised.
+    What cannot be written to disk waits in memory; the next items and `run` try it again.
+    Calls `on_failure` with the reason, and with None once everything is stored. Without it the
+    error is raised.
     """
 
     def __init__(
@@ -57,73 +58,73 @@ class Forwarder:
         names: IdentityTracker,
         *,
         wake: Callable[[], None] = lambda: None,
-        told: Callable[[AgentError | None], None] = _raised,
+        on_failure: Callable[[AgentError | None], None] = _raise,
         wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.lost = 0
-        """How much was lost: for want of memory, or because it will never fit the quota."""
+        """Items that were lost: too many in memory, or larger than the whole quota."""
         self._outbox = outbox
         self._names = names
         self._wake = wake
-        self._told = told
+        self._on_failure = on_failure
         self._wait = wait
         self._sender = ""
         self._pending: list[NewItem] = []
-        self._keeping = asyncio.Lock()
+        self._flushing = asyncio.Lock()
         self._stuck = asyncio.Event()
 
     @property
     def waiting(self) -> int:
-        """How much waits in memory for room on the disk."""
+        """Items that wait in memory for free space on the disk."""
         return len(self._pending)
 
     @property
     def is_stuck(self) -> bool:
-        """Return whether the disk did not take what came last."""
+        """Whether the last write to the outbox failed."""
         return self._stuck.is_set()
 
     async def forward(self, items: Sequence[ConsoleItem], now: datetime) -> None:
-        """Keep what is to be delivered; return once it is on disk, or waits for room there.
+        """Store the chunks and dumps of `items`; return once on disk, or waiting in memory.
 
-        `now` (aware) is when it was heard.
+        `now` (aware) is when they were printed. Raises AgentError without `on_failure`.
         """
-        kept: list[NewItem] = []
+        new: list[NewItem] = []
         for item in items:
             if isinstance(item, ChunkLine):
-                self._names.hear(item.chunk)
+                self._names.observe(item.chunk)
                 if not self._sender or not is_continuation(item.chunk):
                     # A message has one sender, also if a better name is learned in its middle.
                     self._sender = self._names.sender
-                kept.append(_chunk(item, self._sender, now))
+                new.append(_chunk(item, self._sender, now))
             elif isinstance(item, CapturedDump) and item.dump.usable:
-                kept += dump_items(item, self._names.identity(), now)
-        if kept:
-            self._pending += kept
-            # Whoever is cancelled meanwhile must not leave it half done, or it is kept twice.
+                new += dump_items(item, self._names.identity(), now)
+        if new:
+            self._pending += new
+            # A cancelled caller must not leave this half done, or the items are stored twice.
             await asyncio.shield(self.flush())
 
     async def run(self) -> None:
-        """Try again, as long as there is something to try, until cancelled."""
+        """Retry what waits in memory every RETRY_S seconds, until cancelled."""
         while True:
             await self._stuck.wait()
             await self._wait(RETRY_S)
             await self.flush()
 
     async def flush(self) -> None:
-        """Put what waits in memory into the outbox."""
-        async with self._keeping:
+        """Move what waits in memory into the outbox."""
+        async with self._flushing:
             try:
-                await self._keep_all()
+                await self._store_pending()
             except AgentError as error:
-                self._lose(max(0, len(self._pending) - _MOST_PENDING))
+                self._lose(max(0, len(self._pending) - _MAX_PENDING))
                 self._stuck.set()
-                self._told(error)
+                self._on_failure(error)
                 return
             if self._stuck.is_set():
                 self._stuck.clear()
-                self._told(None)
+                self._on_failure(None)
 
-    async def _keep_all(self) -> None:
+    async def _store_pending(self) -> None:
         at_once = len(self._pending)
         while self._pending:
             first = self._pending[:at_once]
@@ -135,7 +136,7 @@ class Forwarder:
                     continue
                 self._lose(1)
                 self._stuck.set()
-                self._told(error)
+                self._on_failure(error)
             else:
                 del self._pending[: len(first)]
                 self._wake()
@@ -150,7 +151,7 @@ def _chunk(item: ChunkLine, sender: str, now: datetime) -> NewItem:
 
 
 def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) -> list[NewItem]:
-    """Return a Zephyr dump as what the service takes: the file, and a trace with its registers."""
+    """Return the items of a usable Zephyr dump: the file, and a trace with its registers."""
     header = captured.dump.header
     assert header is not None
     found = frame_registers(registers(captured.dump, captured.data))
@@ -177,21 +178,21 @@ def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) ->
         sp=found.get("sp"),
         user_info={"zephyr_reason": header.reason},
     )
-    # The dump is the same by its content; its trace is, by the dump's.
+    # A dump is a duplicate by its content; its trace is one with the dump.
     key = f"trace-of-{_digest(body)}-{device.device_serial}"
-    told = NewItem(
+    trace_item = NewItem(
         ItemKind.EVENT, device.device_serial, event, now.timestamp(), key, starts=captured.starts
     )
-    return [file, told]
+    return [file, trace_item]
 
 
 def outbox_folder(configuration: Configuration) -> Path:
-    """Return where the profile's outbox is; each profile has its own project, and its own."""
+    """Return the folder of the profile's outbox; each profile has a project and an outbox."""
     return configuration.state_dir / "outbox" / configuration.name
 
 
 def trace_reason(reason: int) -> int:
-    """Return the service's number for a reason of the kernel."""
+    """Return the service's reason number for a fatal error reason of the Zephyr kernel."""
     if reason in {2, 17, 32}:
         return STACK_OVERFLOW
     if reason in {3, 4}:
@@ -207,7 +208,7 @@ def trace_reason(reason: int) -> int:
 
 
 def utc_now() -> datetime:
-    """Return the time of this machine, aware."""
+    """Return the time of this host, aware, in UTC."""
     return datetime.now(UTC)
 
 

@@ -71,7 +71,7 @@ async def outbox_sink(
         async with connect(configuration, unattended=True) as client:
             delivery = Delivery(outbox, ServiceSender(client))
             trouble = TroubleNotes(note)
-            forwarder = Forwarder(outbox, names, wake=delivery.wake, told=trouble.report)
+            forwarder = Forwarder(outbox, names, wake=delivery.wake, on_failure=trouble.report)
             work = [asyncio.create_task(each) for each in (delivery.run(), forwarder.run())]
 
             async def store(items: list[ConsoleItem]) -> None:
@@ -131,7 +131,7 @@ class FileSink:
         """Save chunks and dumps among the items, and what still waits."""
         for item in items:
             if isinstance(item, ChunkLine):
-                self._names.hear(item.chunk)
+                self._names.observe(item.chunk)
                 self._chunks.append(item.chunk)
             elif isinstance(item, CapturedDump):
                 self._dumps.append((item, self._names.identity()))

@@ -48,7 +48,7 @@ async def upload_file(
                 await transfer(
                     client, upload, source, progress=_progress(path.name), journal=journal
                 )
-                journal.commit(now)
+                journal.mark_committed(now)
         _show(source, kind, before)
     return 0
 
@@ -68,9 +68,10 @@ def _journal(
 
 
 def _note_resumed(journal: UploadJournal, source: UploadSource) -> None:
-    place = journal.place
-    if place is not None:
-        done = "all of it" if place.whole else f"{len(place.tags)} of {len(place.part_urls)} parts"
+    earlier = journal.progress
+    if earlier is not None:
+        done = f"{len(earlier.tags)} of {len(earlier.part_urls)} parts"
+        done = "all of it" if earlier.whole else done
         note(f"{source.name}: an earlier run has sent {done}; going on from there")
 
 

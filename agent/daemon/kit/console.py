@@ -146,7 +146,7 @@ class KitConsole:
             outbox,
             names,
             wake=wake,
-            told=self._told,
+            on_failure=self._told,
             wait=lambda seconds: wait(asyncio.Event(), seconds),
         )
         self._restarted = restarted

@@ -107,7 +107,7 @@ class KitNames:
             lambda: profile_identity(kit()),
             self._otherwise,
             reported=memory.known.names,
-            learned=self._learned,
+            on_change=self._learned,
         )
 
     def plugged_in(self, model: KitModel | None) -> None:

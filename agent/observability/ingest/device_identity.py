@@ -1,4 +1,4 @@
-"""Who a device is at the observability service: the names that its data carries. Pure."""
+"""The identity of a device at the observability service: serial, versions, software type. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST = 128
 
 @dataclass(frozen=True, slots=True)
 class DeviceIdentity:
-    """The four names that events and uploads carry. Raises UsageError when one breaks its rule."""
+    """The four names that events and uploads carry. Raises UsageError for an invalid one."""
 
     device_serial: str
     hardware_version: str
@@ -36,7 +36,7 @@ class DeviceIdentity:
     software_version: str
 
     def __post_init__(self) -> None:
-        """Check the whole of each value."""
+        """Check all four."""
         check_slug("device_serial", self.device_serial)
         check_version("hardware_version", self.hardware_version)
         check_text("software_type", self.software_type)
@@ -44,7 +44,7 @@ class DeviceIdentity:
 
 
 def check_slug(name: str, value: object) -> str:
-    """Return `value`, which may come from anyone's JSON, if it is a slug. Raises UsageError."""
+    """Return `value`, which may be anything from JSON, if it is a slug. Raises UsageError."""
     return slug(_text(name, value), name)
 
 
@@ -54,7 +54,7 @@ def check_version(name: str, value: object) -> str:
 
 
 def check_text(name: str, value: object) -> str:
-    """Return `value` if it is a text of a usable length. Raises UsageError."""
+    """Return `value` if it is a printable text of 1 to LONGEST characters. Raises UsageError."""
     text = _text(name, value)
     if not 1 <= len(text) <= LONGEST or not text.isprintable():
         raise UsageError(f"{name}: {text[:60]!r} is no text of 1 to {LONGEST} characters")
@@ -68,14 +68,14 @@ def _text(name: str, value: object) -> str:
 
 
 UNKNOWN = "unknown"
-"""What stands for a name that nothing tells: the service takes no event without it."""
-_LARGEST_EVENT = 64 * 1024  # bytes; a larger one is forwarded, but not looked into
+"""Stands for a name that is not known: the service refuses an event without one."""
+_LARGEST_EVENT = 64 * 1024  # bytes; a larger event is forwarded without being decoded
 _MORE, _CRC_AT_END = 0x40, 0x08
 
 
 @dataclass(frozen=True, slots=True)
 class PartialIdentity:
-    """What is known of a device's identity; "" is what is not."""
+    """The known part of a device's identity; "" for what is not known."""
 
     device_serial: str = ""
     hardware_version: str = ""
@@ -83,86 +83,88 @@ class PartialIdentity:
     software_version: str = ""
 
     def __or__(self, other: PartialIdentity) -> PartialIdentity:
-        """Return these names, and of the other those that are not known here."""
+        """Return these names, completed by those of `other`."""
         return PartialIdentity(
             *(a or b for a, b in zip(astuple(self), astuple(other), strict=True))
         )
 
     def identity(self) -> DeviceIdentity:
-        """Return them whole, UNKNOWN in place of what is missing. Raises UsageError."""
+        """Return all four, UNKNOWN in place of what is missing. Raises UsageError."""
         return DeviceIdentity(*(name or UNKNOWN for name in astuple(self)))
 
 
 def profile_identity(kit: KitSettings) -> PartialIdentity:
-    """Return what a profile says of its kit."""
+    """Return the part of a kit's identity that is configured in its profile."""
     serial = as_slug(kit.device_id)
     return PartialIdentity(serial, kit.hardware_version, kit.software_type, kit.software_version)
 
 
 class IdentityTracker:
-    """The names of one device: what is said of it, else what its chunks say, else the rest."""
+    """Finds the identity of one device.
+
+    In order of precedence: what is configured, what the device's chunks report, the fallback.
+    """
 
     def __init__(
         self,
-        said: Callable[[], PartialIdentity],
-        otherwise: Callable[[], PartialIdentity] = PartialIdentity,
+        configured: Callable[[], PartialIdentity],
+        fallback: Callable[[], PartialIdentity] = PartialIdentity,
         *,
         reported: PartialIdentity = PartialIdentity(),
-        learned: Callable[[PartialIdentity], None] = lambda _names: None,
+        on_change: Callable[[PartialIdentity], None] = lambda _identity: None,
     ) -> None:
-        """Begin with what chunks said before, `reported`; `learned` hears what they say anew."""
-        self._said = said
-        self._otherwise = otherwise
+        """Begin with what chunks `reported` earlier; call `on_change` whenever that changes."""
+        self._configured = configured
+        self._fallback = fallback
         self._reported = reported
-        self._learned = learned
+        self._on_change = on_change
         self._messages = Reassembler(_LARGEST_EVENT)
         self._is_event = False
 
     @classmethod
     def of(cls, device: DeviceIdentity) -> IdentityTracker:
-        """Return the names of a device of which everything is said."""
+        """Return the tracker of a device whose identity is fully configured."""
         names = PartialIdentity(*astuple(device))
         return cls(lambda: names)
 
     @property
     def sender(self) -> str:
-        """The serial that chunks are sent under.
+        """The serial that chunks are sent under; "" if none is known.
 
-        Never one that they tell themselves: it would change in the middle of a message. "" where
-        nobody says one.
+        Never one that the chunks report: it would change in the middle of a message.
         """
-        return (self._said() | self._otherwise()).device_serial
+        return (self._configured() | self._fallback()).device_serial
 
     def identity(self) -> DeviceIdentity:
-        """Return who the device is, as far as that is known now. Raises UsageError."""
-        return (self._said() | self._reported | self._otherwise()).identity()
+        """Return the identity as it is known now. Raises UsageError."""
+        return (self._configured() | self._reported | self._fallback()).identity()
 
-    def hear(self, chunk: bytes) -> None:
-        """Learn from the next chunk of the device; one that is damaged teaches nothing."""
+    def observe(self, chunk: bytes) -> None:
+        """Read the identity in the next chunk of the device; a damaged chunk changes nothing."""
         if chunk and not is_continuation(chunk):
             self._is_event = _begins_event(chunk)
         if not self._is_event:
             return
         for found in self._messages.receive(chunk):
             if isinstance(found, ReassembledMessage):
-                self._learn(_names_in(found.data) | self._reported)
+                self._report(_names_in(found.data) | self._reported)
 
     def forget_software(self) -> None:
-        """Know no longer which version runs: it may have been exchanged."""
-        self._learn(replace(self._reported, software_version=""))
+        """Forget the reported software version: an update may have changed it."""
+        self._report(replace(self._reported, software_version=""))
 
     def forget(self) -> None:
-        """Know nothing that chunks said: another device is there now."""
-        self._learn(PartialIdentity())
+        """Forget all that chunks reported: another device is connected."""
+        self._report(PartialIdentity())
 
-    def _learn(self, names: PartialIdentity) -> None:
+    def _report(self, names: PartialIdentity) -> None:
         if names != self._reported:
             self._reported = names
-            self._learned(names)
+            self._on_change(names)
 
 
 def _begins_event(chunk: bytes) -> bool:
-    """Tell whether a first chunk is one of an event; what is none need not be put together."""
+    """Return whether a first chunk begins an event: no other message is reassembled."""
     try:
         at = 1 if chunk[0] & _CRC_AT_END else 3  # else the CRC comes first
         at = decode_varint(chunk, at)[1] if chunk[0] & _MORE else at
@@ -172,7 +174,7 @@ def _begins_event(chunk: bytes) -> bool:
 
 
 def _names_in(message: bytes) -> PartialIdentity:
-    """Return the names that the events of a message carry; the last one counts."""
+    """Return the identity that the events of a message carry; the last event counts."""
     try:
         decoded = decode_payload(open_message(message))
     except ValueError:

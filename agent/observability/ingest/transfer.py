@@ -1,4 +1,4 @@
-"""Sends one large file: prepare, put, commit; after a break it goes on with what is missing."""
+"""Sends one large file: prepare, put, commit; after a break it continues with what is missing."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from agent.observability.ingest.uploads import (
     completion_body,
     part_bounds,
 )
+from agent.retry import backoff_s
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -44,16 +45,16 @@ if TYPE_CHECKING:
     from agent.observability.ingest.uploads import UploadProject
 
     Progress = Callable[[int, int], None]
-    """Called with the bytes that are there and those of the file; less again after a break."""
+    """Called with the bytes sent and the size of the file; less is sent again after a break."""
 
 
 _PIECE = 256 * 1024
-_EXPIRED = frozenset({401, 403, 404, 410})  # what a storage says of a place that is no more
+_EXPIRED = frozenset({401, 403, 404, 410})  # answers of a storage whose URL has expired
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class UploadUrlExpired(Unavailable):
-    """The storage does not know the place any more: another one must be asked for."""
+    """The storage does not know the URL any more: the upload must be prepared again."""
 
 
 async def put_bytes(
@@ -122,12 +123,12 @@ async def _pieces(
 
 
 TRIES = 5
-FIRST_WAIT_S = 2.0
+FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 32.0
 
 
 @dataclass(frozen=True, slots=True)
 class UploadSource:
-    """An open file with what the service wants to know of it; `md5` is of the bytes as sent."""
+    """An open file and its description for the service; `md5` is of the bytes as sent."""
 
     file: IO[bytes]
     name: str
@@ -167,7 +168,7 @@ class Upload:
     device: DeviceIdentity | None = None
     details: Mapping[str, Any] | None = None
     project: UploadProject | None = None
-    """Given, a user's or organization's credential is used, else the project key."""
+    """If given, a user's or organization's credential is used, else the project key."""
     request_id: str = ""
     """The same at every try; the service ignores what it does not know."""
 
@@ -187,36 +188,36 @@ async def transfer(
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
     journal: UploadJournal | None = None,
 ) -> None:
-    """Bring `source` to the service. Raises what the client raises, and Unavailable at the end.
+    """Upload `source`. Raises what the client raises, and Unavailable after `tries` tries.
 
-    With a `journal` it goes on where an earlier run was broken off: with the first part that is
-    missing, or with the commit. A place for the whole file is good for one try.
+    With a `journal` it continues where an earlier run was interrupted: with the first missing
+    part, or with the commit. The URL for a whole file is used for one try only.
     """
     journal = journal or UploadJournal()
-    earlier = journal.place is not None
+    resumed = journal.progress is not None
     attempt = 1
     while True:
-        place = journal.place or await _prepare(client, upload, source)
+        state = journal.progress or await _prepare(client, upload, source)
         try:
-            if not place.whole:
-                await _put(client.transport, place, source, journal, progress)
-            await _commit(client, upload, source, place)
+            if not state.whole:
+                await _put(client.transport, state, source, journal, progress)
+            await _commit(client, upload, source, state)
             return
         except Unavailable as error:
-            if place.whole:
-                raise  # the client has tried the commit for long: a later run goes on with it
-            if isinstance(error, UploadUrlExpired) or not place.part_urls:
-                journal.keep(None)
+            if state.whole:
+                raise  # the client has retried the commit: a later run continues with it
+            if isinstance(error, UploadUrlExpired) or not state.part_urls:
+                journal.save(None)
             if attempt == tries:
                 raise
         except ServiceRefusal:
-            journal.keep(None)
-            if not earlier:
+            journal.save(None)
+            if not resumed:
                 raise
-            # What an earlier run was given is no longer good: once more from the beginning.
-            earlier = False
+            # The URLs of the earlier run have expired: the upload begins anew.
+            resumed = False
             continue
-        await wait(FIRST_WAIT_S * 2 ** (attempt - 1))
+        await wait(backoff_s(attempt, first_s=FIRST_WAIT_S, longest_s=LONGEST_WAIT_S))
         attempt += 1
 
 
@@ -239,7 +240,7 @@ async def _prepare(client: HttpClient, upload: Upload, source: UploadSource) -> 
 
 async def _put(
     transport: HttpTransport,
-    place: UploadProgress,
+    state: UploadProgress,
     source: UploadSource,
     journal: UploadJournal,
     progress: Progress | None,
@@ -248,31 +249,31 @@ async def _put(
         if progress is not None:
             progress(at, source.size)
 
-    if place.part_urls:
-        bounds = part_bounds(source.size, len(place.part_urls))
-        for number in range(len(place.tags), len(bounds)):
-            url = place.part_urls[number]
+    if state.part_urls:
+        bounds = part_bounds(source.size, len(state.part_urls))
+        for number in range(len(state.tags), len(bounds)):
+            url = state.part_urls[number]
             tag = await put_bytes(transport, url, source.file, bounds[number], sent=sent)
             if not tag:
                 raise BadAnswer(f"the storage gave no ETag for part {number + 1}")
-            place.tags.append(tag)
-            journal.keep(place)
-        await complete_parts(transport, place.complete_url, completion_body(place.tags))
+            state.tags.append(tag)
+            journal.save(state)
+        await complete_parts(transport, state.complete_url, completion_body(state.tags))
     else:
         whole = (0, source.size)
-        await put_bytes(transport, place.url, source.file, whole, gzipped=source.gzipped, sent=sent)
-    place.whole = True
-    journal.keep(place)
+        await put_bytes(transport, state.url, source.file, whole, gzipped=source.gzipped, sent=sent)
+    state.whole = True
+    journal.save(state)
 
 
 async def _commit(
-    client: HttpClient, upload: Upload, source: UploadSource, place: UploadProgress
+    client: HttpClient, upload: Upload, source: UploadSource, state: UploadProgress
 ) -> None:
     kind = CommitCoredump if upload.kind.is_coredump else CommitFile
     await client.send(
         kind(
             upload.kind,
-            place.token,
+            state.token,
             name=source.name,
             md5=source.md5,
             details=upload.details or {},

@@ -1,4 +1,4 @@
-"""What is kept of an upload that a break may end: where it goes, and which parts are there."""
+"""The record of an unfinished upload on disk: its URLs, and which parts have arrived."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RETENTION_S = 30 * 24 * 3600.0
-"""Seconds after which an upload is forgotten."""
+"""Seconds after which the record of an upload is removed."""
 
 
 class UploadProgress(msgspec.Struct, kw_only=True):
-    """Where a file goes, and how much of it is there."""
+    """The URLs of an upload, and how much of the file has arrived."""
 
     token: str
     url: str = ""
-    """Of the whole; "" where it goes in parts."""
+    """For the whole file; "" if it is sent in parts."""
     part_urls: list[str] = []
     complete_url: str = ""
     tags: list[str] = []
-    """The ETags of the parts that are there, from the first on."""
+    """The ETags of the parts that have arrived, from the first on."""
     whole: bool = False
-    """All bytes are there: what is missing is the commit."""
+    """All bytes have arrived: only the commit is missing."""
 
 
 class _Record(msgspec.Struct, kw_only=True):
-    place: UploadProgress | None = None
+    progress: UploadProgress | None = msgspec.field(name="place", default=None)
     committed: str = ""
 
 
 class UploadJournal:
-    """The record of one upload; without a `path` it is kept in memory only.
+    """The record of one upload; without a `path` it is in memory only.
 
-    A record that cannot be read, or not be written, costs an upload from the beginning at most.
+    If the record cannot be read or written, the next run begins the upload anew.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -51,21 +51,21 @@ class UploadJournal:
                 self._record = msgspec.json.decode(path.read_bytes(), type=_Record)
 
     @property
-    def place(self) -> UploadProgress | None:
-        """Where the file goes; None where nothing was begun."""
-        return self._record.place
+    def progress(self) -> UploadProgress | None:
+        """How far the upload is; None if none was begun."""
+        return self._record.progress
 
     @property
     def committed(self) -> str:
         """When it was committed, ISO 8601; "" if it never was."""
         return self._record.committed
 
-    def keep(self, place: UploadProgress | None) -> None:
-        """Remember `place` as it now is; None: begin anew the next time."""
-        self._write(_Record(place=place))
+    def save(self, progress: UploadProgress | None) -> None:
+        """Store `progress` as it is now; None to begin anew the next time."""
+        self._write(_Record(progress=progress))
 
-    def commit(self, when: str) -> None:
-        """Remember that the service has the file since `when`."""
+    def mark_committed(self, when: str) -> None:
+        """Record that the service has had the file since `when`, ISO 8601."""
         self._write(_Record(committed=when))
 
     def _write(self, record: _Record) -> None:
@@ -76,7 +76,7 @@ class UploadJournal:
 
 
 def journal_name(*parts: object) -> str:
-    """Return the file name of the upload that `parts` tell from every other."""
+    """Return the file name for the record of the upload that `parts` identify."""
     text = msgspec.json.encode([str(part) for part in parts])
     return f"{hashlib.sha256(text).hexdigest()}.json"
 

@@ -1,4 +1,4 @@
-"""Large files: prepare, put the bytes, commit; core dumps also in one piece (O5.2, O5.3). Pure.
+"""The calls of an upload: prepare, commit, parts; small core dumps in one call (O5.2, O5.3). Pure.
 
 Core dumps go to the ingress host whatever their kind and size; every other kind to the files
 host. The bytes themselves go to the URL that the service signs, without any credential.
@@ -90,7 +90,7 @@ class _Prepared(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class PreparedUpload:
-    """Where the bytes go, and what commits them. Good for one use, for a short time."""
+    """The URL for the bytes, and the token that commits them; valid once, for a short time."""
 
     upload_url: str = field(repr=False)
     """Signed: whoever has it may put the bytes."""
@@ -99,9 +99,9 @@ class PreparedUpload:
 
 @dataclass(frozen=True, slots=True)
 class PrepareUpload(Call[PreparedUpload]):
-    """Ask for a place for `size` bytes: POST .../upload.
+    """Ask for a URL for `size` bytes: POST .../upload.
 
-    Without `project` it takes the project key, with it a user's or organization's credential.
+    Without `project` the project key is used, with it a user's or organization's credential.
     """
 
     kind: FileKind
@@ -112,13 +112,13 @@ class PrepareUpload(Call[PreparedUpload]):
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
-        """The credentials of the form."""
+        """The credentials that the service accepts."""
         if self.project is None:
             return (Scheme.PROJECT_KEY,)
         return (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
 
     def request(self) -> Request:
-        """Return the announcement."""
+        """Return what to send."""
         body: dict[str, Any] = {"kind": self.kind.wire_name, "size": self.size}
         if self.device is not None:
             body["device"] = asdict(self.device)
@@ -128,7 +128,7 @@ class PrepareUpload(Call[PreparedUpload]):
         return Request("POST", f"{prefix}/upload", json=body)
 
     def parse(self, response: Response) -> PreparedUpload:
-        """Return the place. Raises BadAnswer."""
+        """Return URL and token. Raises BadAnswer."""
         data = response.decode(_Prepared).data
         return PreparedUpload(data.upload_url, data.token)
 
@@ -149,9 +149,9 @@ class PrepareFile(PrepareUpload):
 
 @dataclass(frozen=True, slots=True)
 class CommitUpload(Call[None]):
-    """Say that the bytes are there: the service takes it in, some time later.
+    """Report that the bytes have arrived; the service processes them later.
 
-    409 says that it has the file already, which is as good. `details` are the fields of the
+    409 means that it has the file already, which is a success. `details` are the fields of the
     kind, beside `file`.
     """
 
@@ -168,13 +168,13 @@ class CommitUpload(Call[None]):
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
-        """The credentials of the form."""
+        """The credentials that the service accepts."""
         if self.project is None:
             return (Scheme.PROJECT_KEY,)
         return (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
 
     def request(self) -> Request:
-        """Return the commit."""
+        """Return what to send."""
         file = {"token": self.token}
         if self.md5:
             file |= {"md5": self.md5, "name": self.name}
@@ -186,7 +186,7 @@ class CommitUpload(Call[None]):
         return Request("POST", path, headers=headers, json={"file": file, **self.details})
 
     def parse(self, response: Response) -> None:
-        """Return nothing: 202 says that it is queued. Raises BadAnswer."""
+        """Return nothing: 202 means that it is queued. Raises BadAnswer."""
         response.taken()
 
 
@@ -235,7 +235,7 @@ class UploadCoredump(Call[None]):
         return Request("POST", "/api/v0/upload/coredump", headers=headers, content=self.content)
 
     def parse(self, response: Response) -> None:
-        """Return nothing: 202 says that it is queued. Raises BadAnswer."""
+        """Return nothing: 202 means that it is queued. Raises BadAnswer."""
         response.taken()
 
 
@@ -246,7 +246,7 @@ def commit_details(
     captured_date: str = "",
     reason: str = "",
 ) -> dict[str, Any]:
-    """Return what the commit of a kind says beside the file."""
+    """Return the fields of a commit beside `file`, which depend on the kind."""
     if device is None:
         return {}
     if kind is FileKind.COREDUMP:
@@ -276,7 +276,7 @@ def _software(device: DeviceIdentity) -> dict[str, str]:
 
 
 IN_PARTS_FROM = 8 * 1024 * 1024
-"""Bytes of a file that is sent in parts; a smaller one is sooner sent again."""
+"""Bytes from which a file is sent in parts; a smaller one is sent again as a whole."""
 
 
 class _Parts(msgspec.Struct):
@@ -291,7 +291,7 @@ class _PreparedParts(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class PreparedParts:
-    """Where the parts go, what is told when they are there, and what commits the file."""
+    """The URLs for the parts, the URL that completes them, and the token of the commit."""
 
     part_urls: tuple[str, ...] = field(repr=False)
     """Signed, as `complete_url` is: whoever has one may put bytes there."""
@@ -301,7 +301,7 @@ class PreparedParts:
 
 @dataclass(frozen=True, slots=True)
 class PrepareParts(Call[PreparedParts]):
-    """Ask for places for the parts of a file of `size` bytes: POST .../upload_multipart."""
+    """Ask for URLs for the parts of a file of `size` bytes: POST .../upload_multipart."""
 
     host: ClassVar[Host] = Host.FILES
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
@@ -311,12 +311,12 @@ class PrepareParts(Call[PreparedParts]):
     project: UploadProject
 
     def request(self) -> Request:
-        """Return the announcement."""
+        """Return what to send."""
         body = {"kind": self.kind.wire_name, "size": self.size}
         return Request("POST", f"{self.project.path}/upload_multipart", json=body)
 
     def parse(self, response: Response) -> PreparedParts:
-        """Return the places. Raises BadAnswer, also when there is none."""
+        """Return URLs and token. Raises BadAnswer, also if there is no URL."""
         data = response.decode(_PreparedParts).data
         if not data.part_urls:
             raise BadAnswer("the answer names no part to upload", status=response.status)
@@ -324,14 +324,14 @@ class PrepareParts(Call[PreparedParts]):
 
 
 def part_bounds(size: int, count: int) -> list[tuple[int, int]]:
-    """Return where each of `count` parts begins and ends: all alike, the rest in the last."""
+    """Return begin and end of each of `count` parts: of equal size, the rest in the last."""
     each = size // count
     starts = [number * each for number in range(count)]
     return list(zip(starts, [*starts[1:], size], strict=True))
 
 
 def completion_body(tags: Sequence[str]) -> bytes:
-    """Return what tells the storage that the parts are there; `tags` are the ETags it gave."""
+    """Return the XML that completes the parts at the storage; `tags` are their ETags."""
     parts = "".join(
         f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(tag)}</ETag></Part>"
         for number, tag in enumerate(tags, start=1)

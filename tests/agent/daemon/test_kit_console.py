@@ -160,7 +160,7 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
 async def test_a_dump_that_waited_for_the_disk_keeps_the_time_at_which_it_was_heard(
     outbox: SmallDisk,
 ):
-    forwarder = Forwarder(outbox, names(), told=lambda _error: None)
+    forwarder = Forwarder(outbox, names(), on_failure=lambda _error: None)
     heard = utc_now() - timedelta(hours=2)
     outbox.full = True
     dump = printed(header() + arch() + memory(0x20000000, bytes(100)))

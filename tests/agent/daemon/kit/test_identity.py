@@ -24,7 +24,7 @@ def contact(imei: str, *, device_id: str = "", application: str = "") -> Contact
 def tell(names: KitNames, version: str) -> None:
     event = {2: 1, 3: 1, 7: IMEI, 10: "main", 9: version, 6: "board-1", 4: {}}
     for chunk in encode(b"\x02" + cbor2.dumps(event), 80):
-        names.device.hear(chunk)
+        names.device.observe(chunk)
 
 
 def test_each_thing_that_is_found_out_makes_the_names_more_exact(tmp_path: Path):

@@ -27,7 +27,7 @@ def heard(*messages: bytes, mtu: int = 80) -> IdentityTracker:
     names = IdentityTracker(PartialIdentity)
     for each in messages:
         for chunk in encode(each, mtu):
-            names.hear(chunk)
+            names.observe(chunk)
     return names
 
 
@@ -69,9 +69,9 @@ def test_what_breaks_a_rule_of_the_service_is_no_name(events):
 def test_whatever_comes_as_a_chunk_does_no_harm(chunks):
     names = heard(message(EVENT))
     for chunk in chunks:
-        names.hear(chunk)
+        names.observe(chunk)
     for chunk in encode(message({**EVENT, 9: "9.9.9"}), 80):
-        names.hear(chunk)
+        names.observe(chunk)
     assert names.identity().software_version == "9.9.9"
 
 
@@ -81,7 +81,7 @@ def test_a_damaged_message_teaches_nothing(at, flip):
     damaged = bytearray(chunk)
     damaged[min(at, len(damaged) - 1)] ^= flip
     names = IdentityTracker(PartialIdentity)
-    names.hear(bytes(damaged))
+    names.observe(bytes(damaged))
     assert names.identity().software_version == "unknown"
 
 
@@ -92,7 +92,7 @@ def test_what_is_said_goes_before_what_is_reported_and_that_before_the_rest():
     )
     assert names.identity() == DeviceIdentity("uuid", "nrf9161", "main", "v7")
     for chunk in encode(message(EVENT), 80):
-        names.hear(chunk)
+        names.observe(chunk)
     assert names.identity() == DeviceIdentity("352656100441776", "nrf9161dk", "main", "1.2.3+abc")
     assert names.sender == "uuid", "chunks of one message are never sent under two names"
     names.forget_software()
@@ -103,10 +103,10 @@ def test_what_is_said_goes_before_what_is_reported_and_that_before_the_rest():
 
 def test_who_keeps_the_names_hears_each_change_once():
     learned: list[PartialIdentity] = []
-    names = IdentityTracker(PartialIdentity, reported=REPORTED, learned=learned.append)
+    names = IdentityTracker(PartialIdentity, reported=REPORTED, on_change=learned.append)
     for version in ("1.2.3+abc", "2.0.0", "2.0.0"):
         for chunk in encode(message({**EVENT, 9: version}), 80):
-            names.hear(chunk)
+            names.observe(chunk)
     assert [each.software_version for each in learned] == ["2.0.0"]
 
 

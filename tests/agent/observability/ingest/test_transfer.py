@@ -205,7 +205,7 @@ async def test_what_an_earlier_run_was_given_may_be_over_then_it_begins_anew(cli
         UploadProgress(token="gone", part_urls=[client.base_url(Host.FILES) + "/storage/x/1"]),
     ):
         journal = UploadJournal()
-        journal.keep(stale)
+        journal.save(stale)
         with file_source(report) as source:
             await transfer(
                 client, Upload(FileKind.BUG_REPORT), source, journal=journal, wait=no_wait
@@ -274,8 +274,8 @@ def test_a_damaged_journal_costs_an_upload_from_the_beginning(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(b'{"place": 7')
     journal = UploadJournal(path)
-    assert (journal.place, journal.committed) == (None, "")
-    journal.commit("2026-01-01T00:00:00Z")
+    assert (journal.progress, journal.committed) == (None, "")
+    journal.mark_committed("2026-01-01T00:00:00Z")
     assert UploadJournal(path).committed == "2026-01-01T00:00:00Z"
 
 
