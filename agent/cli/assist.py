@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, options, run
+from agent.location.pgps_file import (
+    INTERVAL_STEP_MIN,
+    MAX_INTERVAL_MIN,
+    MAX_PREDICTIONS,
+    MAX_REACH_MIN,
+    MIN_INTERVAL_MIN,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,6 +24,12 @@ if TYPE_CHECKING:
     from agent.location.agnss import ServingCell
     from agent.location.agnss_file import AgnssBlock
     from agent.location.pgps_file import PredictionFile
+
+_COUNT_HELP = f"Predictions: 1 to {MAX_PREDICTIONS}, {MAX_REACH_MIN // 240} at 240 minutes."
+_INTERVAL_HELP = (
+    f"Minutes from one to the next: {MIN_INTERVAL_MIN} to {MAX_INTERVAL_MIN} by "
+    f"{INTERVAL_STEP_MIN}."
+)
 
 
 @click.group(cls=AgentGroup, epilog="Example: cellagent assist agnss --types 2,3 --out agnss.bin")
@@ -35,8 +48,8 @@ def agnss(types: str | None, *, filtered: bool, mask: int | None, out: Path | No
 
 
 @command.command(epilog="Example: cellagent assist pgps --count 42 --interval 240 --out pgps.bin")
-@click.option("--count", type=int, help="Predictions: 1 to 168, 84 at 240 minutes.")
-@click.option("--interval", type=int, help="Minutes from one to the next: 120 to 480 by 60.")
+@click.option("--count", type=int, help=_COUNT_HELP)
+@click.option("--interval", type=int, help=_INTERVAL_HELP)
 @click.option("--start", metavar="TIME", help="As 2026-02-03T04:00:00Z; default now.")
 @click.option("--out", type=click.Path(path_type=Path), help="Keep the file.")
 def pgps(count: int | None, interval: int | None, start: str | None, out: Path | None) -> None:

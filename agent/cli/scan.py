@@ -167,10 +167,10 @@ def _cell_name(cell: dict[str, object]) -> str:
 
 def _show_wifi(scan: WifiScan, at_s: float) -> list[SignalLevel]:
     from agent.cli.shell.table import TableWriter, bar
-    from agent.location.access_points import MINIMUM, select, to_json
+    from agent.location.access_points import MINIMUM, access_points_to_json, select_usable
     from agent.location.plots import SignalLevel
 
-    chosen = select(scan.points)
+    chosen = select_usable(scan.points)
     levels = [SignalLevel(point.bssid, point.rssi_dbm, at_s) for point in chosen.usable]
     if options().json:
         left_out = [
@@ -179,7 +179,7 @@ def _show_wifi(scan: WifiScan, at_s: float) -> list[SignalLevel]:
         emit(
             {
                 "source": scan.source,
-                "accessPoints": to_json(chosen.usable, send_ssid=True),
+                "accessPoints": access_points_to_json(chosen.usable, send_ssid=True),
                 "left_out": left_out,
                 "notes": list(scan.notes),
             }

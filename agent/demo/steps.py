@@ -19,7 +19,7 @@ from agent.console.reader import ConsoleReader
 from agent.demo.portal import CreateJob, UploadFirmware, bundle, mcuboot_image
 from agent.errors import AgentError
 from agent.fota.reporter import UpdateObserver
-from agent.location.access_points import select
+from agent.location.access_points import select_usable
 from agent.location.cell_scan import scan_cells
 from agent.location.locator import locator_for
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
@@ -140,7 +140,7 @@ class Demonstration:
         source = wifi_source(profile.location.wifi, profile.kit.companion_port)
         assert source is not None
         cells = await scan_cells(self.modem)
-        wifi = select((await source.scan(WIFI_DEADLINE_S)).points)
+        wifi = select_usable((await source.scan(WIFI_DEADLINE_S)).points)
         neighbors = cells.cells[0].get("nmr", [])
         assert isinstance(neighbors, list)
         return {

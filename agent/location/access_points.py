@@ -1,4 +1,4 @@
-"""Wi-Fi access points as the location service takes them: which are sent, and how (clause D8.1)."""
+"""Wi-Fi access points: which of a scan are sent to the location service, and how (D8.1)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MAC = re.compile(r"[0-9a-f]{2}([:-]?)(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}", re.ASCII
 class AccessPoint:
     """One access point of a scan.
 
-    `bssid` is six hex pairs. `rssi_dbm` is -128..0; `estimated` says that it was derived from a
+    `bssid` is six hex pairs. `rssi_dbm` is -128..0, `estimated` where it was derived from a
     percentage. `ssid` is bytes: a network's name need not be text. `age_s` is the time since it
-    was heard, `frequency_mhz` and `channel` its place in the band, if known.
+    was heard in seconds, `frequency_mhz` and `channel` its frequency; None where not known.
     """
 
     bssid: str
@@ -62,28 +62,47 @@ def normalize_mac(text: str) -> str | None:
     return ":".join(digits[start : start + 2] for start in range(0, 12, 2))
 
 
-def select(heard: Iterable[AccessPoint]) -> Selection:
-    """Sort a scan into what is sent and what is not. No filter by strength: more help more."""
-    kept: dict[str, AccessPoint] = {}
+def select_usable(scan: Iterable[AccessPoint]) -> Selection:
+    """Divide a scan into what is sent and what is not. Weak ones are sent: each one helps."""
+    usable: dict[str, AccessPoint] = {}
     left_out: list[tuple[AccessPoint, Exclusion]] = []
-    for point in heard:
+    for point in scan:
         bssid = normalize_mac(point.bssid)
         reason = _reason(point, bssid)
         if bssid is None or reason is not None:
             left_out.append((point, reason or Exclusion.NOT_A_MAC))
             continue
-        known = kept.get(bssid)
-        if known is not None and (known.age_s or 0.0) <= (point.age_s or 0.0):
+        other = usable.get(bssid)
+        if other is not None and (other.age_s or 0.0) <= (point.age_s or 0.0):
             left_out.append((point, Exclusion.DOUBLE))
             continue
-        if known is not None:
-            left_out.append((known, Exclusion.DOUBLE))
-        kept[bssid] = point
-    usable = sorted(kept.values(), key=lambda point: -point.rssi_dbm)
-    return Selection(tuple(usable), tuple(left_out))
+        if other is not None:
+            left_out.append((other, Exclusion.DOUBLE))
+        usable[bssid] = point
+    strongest_first = sorted(usable.values(), key=lambda point: -point.rssi_dbm)
+    return Selection(tuple(strongest_first), tuple(left_out))
 
 
-def to_json(points: Sequence[AccessPoint], *, send_ssid: bool = False) -> list[dict[str, object]]:
+def _reason(point: AccessPoint, bssid: str | None) -> Exclusion | None:
+    if bssid is None:
+        return Exclusion.NOT_A_MAC
+    if bssid == "00:00:00:00:00:00":
+        return Exclusion.EMPTY
+    first = int(bssid[:2], 16)
+    if first & 1:
+        return Exclusion.MULTICAST
+    if first & 2:
+        return Exclusion.LOCAL
+    if point.ssid.endswith(b"_nomap"):
+        return Exclusion.NOMAP
+    if not -128 <= point.rssi_dbm <= 0:
+        return Exclusion.LEVEL
+    return None
+
+
+def access_points_to_json(
+    points: Sequence[AccessPoint], *, send_ssid: bool = False
+) -> list[dict[str, object]]:
     """Return access points as the service takes them; what is not known is left out."""
     entries: list[dict[str, object]] = []
     for point in points:
@@ -120,20 +139,3 @@ def channel_of(frequency_mhz: int) -> int | None:
 def rssi_of_percentage(strength: int) -> int:
     """Return dBm for NetworkManager's strength in percent: it maps -100..-50 dBm to 0..100."""
     return round(min(max(strength, 0), 100) / 2) - 100
-
-
-def _reason(point: AccessPoint, bssid: str | None) -> Exclusion | None:
-    if bssid is None:
-        return Exclusion.NOT_A_MAC
-    if bssid == "00:00:00:00:00:00":
-        return Exclusion.EMPTY
-    first = int(bssid[:2], 16)
-    if first & 1:
-        return Exclusion.MULTICAST
-    if first & 2:
-        return Exclusion.LOCAL
-    if point.ssid.endswith(b"_nomap"):
-        return Exclusion.NOMAP
-    if not -128 <= point.rssi_dbm <= 0:
-        return Exclusion.LEVEL
-    return None

@@ -15,7 +15,7 @@ DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
 TYPES_THAT_NEED_A_CELL = frozenset({8})
 RANGE_BYTES = 64 * 1024
 LARGEST_BYTES = 1024 * 1024
-"""More than this is no assistance data."""
+"""Of one answer, and of the whole: more than this is no assistance data."""
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 _LENGTH = re.compile(r"[0-9]{1,18}")
@@ -23,7 +23,7 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class ServingCell:
-    """The cell that the device is on: numbers as the service takes them; `rsrp_dbm` if known."""
+    """The cell that the device is on, by its numbers; `rsrp_dbm` where known."""
 
     mcc: int
     mnc: int
@@ -34,9 +34,10 @@ class ServingCell:
 
 @dataclass(frozen=True, slots=True)
 class AgnssRequest:
-    """What is asked for: element types, the serving cell, and the mask of a filtered set.
+    """Which A-GNSS data: element types (1 to 17), the serving cell, and whether it is filtered.
 
-    `filtered` asks for the satellites that can be seen from the cell, above `mask_degrees`.
+    `filtered` asks for the satellites that can be seen from the cell, above `mask_degrees` (0 to
+    90). Raises UsageError.
     """
 
     types: Sequence[int] = DEFAULT_TYPES
@@ -77,7 +78,7 @@ class AgnssRequest:
 
 @dataclass(frozen=True, slots=True)
 class MeasureAgnss(Call[int | None]):
-    """HEAD: how many bytes the data has; None where the service does not tell."""
+    """HEAD: the size of the data in bytes; None where the service does not state it."""
 
     service: ClassVar[str] = "location"
 

@@ -1,4 +1,4 @@
-"""A-GNSS data as a file: read, checked against the documented elements, summed up."""
+"""The format of A-GNSS data: blocks of elements, each checked against its documented layout."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from agent.errors import AgentError
 
+SCHEMA = 1
 _ORBIT = "toe w delta_n m0 omega_dot e idot sqrt_a i0 omega0 crs cis cus crc cic cuc"
 
 
 @dataclass(frozen=True, slots=True)
 class AgnssElement:
-    """One type of element: its number, name, layout, fields, and how many may stand in a block."""
+    """One type of element: number, name, layout, fields, and how many a block may hold at most."""
 
     number: int
     name: str
@@ -79,18 +80,15 @@ ELEMENTS = {
 }
 
 
-SCHEMA = 1
-
-
 class DamagedAssistance(AgentError):
-    """Assistance data that does not keep to its format, with the element and the offset."""
+    """Assistance data breaks its format; the message names the element and the offset in bytes."""
 
     kind = "damaged-assistance"
 
 
 @dataclass(frozen=True, slots=True)
 class AgnssBlock:
-    """One block: an element's type and its values, a mapping of field name to raw integer each."""
+    """One block: the type of its elements, and for each the raw integers by field name."""
 
     element: AgnssElement
     values: tuple[dict[str, int], ...]

@@ -1,4 +1,4 @@
-"""Fetch assistance data: A-GNSS in ranges, P-GPS from the other host; checked before it is kept."""
+"""Fetches assistance data: A-GNSS in ranges, P-GPS from another host; checked before it is used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from agent.http import HttpClient
 
-MOST_PIECES = 64
+MAX_PIECES = 64
 Progress = Callable[[int, int | None], None]
 """Called with the bytes so far and, where known, of how many."""
 
@@ -57,8 +57,8 @@ async def fetch_agnss(
     pieces = 0
     while total is None or len(content) < total:
         pieces += 1
-        if pieces > MOST_PIECES:
-            raise BadAnswer(f"the A-GNSS data is not whole after {MOST_PIECES} pieces")
+        if pieces > MAX_PIECES:
+            raise BadAnswer(f"the A-GNSS data is not whole after {MAX_PIECES} pieces")
         piece = await client.send(FetchAgnss(project, wanted, start=len(content)))
         if content and piece.total != total:
             raise BadAnswer(
@@ -68,7 +68,7 @@ async def fetch_agnss(
         if piece.start == 0:
             content.clear()  # the service knows no ranges and sent the whole
         content += piece.data
-        # What HEAD told is only a first guess: the data may be renewed in between.
+        # The size of HEAD is only a first guess: the data may be renewed in between.
         total = piece.total
         progress(len(content), total)
     return AgnssData(bytes(content), parse_agnss(bytes(content)))
@@ -83,10 +83,10 @@ async def fetch_pgps(
     now: datetime,
     resolve: Callable[[str, int], Awaitable[Sequence[str]]] = addresses_of,
 ) -> PgpsData:
-    """Ask where the predictions are, download them with no credential, check their header.
+    """Fetch the predictions: ask where they are, download them with no credential, check them.
 
-    They must reach over the start that was asked for; over `now` where none was. The host is the
-    answer's word: it is connected to by https and at a public address, or, where the service is
+    They must cover the start that was asked for, or `now` where none was. The host is named by the
+    answer, so it is connected to by https and at a public address alone, or, where the service is
     the stand-in, on this machine. Raises what a call raises, SourceRefused, DamagedAssistance.
     """
     link = await client.send(RequestPgps(project, wanted))

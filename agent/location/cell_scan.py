@@ -1,4 +1,4 @@
-"""Have the modem measure the cells around it: within a deadline, and cancelled when we are."""
+"""Scans of cells: measured by the modem within a deadline, as the location service takes them."""
 
 from __future__ import annotations
 
@@ -28,93 +28,6 @@ if TYPE_CHECKING:
     from at.driver.stream import Stream
     from at.protocol.notices import Notice
 
-
-_RSRP_DBM = range(-157, -43)
-_RSRQ_DB = (-34.5, 3.5)
-_NO_CELL = 0x0FFFFFFF
-_TIMING_ADVANCE = range(20513)
-_EARFCN = range(262144)
-RADIOS = {7: "ltecatm", 9: "nbiot"}
-"""AcT of the serving cell -> the service's name for its kind; others count as "lte"."""
-
-
-def to_json(measurement: CellMeasurement) -> list[dict[str, object]]:
-    """Return the cells of a measurement, the serving one first; what is unknown is left out.
-
-    Neighbours that have no global id go with the serving cell, or with the first one.
-    """
-    known = sorted(
-        (cell for cell in measurement.cells if cell.identified), key=lambda cell: not cell.serving
-    )
-    entries = [_cell(cell) for cell in known]
-    if entries and measurement.neighbors:
-        entries[0]["nmr"] = [
-            _neighbor(neighbor) for neighbor in measurement.neighbors if neighbor.earfcn in _EARFCN
-        ]
-    return entries
-
-
-def monitored_to_json(monitor: Monitor) -> list[dict[str, object]]:
-    """Return the serving cell that %XMONITOR names; empty while not registered."""
-    if not monitor.plmn or not monitor.cell_id or not monitor.tac:
-        return []
-    if int(monitor.cell_id, 16) > _NO_CELL:
-        return []
-    entry = _identity(monitor.plmn, monitor.cell_id, monitor.tac)
-    _add_level(entry, monitor.rsrp_dbm, None)
-    if monitor.earfcn is not None and monitor.earfcn in _EARFCN:
-        entry["earfcn"] = monitor.earfcn
-    if monitor.phys_cell_id is not None:
-        entry["pci"] = monitor.phys_cell_id
-    return [entry]
-
-
-def serving_cell(cells: Sequence[dict[str, object]]) -> ServingCell | None:
-    """Return the first of the cells of a request as assistance data is asked for."""
-    if not cells:
-        return None
-    first = cells[0]
-    numbers = [first[name] for name in ("mcc", "mnc", "tac", "eci")]
-    mcc, mnc, tac, eci = (int(str(number)) for number in numbers)
-    level = first.get("rsrp")
-    return ServingCell(mcc, mnc, tac, eci, level if isinstance(level, int) else None)
-
-
-def _cell(cell: Cell) -> dict[str, object]:
-    entry = _identity(cell.plmn, cell.cell_id, cell.tac)
-    if cell.earfcn in _EARFCN:
-        entry["earfcn"] = cell.earfcn
-    entry["pci"] = cell.phys_cell_id
-    _add_level(entry, cell.rsrp_dbm, cell.rsrq_db)
-    if cell.timing_advance in _TIMING_ADVANCE:
-        entry["adv"] = cell.timing_advance
-    return entry
-
-
-def _neighbor(neighbor: Neighbor) -> dict[str, object]:
-    entry: dict[str, object] = {"earfcn": neighbor.earfcn, "pci": neighbor.phys_cell_id}
-    _add_level(entry, neighbor.rsrp_dbm, neighbor.rsrq_db)
-    entry["timeDiff"] = neighbor.time_diff
-    return entry
-
-
-def _identity(plmn: str, cell_id: str, tac: str) -> dict[str, object]:
-    # MCC and MNC go out as numbers: "01" and "001" are told apart by nobody on the other side.
-    return {
-        "mcc": int(plmn[:3]),
-        "mnc": int(plmn[3:]),
-        "eci": int(cell_id, 16),
-        "tac": int(tac, 16),
-    }
-
-
-def _add_level(entry: dict[str, object], rsrp_dbm: int | None, rsrq_db: float | None) -> None:
-    if rsrp_dbm is not None and rsrp_dbm in _RSRP_DBM:
-        entry["rsrp"] = rsrp_dbm
-    if rsrq_db is not None and _RSRQ_DB[0] <= rsrq_db <= _RSRQ_DB[1]:
-        entry["rsrq"] = rsrq_db
-
-
 _TYPES_SINCE = (1, 3, 4)
 _INTERRUPTED = 2
 _NOTHING = {
@@ -123,7 +36,14 @@ _NOTHING = {
     _INTERRUPTED: "the measurement was interrupted before a cell was heard",
 }
 _STOP_S = 5.0
-"""Time in which a measurement that was stopped must tell what it has."""
+"""Time in which a measurement that was stopped must give what it has."""
+_RSRP_DBM = range(-157, -43)
+_RSRQ_DB = (-34.5, 3.5)
+_NO_CELL = 0x0FFFFFFF
+_TIMING_ADVANCE = range(20513)
+_EARFCN = range(262144)
+RADIOS = {7: "ltecatm", 9: "nbiot"}
+"""AcT of the serving cell -> the service's name for its kind; others count as "lte"."""
 
 
 class NoCells(AgentError):
@@ -152,9 +72,9 @@ SEARCHES = {
 
 @dataclass(frozen=True, slots=True)
 class CellScan:
-    """What was heard: cells as the service takes them, and what a person should know of them.
+    """What was heard: `cells` as the service takes them, of one `radio`, by which `source`.
 
-    `on_cell` tells whether the first of them is the one that the modem is on.
+    `on_cell`: the first of them is the one that the modem is on. `notes` are for a person.
     """
 
     source: str
@@ -165,7 +85,7 @@ class CellScan:
 
 
 async def require_firmware(modem: Modem) -> None:
-    """Refuse a modem whose firmware may make no device calls. Raises FirmwareRefused (D1.3)."""
+    """Raise FirmwareRefused where the modem's firmware may make no device calls (D1.3)."""
     try:
         text = (await modem.send(ReadRevision())).revision
     except (CommandRejected, ParseError):
@@ -179,25 +99,25 @@ async def scan_cells(
     """Measure cells. Raises NoCells, UsageError, AtError.
 
     `search` is a key of SEARCHES; `count`, 2-15, is for those that list global ids. Where the
-    modem refuses to measure, or hears nothing, the cell that it monitors is taken instead.
+    modem refuses to measure, or hears nothing, the cell that it monitors is returned instead.
     """
-    wanted = SEARCHES[search]
-    if count is not None and not wanted.counts_cells:
+    search_type = SEARCHES[search]
+    if count is not None and not search_type.counts_cells:
         raise UsageError(
             f"the search {search} takes no count of cells", hint="--search gci-default takes one"
         )
     notes: list[str] = []
-    if wanted.number and not await _knows_search_types(modem):
+    if search_type.number and not await _knows_search_types(modem):
         notes.append(f"this firmware knows no search types (1.3.4 does): default, not {search}")
-        wanted = SEARCHES["default"]
+        search_type = SEARCHES["default"]
     monitor = await _monitor(modem)
     radio = RADIOS.get(monitor.act or 0, "lte") if monitor is not None else "lte"
     try:
-        measurement = await _measure(modem, wanted, count, deadline_s)
+        measurement = await _measure(modem, search_type, count, deadline_s)
     except CommandRejected as refusal:
         why = f"the modem refused to measure ({refusal})"
         return _monitored(monitor, radio, [*notes, why], refusal)
-    cells = tuple(to_json(measurement))
+    cells = tuple(measurement_to_json(measurement))
     if not cells:
         return _monitored(monitor, radio, [*notes, _NOTHING[measurement.status]], None)
     if measurement.status == _INTERRUPTED:
@@ -208,8 +128,8 @@ async def scan_cells(
 def _monitored(
     monitor: Monitor | None, radio: str, notes: list[str], refusal: CommandRejected | None
 ) -> CellScan:
-    """Return the serving cell where nothing else is told. Raises NoCells when there is none."""
-    cells = tuple(monitored_to_json(monitor)) if monitor is not None else ()
+    """Return the serving cell, where nothing else was heard. Raises NoCells without one."""
+    cells = tuple(monitor_to_json(monitor)) if monitor is not None else ()
     if not cells:
         raise NoCells(
             "; ".join([*notes, "and it is on no cell"]),
@@ -220,15 +140,15 @@ def _monitored(
 
 
 async def _measure(
-    modem: Modem, wanted: SearchType, count: int | None, deadline_s: float
+    modem: Modem, search_type: SearchType, count: int | None, deadline_s: float
 ) -> CellMeasurement:
-    command = MeasureCells(wanted.number, (count or 5) if wanted.counts_cells else None)
+    command = MeasureCells(search_type.number, (count or 5) if search_type.counts_cells else None)
     with modem.notices("%NCELLMEAS") as notices:
         try:
             await modem.send(command)
             return await _result(notices, deadline_s)
         except TimeoutError:
-            # The measurement goes on in the modem; told to stop, it says what it has.
+            # The measurement goes on in the modem; when stopped, it gives what it has.
             await modem.send(StopMeasuringCells())
         except (asyncio.CancelledError, CommandTimeout):
             await asyncio.shield(_stop(modem))
@@ -243,7 +163,7 @@ async def _measure(
 
 
 async def _result(notices: Stream[Notice], deadline_s: float) -> CellMeasurement:
-    """Return the next result. Raises TimeoutError, and ParseError for one that breaks its form."""
+    """Return the next result. Raises TimeoutError, and ParseError for one that is malformed."""
     async with asyncio.timeout(deadline_s):
         notice = await anext(notices)
     if isinstance(notice, CellMeasurementNotice):
@@ -252,7 +172,7 @@ async def _result(notices: Stream[Notice], deadline_s: float) -> CellMeasurement
 
 
 async def _stop(modem: Modem) -> None:
-    """Leave no measurement running behind us; a modem that is gone measures nothing."""
+    """Stop the measurement; a modem that is gone measures nothing."""
     try:
         async with asyncio.timeout(_STOP_S):
             await modem.send(StopMeasuringCells())
@@ -271,3 +191,80 @@ async def _knows_search_types(modem: Modem) -> bool:
     firmware = read_firmware((await modem.send(ReadRevision())).revision)
     # The later chips began with firmware that does.
     return firmware.chip != "nrf9160" or firmware.at_least(_TYPES_SINCE)
+
+
+def measurement_to_json(measurement: CellMeasurement) -> list[dict[str, object]]:
+    """Return the cells of a measurement, the serving one first; what is unknown is left out.
+
+    Neighbours that have no global id go with the serving cell, or with the first one.
+    """
+    known = sorted(
+        (cell for cell in measurement.cells if cell.identified), key=lambda cell: not cell.serving
+    )
+    entries = [_cell(cell) for cell in known]
+    if entries and measurement.neighbors:
+        entries[0]["nmr"] = [
+            _neighbor(neighbor) for neighbor in measurement.neighbors if neighbor.earfcn in _EARFCN
+        ]
+    return entries
+
+
+def monitor_to_json(monitor: Monitor) -> list[dict[str, object]]:
+    """Return the serving cell that %XMONITOR names; empty while not registered."""
+    if not monitor.plmn or not monitor.cell_id or not monitor.tac:
+        return []
+    if int(monitor.cell_id, 16) > _NO_CELL:
+        return []
+    entry = _identity(monitor.plmn, monitor.cell_id, monitor.tac)
+    _add_level(entry, monitor.rsrp_dbm, None)
+    if monitor.earfcn is not None and monitor.earfcn in _EARFCN:
+        entry["earfcn"] = monitor.earfcn
+    if monitor.phys_cell_id is not None:
+        entry["pci"] = monitor.phys_cell_id
+    return [entry]
+
+
+def serving_cell(cells: Sequence[dict[str, object]]) -> ServingCell | None:
+    """Return the first cell of a request as a request for assistance data names it."""
+    if not cells:
+        return None
+    first = cells[0]
+    numbers = [first[name] for name in ("mcc", "mnc", "tac", "eci")]
+    mcc, mnc, tac, eci = (int(str(number)) for number in numbers)
+    level = first.get("rsrp")
+    return ServingCell(mcc, mnc, tac, eci, level if isinstance(level, int) else None)
+
+
+def _cell(cell: Cell) -> dict[str, object]:
+    entry = _identity(cell.plmn, cell.cell_id, cell.tac)
+    if cell.earfcn in _EARFCN:
+        entry["earfcn"] = cell.earfcn
+    entry["pci"] = cell.phys_cell_id
+    _add_level(entry, cell.rsrp_dbm, cell.rsrq_db)
+    if cell.timing_advance in _TIMING_ADVANCE:
+        entry["adv"] = cell.timing_advance
+    return entry
+
+
+def _neighbor(neighbor: Neighbor) -> dict[str, object]:
+    entry: dict[str, object] = {"earfcn": neighbor.earfcn, "pci": neighbor.phys_cell_id}
+    _add_level(entry, neighbor.rsrp_dbm, neighbor.rsrq_db)
+    entry["timeDiff"] = neighbor.time_diff
+    return entry
+
+
+def _identity(plmn: str, cell_id: str, tac: str) -> dict[str, object]:
+    # MCC and MNC go out as numbers: the service does not tell "01" from "001".
+    return {
+        "mcc": int(plmn[:3]),
+        "mnc": int(plmn[3:]),
+        "eci": int(cell_id, 16),
+        "tac": int(tac, 16),
+    }
+
+
+def _add_level(entry: dict[str, object], rsrp_dbm: int | None, rsrq_db: float | None) -> None:
+    if rsrp_dbm is not None and rsrp_dbm in _RSRP_DBM:
+        entry["rsrp"] = rsrp_dbm
+    if rsrq_db is not None and _RSRQ_DB[0] <= rsrq_db <= _RSRQ_DB[1]:
+        entry["rsrq"] = rsrq_db

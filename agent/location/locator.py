@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from agent.errors import AgentError, NotFound
-from agent.location.access_points import MINIMUM, Selection, select, to_json
+from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
 from agent.location.calls import (
     GroundFix,
     LocateCell,
@@ -158,7 +158,8 @@ class Locator:
                 hint="locate with cells: --with cell",
             )
         call = LocateWifi(
-            self.project, access_points=to_json(selection.usable, send_ssid=self.options.send_ssid)
+            self.project,
+            access_points=access_points_to_json(selection.usable, send_ssid=self.options.send_ssid),
         )
         return await self._ask(
             call, LocationMethod.WIFI, 0, len(selection.usable), (source,), notes
@@ -187,7 +188,7 @@ class Locator:
         call = GroundFix(
             self.project,
             cells=scan.cells if scan is not None else (),
-            access_points=to_json(points, send_ssid=self.options.send_ssid),
+            access_points=access_points_to_json(points, send_ssid=self.options.send_ssid),
             radio=scan.radio if scan is not None else "lte",
             wifi_as_array=self.options.wifi_as_array,
         )
@@ -201,7 +202,7 @@ class Locator:
         if scan is None:
             return Selection((), ()), ""
         notes += scan.notes
-        return select(scan.points), scan.source
+        return select_usable(scan.points), scan.source
 
     async def _ask(
         self,

@@ -1,4 +1,4 @@
-"""P-GPS: predictions for weeks; asked for here, downloaded from another host (D8.2)."""
+"""P-GPS: predictions for days ahead; asked for here, downloaded from another host (D8.2)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,26 @@ import msgspec
 from agent.call import Call, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
 from agent.location.calls import ProjectSlugs, location_advice, location_path, location_schemes
-from agent.location.pgps_file import GPS_EPOCH, gps_day_and_second
+from agent.location.pgps_file import (
+    GPS_EPOCH,
+    INTERVAL_STEP_MIN,
+    MAX_INTERVAL_MIN,
+    MAX_PREDICTIONS,
+    MAX_REACH_MIN,
+    MIN_INTERVAL_MIN,
+    gps_day_and_second,
+)
+
+_DEFAULT_INTERVAL_MIN = 240
+"""The service's, where none is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionRequest:
     """Which predictions: how many, how far apart, from when; None leaves it to the service.
 
-    `count` is 1..168 (84 at 240 minutes), `interval_min` a multiple of 60 from 120 to 480,
-    `start` an aware moment, whole seconds.
+    `count` and `interval_min` have the bounds of a P-GPS file; together they reach 14 days ahead at
+    most. `start` is an aware moment, whole seconds.
     """
 
     count: int | None = None
@@ -29,13 +40,20 @@ class PredictionRequest:
     def __post_init__(self) -> None:
         if self.start is not None and (self.start.tzinfo is None or self.start < GPS_EPOCH):
             raise UsageError(f"predictions start at a moment with its offset, not {self.start}")
-        if self.count is not None and not 1 <= self.count <= 168:
-            raise UsageError(f"1 to 168 predictions can be asked for, not {self.count}")
+        if self.count is not None and not 1 <= self.count <= MAX_PREDICTIONS:
+            raise UsageError(
+                f"1 to {MAX_PREDICTIONS} predictions can be asked for, not {self.count}"
+            )
         interval = self.interval_min
-        if interval is not None and (not 120 <= interval <= 480 or interval % 60):
-            raise UsageError(f"predictions are 120 to 480 minutes apart by 60, not {interval}")
-        if (self.count or 1) * (interval or 240) > 14 * 24 * 60:
-            raise UsageError("predictions reach 14 days ahead at most")
+        if interval is not None and (
+            not MIN_INTERVAL_MIN <= interval <= MAX_INTERVAL_MIN or interval % INTERVAL_STEP_MIN
+        ):
+            raise UsageError(
+                f"predictions are {MIN_INTERVAL_MIN} to {MAX_INTERVAL_MIN} minutes apart by "
+                f"{INTERVAL_STEP_MIN}, not {interval}"
+            )
+        if (self.count or 1) * (interval or _DEFAULT_INTERVAL_MIN) > MAX_REACH_MIN:
+            raise UsageError(f"predictions reach {MAX_REACH_MIN // 1440} days ahead at most")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +102,7 @@ class RequestPgps(Call[PredictionLink]):
         return Request("GET", location_path(self.project, "pgps"), query=query)
 
     def parse(self, response: Response) -> PredictionLink:
-        """Return the link; a scheme before the host, and a slash before the path, are dropped."""
+        """Return the link. Raises BadAnswer where it names no host and path."""
         link = response.decode(_Link)
         if not link.host or not link.path:
             raise BadAnswer("the P-GPS answer names no host and path")

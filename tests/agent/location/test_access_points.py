@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from agent.location.access_points import (
     AccessPoint,
     Exclusion,
+    access_points_to_json,
     channel_of,
     normalize_mac,
     rssi_of_percentage,
-    select,
-    to_json,
+    select_usable,
 )
 
 
@@ -56,14 +56,14 @@ def test_what_is_no_mac_is_not_made_one(text: str) -> None:
 def test_what_may_not_be_sent_is_left_out_with_its_reason(
     point: AccessPoint, reason: Exclusion
 ) -> None:
-    assert select([point]).usable == ()
-    assert select([point]).left_out == ((point, reason),)
+    assert select_usable([point]).usable == ()
+    assert select_usable([point]).left_out == ((point, reason),)
 
 
 def test_of_two_sightings_the_newer_is_kept() -> None:
     old = AccessPoint("40:01:7a:c7:96:90", -60, age_s=9.0)
     new = AccessPoint("40-01-7A-C7-96-90", -70, age_s=1.0)
-    assert select([old, new]).usable == select([new, old]).usable == (new,)
+    assert select_usable([old, new]).usable == select_usable([new, old]).usable == (new,)
 
 
 @given(
@@ -74,7 +74,7 @@ def test_of_two_sightings_the_newer_is_kept() -> None:
     )
 )
 def test_every_point_is_either_sent_once_or_left_out(points: list[AccessPoint]) -> None:
-    chosen = select(points)
+    chosen = select_usable(points)
     assert len(chosen.usable) + len(chosen.left_out) == len(points)
     macs = [normalize_mac(point.bssid) for point in chosen.usable]
     assert len(set(macs)) == len(macs)
@@ -84,7 +84,7 @@ def test_every_point_is_either_sent_once_or_left_out(points: list[AccessPoint]) 
 
 @pytest.mark.contract("D8.1")
 def test_what_is_not_known_is_left_out_of_the_json() -> None:
-    assert to_json([AccessPoint("40:01:7A:C7:96:90", -61, ssid=b"home")]) == [
+    assert access_points_to_json([AccessPoint("40:01:7A:C7:96:90", -61, ssid=b"home")]) == [
         {"macAddress": "40:01:7a:c7:96:90", "signalStrength": -61}
     ]
 
@@ -93,7 +93,7 @@ def test_a_name_is_sent_only_when_asked_and_channel_hides_frequency() -> None:
     point = AccessPoint(
         "40:01:7a:c7:96:90", -61, b"h\xff", channel=6, frequency_mhz=2437, age_s=1.5
     )
-    assert to_json([point], send_ssid=True) == [
+    assert access_points_to_json([point], send_ssid=True) == [
         {"macAddress": "40:01:7a:c7:96:90", "signalStrength": -61, "ssid": "h\ufffd", "age": 1500,
          "channel": 6}
     ]  # fmt: skip

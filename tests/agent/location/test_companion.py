@@ -11,7 +11,7 @@ from moving_kit import moving_kit
 from pty_far_end import PtyFarEnd
 
 from agent.errors import UsageError
-from agent.location.access_points import AccessPoint, select
+from agent.location.access_points import AccessPoint, select_usable
 from agent.location.wifi.choice import FirstAvailable, wifi_source
 from agent.location.wifi.companion import WifiCompanion
 from agent.location.wifi.file import WifiFile
@@ -26,7 +26,7 @@ async def test_a_companion_that_echoes_tells_what_it_hears(tmp_path: Path) -> No
         source = WifiCompanion(str(kit.companion))
         first = await source.scan(10.0)
         assert first.source == "companion"
-        assert len(select(first.points).usable) >= 2
+        assert len(select_usable(first.points).usable) >= 2
         assert all(point.channel and point.ssid for point in first.points)
         kit.go_to(63.415688, 10.418089)
         moved = await source.scan(10.0)

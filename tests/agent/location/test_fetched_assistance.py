@@ -22,7 +22,7 @@ from agent.http.addresses import SourceRefused
 from agent.location import agnss
 from agent.location.agnss import AgnssRequest, ServingCell
 from agent.location.agnss_file import DamagedAssistance, parse_agnss
-from agent.location.assistance import MOST_PIECES, fetch_agnss, fetch_pgps
+from agent.location.assistance import MAX_PIECES, fetch_agnss, fetch_pgps
 from agent.location.calls import ProjectSlugs
 from agent.location.pgps import PredictionRequest
 from agent.location.pgps_file import parse_pgps
@@ -145,7 +145,7 @@ async def test_a_service_that_drips_is_given_up() -> None:
 
     with pytest.raises(BadAnswer, match="not whole"):
         await fetch_agnss(lying(agnss_server(drip, 1000)), HERE, AgnssRequest(), nothing)
-    assert len(asked) == MOST_PIECES
+    assert len(asked) == MAX_PIECES
 
 
 async def test_an_error_of_the_service_is_one(standin: StandIn, client: HttpClient) -> None:
