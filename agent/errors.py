@@ -1,8 +1,12 @@
 """The errors of the agent, sorted by what the caller can do; each carries its exit code.
 
+The exit codes of commands stand in this tree and in `exit_code_of`, which also maps the errors of
+`at`; nowhere else.
+
 AgentError                  1  it failed
 ├── UsageError              2  the call is wrong, or an extra is not installed
 │   └── ConfigError            a profile or secrets file cannot be used as it is
+├── ResourceUnavailable     3  on this host: held by another process, not running, not plugged in
 ├── RefusedByRule           4  the firmware gate, verification, or "would overwrite"
 ├── CredentialError         5  401, 403, a missing, wrong or expired credential
 │   ├── CredentialMissing      none of the kinds that the call takes is configured
@@ -65,6 +69,15 @@ class ConfigError(UsageError):
     """A profile or a secrets file cannot be used as it is; the message names file and key."""
 
     kind = "config"
+
+
+class ResourceUnavailable(AgentError):
+    """Something on this host is held by another process, or not there: the agent, a kit, its jobs.
+
+    The errors of `at` about a port, a link or a modem that does not answer have the same code.
+    """
+
+    exit_code = 3
 
 
 class RefusedByRule(AgentError):
@@ -198,7 +211,9 @@ def exit_code_of(error: Exception) -> int:
         return error.exit_code
     away = (at.PortError, at.LinkLost, at.NoAnswer, at.CommandTimeout, at.ModemReset)
     if isinstance(error, away):
-        return 3
+        return ResourceUnavailable.exit_code
     if isinstance(error, at.FirmwareRefused):
-        return 4
-    return 2 if isinstance(error, at.UnsafeArgument) else 1
+        return RefusedByRule.exit_code
+    if isinstance(error, at.UnsafeArgument):
+        return UsageError.exit_code
+    return AgentError.exit_code

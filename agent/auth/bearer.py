@@ -1,4 +1,4 @@
-"""What the tokens have in common that are sent as they were issued."""
+"""Tokens that are sent as they were issued: one class a kind, its warnings and advice as data."""
 
 from __future__ import annotations
 

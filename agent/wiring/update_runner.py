@@ -17,7 +17,7 @@ from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.config.private_files import make_private_folder
-from agent.errors import AgentError, ConfigError, CredentialMissing, RefusedByRule
+from agent.errors import ConfigError, CredentialMissing, RefusedByRule, ResourceUnavailable
 from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import Downloader, LoopClock
@@ -97,10 +97,9 @@ async def device_id_of(modem: Modem | None) -> str:
     )
 
 
-class JobInOtherHands(AgentError):
+class JobInOtherHands(ResourceUnavailable):
     """Another process carries out this kit's jobs."""
 
-    exit_code = 3
     kind = "fota-busy"
 
 

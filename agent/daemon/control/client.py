@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from agent.daemon.control.socket import ControlSocket, control_socket_of, control_sockets
-from agent.errors import AgentError
+from agent.errors import AgentError, ResourceUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,10 +24,9 @@ TURN_S = 100.0
 """How long a turn is waited for; the agent itself gives up earlier, and says why."""
 
 
-class NotRunning(AgentError):
+class NotRunning(ResourceUnavailable):
     """No agent runs, or none of this profile."""
 
-    exit_code = 3
     kind = "not-running"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.daemon.own_events import Happening
 from agent.daemon.status import State
-from agent.errors import Unavailable
+from agent.errors import ResourceUnavailable, Unavailable
 from agent.tasks import first_of
 from at.driver.modem import Modem
 from at.driver.opening import transport_of
@@ -120,17 +120,15 @@ OPENING_S = 30.0
 """How long a link that is being opened is waited for: its baud rate may have to be found."""
 
 
-class KitBusy(Unavailable):
+class KitBusy(ResourceUnavailable, Unavailable):
     """The kit is in the middle of something that must not be broken off."""
 
-    exit_code = 3
     kind = "kit-busy"
 
 
-class KitAway(Unavailable):
+class KitAway(ResourceUnavailable, Unavailable):
     """The running agent has no link to the kit itself."""
 
-    exit_code = 3
     kind = "kit-away"
 
 

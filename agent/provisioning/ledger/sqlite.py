@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.config.private_files import make_private_folder
-from agent.errors import AgentError
+from agent.errors import ResourceUnavailable
 from agent.provisioning.ledger.database import DatabaseFailed, Execute
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
@@ -24,10 +24,9 @@ _PRAGMAS = "journal_mode=TRUNCATE", "synchronous=EXTRA", "foreign_keys=ON"
 _PATIENCE_S = 10.0
 
 
-class LedgerHeld(AgentError):
+class LedgerHeld(ResourceUnavailable):
     """Another bench on this host writes this file."""
 
-    exit_code = 3
     kind = "busy"
 
 
