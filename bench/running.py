@@ -149,7 +149,7 @@ def latencies_ms(count: int) -> list[float]:
 
     async def work(agent: Any, ready: asyncio.Event) -> None:
         await ready.wait()
-        outbox = agent.outgoing.outbox
+        outbox = agent.outbox
         put: Callable[..., Any] = outbox.aput
 
         async def timed(items: Any) -> Any:

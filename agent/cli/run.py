@@ -74,7 +74,7 @@ async def _emit_changes(agent: Agent) -> None:
     """Print a line at each change of a concern's state."""
     before: dict[tuple[str, str], tuple[str, str]] = {}
     while True:
-        for each in list(agent.board.concerns):
+        for each in list(agent.registry.concerns):
             now = (each.state.value, each.trouble)
             if before.get((each.kit, each.name)) != now:
                 before[each.kit, each.name] = now
@@ -87,7 +87,7 @@ async def _emit_changes(agent: Agent) -> None:
                         "try": each.hint or None,
                     }
                 )
-        await agent.board.changed()
+        await agent.registry.changed()
 
 
 def _handle_signals(agent: Agent) -> list[int]:

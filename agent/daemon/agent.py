@@ -1,4 +1,4 @@
-"""The whole agent: its kits, one outbox, one way out; started, reloaded, stopped."""
+"""The whole agent: its kits, one outbox, one delivery; started, reloaded, stopped."""
 
 from __future__ import annotations
 
@@ -13,32 +13,36 @@ import msgspec
 
 import agent
 from agent.config.profile import kits_of
-from agent.daemon import stall_watch
+from agent.daemon import watchdog
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
 from agent.daemon.kit.kit import KitAgent
-from agent.daemon.metrics import Metrics
-from agent.daemon.outgoing import Outgoing
-from agent.daemon.own_events import Happened, Happening
-from agent.daemon.stall_watch import StallWatch
-from agent.daemon.status import Board
+from agent.daemon.metrics import MetricsServer
+from agent.daemon.status import AgentEvent, AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
-from agent.outbox.outbox import ClockStepDetector
+from agent.outbox.delivery import Delivery
+from agent.outbox.outbox import ClockStepDetector, Outbox
+from agent.outbox.sender import ServiceSender
+from agent.tasks import cancel_and_wait
 from agent.wiring.forwarding import outbox_folder, utc_now
 from agent.wiring.service_client import connect
 from at.ports.usb import same_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from agent.config import Configuration, Profile
-    from agent.config.profile import KitSettings
+    from agent.config.profile import KitSettings, OutboxSettings
+    from agent.daemon.status import Concern
     from agent.http import HttpClient
+    from agent.outbox.delivery import Sender
+    from agent.outbox.items import Item
 
 STOP_S = 4.0
 """How long everything may take to end; the rest of five seconds is the outbox's."""
-_BEAT_S = 30.0
+_HEARTBEAT_S = 30.0
 _log = logging.getLogger(__name__)
 
 
@@ -48,69 +52,75 @@ class Agent:
     def __init__(self, configure: Callable[[], Configuration]) -> None:
         self._configure = configure
         self._configuration = configure()
-        kits_of(self._configuration.profile)  # a mistake is told before anything is opened
-        self.board = Board()
-        self._metrics = Metrics(self.board)
+        kits_of(self._configuration.profile)  # a mistake is reported before anything is opened
+        self.registry = StatusRegistry()
         self.kits: dict[str, KitAgent] = {}
+        self.delivery: OutboxDelivery
+        self._metrics = MetricsServer(self.registry)
         self._started = time.time()
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
-        self.outgoing: Outgoing
         self._client: HttpClient
         self._tasks: list[asyncio.Task[None]] = []
-        self._housekeeping = self.board.concern("housekeeping")
+        self._housekeeping = self.registry.add_concern("housekeeping")
 
     @property
     def configuration(self) -> Configuration:
-        """What it runs with now."""
+        """The configuration that is in effect."""
         return self._configuration
 
     def stop(self) -> None:
-        """Ask it to end."""
+        """Make `run` return."""
         self._stopping.set()
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run until it is told to stop; `ready` is called once it listens.
+        """Run until `stop`; `ready` is called once the control socket listens.
 
         Raises OutboxHeld while another agent runs with this profile.
         """
         configuration = self._configuration
         async with AsyncExitStack() as stack:
-            self.outgoing = Outgoing(
+            self.delivery = OutboxDelivery(
                 outbox_folder(configuration),
                 configuration.profile.outbox,
-                self.board.concern("outbox"),
+                self.registry.add_concern("outbox"),
             )
-            stack.callback(self.outgoing.close)
+            stack.callback(self.delivery.close)
             self._client = connect(configuration, unattended=True)
-            stack.push_async_callback(self._end)
-            control = ControlServer(
-                self, control_socket_of(configuration.state_dir, configuration.name)
-            )
+            stack.push_async_callback(self._stop_parts)
+            control_socket = control_socket_of(configuration.state_dir, configuration.name)
+            control = ControlServer(self, control_socket)
             await control.start()
-            # Before the kits: who borrows a modem gives it back, and it is left as it was found.
+            # Stopped before the kits: a leased modem is given back, and left as it was found.
             stack.push_async_callback(control.stop)
-            await self._begin()
-            watch = StallWatch(self._stands_still)
-            watch.start()
-            stack.callback(watch.stop)
-            self._tasks.append(
-                asyncio.ensure_future(supervise(self._housekeeping, self._keep_house))
-            )
+            await self._start_parts()
+            detector = watchdog.StallDetector(self._on_stall)
+            detector.start()
+            stack.callback(detector.stop)
+            self._tasks.append(asyncio.ensure_future(supervise(self._housekeeping, self._keep_up)))
             self._metrics.serve(configuration.profile.metrics.listen)
             stack.callback(self._metrics.serve, "")
-            stall_watch.notify("READY=1")
+            watchdog.notify("READY=1")
             ready()
             await self._stopping.wait()
-            stall_watch.notify("STOPPING=1")
+            watchdog.notify("STOPPING=1")
 
-    # --- what the control socket asks
+    # --- what the control socket asks for
+
+    @property
+    def outbox(self) -> Outbox:
+        """The agent's outbox; no other process has it meanwhile."""
+        return self.delivery.outbox
+
+    def deliver_now(self) -> None:
+        """Deliver at once what waits for its next try."""
+        self.delivery.try_now()
 
     async def status(self) -> dict[str, Any]:
-        """Return everything that `status --json` shows."""
+        """Return the object that `status --json` prints."""
         kits = []
         for kit in self.kits.values():
-            concerns = [each for each in self.board.concerns if each.kit == kit.name]
+            concerns = [each for each in self.registry.concerns if each.kit == kit.name]
             kits.append(
                 {
                     "name": kit.name,
@@ -125,14 +135,10 @@ class Agent:
                 "profile": self._configuration.name,
                 "since": round(self._started, 3),
             },
-            "outbox": await self.outgoing.snapshot(),
+            "outbox": await self.delivery.snapshot(),
             "housekeeping": self._housekeeping.snapshot(),
             "kits": kits,
         }
-
-    async def changed(self) -> None:
-        """Wait for the next change."""
-        await self.board.changed()
 
     def kit(self, name: str) -> KitAgent:
         """Return the kit of a name or a port; the only one for "". Raises UsageError."""
@@ -150,61 +156,63 @@ class Agent:
     async def reload(self) -> None:
         """Read the profile again; a kit whose part did not change keeps its link.
 
-        Raises ConfigError, UsageError, RefusedByRule, and goes on as before then: what may fail
-        comes first.
+        What may fail comes first. Raises ConfigError, UsageError, RefusedByRule; the agent goes
+        on as before then.
         """
         async with self._reloading:
-            stall_watch.notify(stall_watch.reloading())
+            watchdog.notify(watchdog.reloading())
             try:
-                fresh = self._configure()
-                wanted = kits_of(fresh.profile)
-                if fresh.name != self._configuration.name:
+                configuration = self._configure()
+                kits = kits_of(configuration.profile)
+                if configuration.name != self._configuration.name:
                     raise UsageError(
-                        f"the configuration now chooses the profile {fresh.name}; this agent runs "
-                        f"{self._configuration.name}, and has its outbox",
-                        hint=f"stop it, then `cellagent run --profile {fresh.name}`",
+                        f"the configuration now chooses the profile {configuration.name}; this "
+                        f"agent runs {self._configuration.name}, and has its outbox",
+                        hint=f"stop it, then `cellagent run --profile {configuration.name}`",
                     )
-                client = connect(fresh, unattended=True)
+                client = connect(configuration, unattended=True)
                 try:
-                    await asyncio.to_thread(self._metrics.serve, fresh.profile.metrics.listen)
+                    listen = configuration.profile.metrics.listen
+                    await asyncio.to_thread(self._metrics.serve, listen)
                 except AgentError:
                     await client.close()
                     raise
-                self.outgoing.outbox.set_limits(fresh.profile.outbox)
-                await self._exchange(fresh, wanted, client)
-                self._housekeeping.tell(logging.INFO, "the profile was read again")
+                self.outbox.set_limits(configuration.profile.outbox)
+                await self._apply(configuration, kits, client)
+                self._housekeeping.log(logging.INFO, "the profile was read again")
             finally:
-                stall_watch.notify("READY=1")
+                watchdog.notify("READY=1")
 
-    async def _exchange(
-        self, fresh: Configuration, wanted: Mapping[str, KitSettings], client: HttpClient
+    async def _apply(
+        self, configuration: Configuration, kits: Mapping[str, KitSettings], client: HttpClient
     ) -> None:
-        ours = self._client
-        self._configuration, self._client = fresh, client
-        gone = [name for name in self.kits if name not in wanted]
-        await asyncio.gather(*(self._drop(name) for name in gone))
-        for name, kit in wanted.items():
-            profile = msgspec.structs.replace(fresh.profile, kit=kit)
+        """Replace configuration and client; stop, restart, reconfigure or add each kit."""
+        old_client = self._client
+        self._configuration, self._client = configuration, client
+        gone = [name for name in self.kits if name not in kits]
+        await asyncio.gather(*(self._remove_kit(name) for name in gone))
+        for name, kit in kits.items():
+            profile = msgspec.structs.replace(configuration.profile, kit=kit)
             if name in self.kits and self.kits[name].profile.kit == kit:
-                await self.kits[name].go_on_with(profile, client)
+                await self.kits[name].reconfigure(profile, client)
                 continue
             if name in self.kits:
-                await self._drop(name)
-            self._add(name, profile)
-        await self.outgoing.deliver_with(client)
-        await ours.close()
+                await self._remove_kit(name)
+            self._add_kit(name, profile)
+        await self.delivery.start(client)
+        await old_client.close()
 
     # --- parts
 
-    async def _begin(self) -> None:
-        await self.outgoing.deliver_with(self._client)
+    async def _start_parts(self) -> None:
+        await self.delivery.start(self._client)
         for name, kit in kits_of(self._configuration.profile).items():
-            self._add(name, msgspec.structs.replace(self._configuration.profile, kit=kit))
+            self._add_kit(name, msgspec.structs.replace(self._configuration.profile, kit=kit))
 
-    async def _end(self) -> None:
+    async def _stop_parts(self) -> None:
         for task in self._tasks:
             task.cancel()
-        ends = [self.outgoing.stop(), *(kit.stop() for kit in self.kits.values())]
+        ends = [self.delivery.stop(), *(kit.stop() for kit in self.kits.values())]
         try:
             async with asyncio.timeout(STOP_S):
                 await asyncio.gather(
@@ -213,46 +221,113 @@ class Agent:
         except TimeoutError:
             _log.warning("something did not end in time and is left behind")
 
-    def _add(self, name: str, profile: Profile) -> None:
+    def _add_kit(self, name: str, profile: Profile) -> None:
         kit = self.kits[name] = KitAgent(
             name,
             profile,
             self._client,
-            board=self.board,
-            outbox=self.outgoing.outbox,
+            registry=self.registry,
+            outbox=self.outbox,
             state_dir=self._configuration.state_dir,
-            wake_delivery=self.outgoing.wake,
+            wake_delivery=self.delivery.wake,
         )
         kit.start()
 
-    async def _drop(self, name: str) -> None:
+    async def _remove_kit(self, name: str) -> None:
         await self.kits.pop(name).stop()
-        self.board.forget(name)
+        self.registry.remove_kit(name)
 
-    async def _keep_house(self) -> None:
-        """Show systemd a sign of life; notice when this host's clock was set."""
-        self._housekeeping.well()
-        watchdog = stall_watch.watchdog_s()
-        beat = _BEAT_S if watchdog is None else min(_BEAT_S, watchdog / 2)
+    async def _keep_up(self) -> None:
+        """Feed systemd's watchdog; retry everything when this host's clock was set."""
+        self._housekeeping.set_well()
+        timeout_s = watchdog.watchdog_s()
+        beat_s = _HEARTBEAT_S if timeout_s is None else min(_HEARTBEAT_S, timeout_s / 2)
         clocks = ClockStepDetector(time.time(), time.monotonic())
         while True:
-            await asyncio.sleep(beat)
-            stall_watch.notify("WATCHDOG=1")
+            await asyncio.sleep(beat_s)
+            watchdog.notify("WATCHDOG=1")
             if stepped := clocks.step(time.time(), time.monotonic()):
-                self._housekeeping.tell(
+                self._housekeeping.log(
                     logging.WARNING,
                     f"the clock of this host was set by {stepped:+.0f} s (or it slept)",
                 )
-                self.outgoing.try_now()
-                for concern in self.board.concerns:
+                self.deliver_now()
+                for concern in self.registry.concerns:
                     concern.wake.set()
 
-    def _stands_still(self, text: str) -> None:
-        """Hear, in another thread, that the event loop does nothing any more."""
-        self._housekeeping.tell(logging.WARNING, text)
-        happened = Happened(Happening.WATCHDOG, utc_now(), text)
+    def _on_stall(self, text: str) -> None:
+        """Log a stall of the event loop and put its event on disk; called in another thread."""
+        self._housekeeping.log(logging.WARNING, text)
+        event = AgentEvent(AgentEventKind.WATCHDOG, utc_now(), text)
         for kit in list(self.kits.values()):
             try:
-                kit.events.keep_at_once(happened)
+                kit.events.keep_at_once(event)
             except AgentError as error:
-                self._housekeeping.tell(logging.WARNING, f"no event of it was kept: {error}")
+                self._housekeeping.log(logging.WARNING, f"no event of it was kept: {error}")
+
+
+class OutboxDelivery:
+    """The agent's outbox, and its delivery with the credentials that are in effect."""
+
+    def __init__(self, folder: Path, limits: OutboxSettings, concern: Concern) -> None:
+        """Open the outbox. Raises OutboxHeld while another process has it, AgentError."""
+        self.outbox = Outbox(folder, limits)
+        self._concern = concern
+        self._delivery: Delivery
+        self._delivering: asyncio.Task[None] | None = None
+        if self.outbox.salvaged is not None:
+            text = f"the outbox was damaged: {self.outbox.salvaged} items were salvaged"
+            concern.log(logging.WARNING, text)
+
+    async def start(self, client: HttpClient) -> None:
+        """Deliver by `client` from now on, no longer by the one before."""
+        await self.stop()
+        self._delivery = Delivery(self.outbox, _StatusSender(ServiceSender(client), self._concern))
+        self._concern.set_well()
+        self._delivering = asyncio.ensure_future(supervise(self._concern, self._delivery.run))
+
+    async def stop(self) -> None:
+        """Deliver nothing more; what waits stays on disk."""
+        delivering, self._delivering = self._delivering, None
+        if delivering is not None:
+            await cancel_and_wait(delivering)
+
+    def close(self) -> None:
+        """Close the outbox: another process may open it."""
+        self.outbox.close()
+
+    def wake(self) -> None:
+        """Deliver what is new in the outbox."""
+        self._delivery.wake()  # looked up at each call: `start` replaces it
+
+    def try_now(self) -> None:
+        """Deliver at once what waits for its next try."""
+        self._delivery.try_now()
+
+    async def snapshot(self) -> dict[str, Any]:
+        """Return the entry of `status --json`."""
+        totals = await self.outbox.atransact(lambda store: store.totals())
+        return {
+            **self._concern.snapshot(),
+            "waiting": totals.waiting,
+            "parked": totals.parked,
+            "bytes": totals.size,
+            "counts": dict(totals.counts),
+        }
+
+
+class _StatusSender:
+    """A sender that records in a concern how each delivery went."""
+
+    def __init__(self, inner: Sender, concern: Concern) -> None:
+        self._inner = inner
+        self._concern = concern
+
+    async def send(self, items: Sequence[Item]) -> None:
+        """Send items. Raises AgentError."""
+        try:
+            await self._inner.send(items)
+        except AgentError as error:
+            self._concern.record_failure(error)
+            raise
+        self._concern.set_well()

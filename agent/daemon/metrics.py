@@ -12,31 +12,31 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from agent.daemon.status import Board
+    from agent.daemon.status import StatusRegistry
 
 
-class Metrics:
-    """Serves the metrics of a board at one place at a time, or nowhere."""
+class MetricsServer:
+    """Serves the status of all concerns at one address at a time, or at none."""
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, status: StatusRegistry) -> None:
+        self._status = status
         self._listen = ""
-        self._end: Callable[[], None] = lambda: None
+        self._stop: Callable[[], None] = lambda: None
 
     def serve(self, listen: str) -> None:
-        """Serve at HOST:PORT, nowhere for ""; where that fails, as before.
+        """Serve at HOST:PORT; "" stops. Where that fails the old address is served on.
 
-        Raises UsageError, RefusedByRule. Ending the old place takes up to half a second.
+        Raises UsageError, RefusedByRule. Leaving the old address takes up to half a second.
         """
         if listen == self._listen:
             return
-        end = _serve(listen, self._board) if listen else lambda: None
-        self._end()
-        self._listen, self._end = listen, end
+        stop = _serve(listen, self._status) if listen else lambda: None
+        self._stop()
+        self._listen, self._stop = listen, stop
 
 
-def _serve(listen: str, board: Board) -> Callable[[], None]:
-    """Serve the metrics at HOST:PORT; return what ends it. Raises UsageError, RefusedByRule."""
+def _serve(listen: str, status: StatusRegistry) -> Callable[[], None]:
+    """Serve the metrics at HOST:PORT; return what stops it. Raises UsageError, RefusedByRule."""
     try:
         from prometheus_client import CollectorRegistry, start_http_server
     except ImportError as error:
@@ -44,11 +44,11 @@ def _serve(listen: str, board: Board) -> Callable[[], None]:
             "metrics.listen needs prometheus-client",
             hint="install the extra: pip install 'cellagent[metrics]'",
         ) from error
-    host, port = _address(listen)
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(board))
+    host, port = _loopback_address(listen)
+    collectors = CollectorRegistry(auto_describe=False)
+    collectors.register(_Collector(status))
     try:
-        server, thread = start_http_server(port, addr=host, registry=registry)
+        server, thread = start_http_server(port, addr=host, registry=collectors)
     except OSError as error:
         raise UsageError(f"metrics.listen: {listen}: {error.strerror}") from error
 
@@ -60,33 +60,7 @@ def _serve(listen: str, board: Board) -> Callable[[], None]:
     return stop
 
 
-class _Collector:
-    def __init__(self, board: Board) -> None:
-        self._board = board
-
-    def collect(self) -> Iterator[Metric]:
-        """Give what the board says now."""
-        from prometheus_client.core import GaugeMetricFamily
-
-        labels = ["kit", "concern"]
-        well = GaugeMetricFamily("cellagent_well", "1 where the concern works.", labels=labels)
-        failures = GaugeMetricFamily(
-            "cellagent_failures", "Tries in a row that failed.", labels=labels
-        )
-        facts = GaugeMetricFamily(
-            "cellagent_fact", "What a concern knows, as a number.", labels=[*labels, "fact"]
-        )
-        for concern in list(self._board.concerns):
-            where = [concern.kit, concern.name]
-            well.add_metric(where, float(concern.state.value == "well"))
-            failures.add_metric(where, float(concern.failures))
-            for name, value in list(concern.facts.items()):
-                if isinstance(value, int | float):
-                    facts.add_metric([*where, name], float(value))
-        yield from (well, failures, facts)
-
-
-def _address(listen: str) -> tuple[str, int]:
+def _loopback_address(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
@@ -101,3 +75,29 @@ def _address(listen: str) -> tuple[str, int]:
             hint="listen on 127.0.0.1, and let a proxy with a password show it to others",
         )
     return host, int(port)
+
+
+class _Collector:
+    def __init__(self, status: StatusRegistry) -> None:
+        self._status = status
+
+    def collect(self) -> Iterator[Metric]:
+        """Return the metrics of this moment; called at each request."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        labels = ["kit", "concern"]
+        well = GaugeMetricFamily("cellagent_well", "1 where the concern works.", labels=labels)
+        failures = GaugeMetricFamily(
+            "cellagent_failures", "Tries in a row that failed.", labels=labels
+        )
+        facts = GaugeMetricFamily(
+            "cellagent_fact", "What a concern knows, as a number.", labels=[*labels, "fact"]
+        )
+        for concern in list(self._status.concerns):
+            where = [concern.kit, concern.name]
+            well.add_metric(where, float(concern.state.value == "well"))
+            failures.add_metric(where, float(concern.failures))
+            for name, value in list(concern.facts.items()):
+                if isinstance(value, int | float):
+                    facts.add_metric([*where, name], float(value))
+        yield from (well, failures, facts)

@@ -1,4 +1,8 @@
-"""How everything is: one entry a concern; the same trouble told once, and its end told once."""
+"""The status of every concern of the agent, and the events that concerns publish.
+
+A concern is one thing that the agent looks after, by one supervised task: a kit's link, its
+console, its updates, the outbox. The same trouble is logged once, and so is its end.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,18 @@ import asyncio
 import logging
 import re
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any
-
-from agent.daemon.own_events import Happened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent.daemon.own_events import Happening
-
 _log = logging.getLogger(__name__)
 
 # A port that was lost is not there any more: one trouble.
-_GONE = {"link-lost", "port-not-found"}
+_PORT_LOST = {"link-lost", "port-not-found"}
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -30,15 +31,46 @@ class State(StrEnum):
     STARTING = "starting"
     WELL = "well"
     WAITING = "waiting"
-    """For something that another concern tells about: the link, the end of a hold."""
+    """For something that another concern reports: the link, the end of a hold."""
     TROUBLE = "trouble"
     OFF = "off"
 
 
-class Concern:
-    """One thing that the agent looks after. `kit` is "" for what is common to all kits."""
+class AgentEventKind(Enum):
+    """What happened: our word for it, and the reason's number at the observability service."""
 
-    def __init__(self, board: Board, name: str, kit: str = "") -> None:
+    LINK_LOST = ("link lost", 0x8000)
+    MODEM_RESET = ("modem reset", 0x0000)
+    FOTA_SUCCEEDED = ("fota succeeded", 0x0003)
+    FOTA_FAILED = ("fota failed", 0x8009)
+    FOTA_REJECTED = ("fota rejected", 0x8009)
+    WATCHDOG = ("watchdog", 0x8006)
+
+    @property
+    def counter(self) -> str:
+        """The name under which it is counted."""
+        return f"{self.name.lower()}_count"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEvent:
+    """Something that happened to a kit or to the agent.
+
+    `detail` is for a person: which job, which port, which task. Events of one kind with the same
+    `key` are one event, however often they are published; "" makes each publication an event.
+    """
+
+    kind: AgentEventKind
+    at: datetime
+    """When it happened, aware."""
+    detail: str = ""
+    key: str = ""
+
+
+class Concern:
+    """The status of one concern. `kit` is "" for what is common to all kits."""
+
+    def __init__(self, registry: StatusRegistry, name: str, kit: str = "") -> None:
         self.name = name
         self.kit = kit
         self.state = State.STARTING
@@ -47,74 +79,74 @@ class Concern:
         self.hint = ""
         self.failures = 0
         """Tries in a row that failed."""
-        self.since = board.clock()
+        self.since = registry.clock()
         """Unix time of the last change of state."""
         self.facts: dict[str, Any] = {}
-        """What is known, for `status`: names and JSON values."""
+        """Further entries of `status --json`: names and JSON values."""
         self.wake = asyncio.Event()
         """Ends a wait before the next try."""
-        self._board = board
+        self._registry = registry
         self._kind = ""
 
     @property
-    def is_gone(self) -> bool:
-        """Tell whether its port was lost and has not been found again."""
-        return self.state is State.TROUBLE and self._kind in _GONE
+    def port_is_lost(self) -> bool:
+        """Whether its port was lost and has not been found again."""
+        return self.state is State.TROUBLE and self._kind in _PORT_LOST
 
-    def failed(self, error: BaseException) -> bool:
-        """Note a failure; tell it, and return True, if it is another than the one that is known."""
+    def record_failure(self, error: BaseException) -> bool:
+        """Record a failure. Log it and return True if it differs from the current one."""
         text, hint = str(error) or repr(error), str(getattr(error, "hint", ""))
         kind = str(getattr(error, "kind", ""))
         self.failures += 1
         known = self.state is State.TROUBLE and (
-            _alike(text, self.trouble) or {kind, self._kind} <= _GONE
+            _differ_in_numbers_only(text, self.trouble) or {kind, self._kind} <= _PORT_LOST
         )
         self._kind = kind
         if not known:
-            self._become(State.TROUBLE, text, hint)
-            self.tell(logging.WARNING, f"{text}; try: {hint}" if hint else text)
+            self._set_state(State.TROUBLE, text, hint)
+            self.log(logging.WARNING, f"{text}; try: {hint}" if hint else text)
         return not known
 
-    def well(self) -> None:
-        """Note that it works; tell it if it did not."""
+    def set_well(self) -> None:
+        """Record that it works; log it if it did not before."""
         if self.state is State.TROUBLE:
-            took, tries = self._board.clock() - self.since, self.failures
+            took, tries = self._registry.clock() - self.since, self.failures
             again = "" if tries == 1 else f", after {tries} tries"
-            self.tell(logging.INFO, f"works again after {_duration(took)}{again}")
+            self.log(logging.INFO, f"works again after {_duration(took)}{again}")
         self.failures = 0
-        self._become(State.WELL, "", "")
+        self._set_state(State.WELL, "", "")
 
-    def waits(self, what: str) -> None:
-        """Note that it can do nothing until something else is well; that is told elsewhere."""
+    def set_waiting(self, what: str) -> None:
+        """Record that it waits for another concern, which logs its trouble itself."""
         if self.state is not State.TROUBLE:
-            self._become(State.WAITING, what, "")
+            self._set_state(State.WAITING, what, "")
 
-    def off(self, reason: str, hint: str = "") -> None:
-        """Note that it does nothing, and why."""
-        told = self.state is State.OFF and self.trouble == reason
-        self._become(State.OFF, reason, hint)
-        if not told:
-            self.tell(logging.INFO, f"off: {reason}")
+    def set_off(self, reason: str, hint: str = "") -> None:
+        """Record that it does nothing, and why; log a new reason."""
+        known = self.state is State.OFF and self.trouble == reason
+        self._set_state(State.OFF, reason, hint)
+        if not known:
+            self.log(logging.INFO, f"off: {reason}")
 
-    def learn(self, **facts: Any) -> None:
-        """Note facts for `status`; None takes one away."""
+    def set_facts(self, **facts: Any) -> None:
+        """Set entries of `status --json`; None removes one."""
         for name, value in facts.items():
             if value is None:
                 self.facts.pop(name, None)
             else:
                 self.facts[name] = value
-        self._board.change()
+        self._registry.notify_changed()
 
-    def tell(self, level: int, text: str) -> None:
+    def log(self, level: int, text: str) -> None:
         """Log a line about this concern."""
         _log.log(level, "%s", text, extra={"kit": self.kit, "concern": self.name})
 
-    def happened(
-        self, what: Happening, detail: str, *, at: datetime | None = None, key: str = ""
+    def publish(
+        self, kind: AgentEventKind, detail: str, *, at: datetime | None = None, key: str = ""
     ) -> None:
-        """Tell whoever listens that something happened, `at` a time (aware) or now."""
-        when = datetime.fromtimestamp(self._board.clock(), UTC) if at is None else at
-        self._board.happened(self.kit, Happened(what, when, detail, key))
+        """Publish an event of this concern's kit that happened at `at` (aware), or now."""
+        when = datetime.fromtimestamp(self._registry.clock(), UTC) if at is None else at
+        self._registry.publish(self.kit, AgentEvent(kind, when, detail, key))
 
     def snapshot(self) -> dict[str, Any]:
         """Return the entry of `status --json`."""
@@ -128,63 +160,63 @@ class Concern:
             **self.facts,
         }
 
-    def _become(self, state: State, trouble: str, hint: str) -> None:
+    def _set_state(self, state: State, trouble: str, hint: str) -> None:
         if (state, trouble) == (self.state, self.trouble):
             return
         if state is not self.state:
-            self.since = self._board.clock()
+            self.since = self._registry.clock()
         self.state, self.trouble, self.hint = state, trouble, hint
-        self._board.change()
+        self._registry.notify_changed()
 
 
-class Board:
-    """All concerns, in the order in which they came."""
+class StatusRegistry:
+    """All concerns, in the order in which they were added."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.concerns: list[Concern] = []
         self._waiters: list[asyncio.Future[None]] = []
-        self._listeners: dict[str, Callable[[Happened], None]] = {}
+        self._subscribers: dict[str, Callable[[AgentEvent], None]] = {}
 
-    def concern(self, name: str, kit: str = "") -> Concern:
-        """Return a new concern."""
-        made = Concern(self, name, kit)
-        self.concerns.append(made)
-        self.change()
-        return made
+    def add_concern(self, name: str, kit: str = "") -> Concern:
+        """Add a concern and return it."""
+        added = Concern(self, name, kit)
+        self.concerns.append(added)
+        self.notify_changed()
+        return added
 
-    def forget(self, kit: str) -> None:
-        """Take the concerns of a kit away, and who listens for it."""
+    def remove_kit(self, kit: str) -> None:
+        """Remove the concerns of a kit and the subscriber to its events."""
         self.concerns = [concern for concern in self.concerns if concern.kit != kit]
-        self._listeners.pop(kit, None)
-        self.change()
+        self._subscribers.pop(kit, None)
+        self.notify_changed()
 
-    def listen(self, kit: str, listener: Callable[[Happened], None]) -> None:
-        """Have `listener` told what happens to a kit."""
-        self._listeners[kit] = listener
+    def subscribe(self, kit: str, subscriber: Callable[[AgentEvent], None]) -> None:
+        """Call `subscriber` with each event of a kit and of the agent; one subscriber a kit."""
+        self._subscribers[kit] = subscriber
 
-    def happened(self, kit: str, happened: Happened) -> None:
-        """Tell what happened to a kit; "" is what happened to the agent, and so to every kit."""
-        for name, listener in list(self._listeners.items()):
+    def publish(self, kit: str, event: AgentEvent) -> None:
+        """Pass an event to the subscriber of a kit; one of the agent itself ("") to all."""
+        for name, subscriber in list(self._subscribers.items()):
             if kit in {"", name}:
-                listener(happened)
+                subscriber(event)
 
-    def change(self) -> None:
-        """Wake who watches."""
+    def notify_changed(self) -> None:
+        """Wake everyone who waits in `changed`."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     async def changed(self) -> None:
-        """Wait for the next change."""
+        """Wait for the next change of any concern."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         await waiter
 
 
-def _alike(one: str, other: str) -> bool:
-    """Tell whether two messages differ in numbers alone: seconds, tries, ports of a connection."""
+def _differ_in_numbers_only(one: str, other: str) -> bool:
+    """Return whether two messages are equal but for numbers: seconds, tries, port numbers."""
     return one == other or _NUMBER.sub("#", one) == _NUMBER.sub("#", other)
 
 

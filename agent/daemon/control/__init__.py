@@ -1,1 +1,1 @@
-"""The local socket of the agent: who asks it for its status, its console or its kit."""
+"""The control socket: other programs ask the running agent for status, a hold, a lease."""

@@ -1,4 +1,4 @@
-"""The other side of the local socket: what commands ask of the agent that runs."""
+"""Requests of commands to the running agent, over its control socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONNECT_S = 5.0
 _ANSWER_S = 20.0
 LONGEST_ANSWER = 4 * 1024 * 1024
 TURN_S = 100.0
-"""How long a turn is waited for; the agent itself gives up earlier, and says why."""
+"""How long a hold or a lease is waited for; the agent itself gives up earlier, and says why."""
 
 
 class NotRunning(ResourceUnavailable):
@@ -31,7 +31,7 @@ class NotRunning(ResourceUnavailable):
 
 
 class AgentRefused(AgentError):
-    """The running agent refused; exit code and kind are its own."""
+    """The running agent refused a request; exit code and kind are those of its error."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(str(error.get("message", "")), hint=str(error.get("try", "")))
@@ -67,7 +67,10 @@ class AgentConnection:
 async def open_request(
     socket: ControlSocket, *, longest_answer: int = LONGEST_ANSWER, **request: Any
 ) -> AsyncIterator[AgentConnection]:
-    """Connect and ask; an answer has at most `longest_answer` bytes. Raises NotRunning."""
+    """Connect and send a request; an answer has at most `longest_answer` bytes.
+
+    Raises NotRunning.
+    """
     try:
         async with asyncio.timeout(_CONNECT_S):
             if socket.is_socket:
@@ -77,7 +80,7 @@ async def open_request(
                 opened = asyncio.open_connection("127.0.0.1", port, limit=longest_answer)
             reader, writer = await opened
     except (OSError, ValueError, KeyError, TimeoutError) as error:
-        raise NotRunning("the agent does not run", hint=_how_to_reach_one(socket)) from error
+        raise NotRunning("the agent does not run", hint=_reachable_agents(socket)) from error
     try:
         writer.write(json.dumps(request).encode() + b"\n")
         yield AgentConnection(reader, writer)
@@ -87,8 +90,8 @@ async def open_request(
             await writer.wait_closed()
 
 
-def _how_to_reach_one(socket: ControlSocket) -> str:
-    """Return what to try where nobody listens: perhaps it is another profile's agent that runs."""
+def _reachable_agents(socket: ControlSocket) -> str:
+    """Return what to try where nobody listens: the agents of other profiles, or to start one."""
     others = [other for other in control_sockets(socket.path.parent.parent) if other != socket]
     if others:
         names = ", ".join(f"--profile {unquote(other.path.stem)}" for other in others)
@@ -97,12 +100,15 @@ def _how_to_reach_one(socket: ControlSocket) -> str:
 
 
 async def send_request(state_dir: Path, profile: str, **request: Any) -> dict[str, Any]:
-    """Ask the agent of a profile; return its answer. Raises NotRunning, AgentRefused."""
+    """Send a request to the agent of a profile; return its answer.
+
+    Raises NotRunning, AgentRefused.
+    """
     async with open_request(control_socket_of(state_dir, profile), **request) as connection:
         return await connection.answer()
 
 
 def process_name() -> str:
-    """Return how this process is named to others."""
+    """Return the name of this process for others: program and PID."""
     name = Path(sys.argv[0]).name
     return f"{'cellagent' if name in {'', '__main__.py'} else name} (PID {os.getpid()})"

@@ -1,4 +1,4 @@
-"""The modem of a kit that the running agent holds, as a transport of its own."""
+"""Kits that a running agent holds, and a lease of one's modem as a transport."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HeldKit:
-    """A kit that an agent looks after, as its status shows it."""
+    """A kit that an agent holds, as its status shows it."""
 
     socket: ControlSocket
     agent: dict[str, Any]
@@ -39,34 +39,34 @@ class HeldKit:
 
     @property
     def is_released(self) -> bool:
-        """Tell whether the agent has let go of the ports for somebody."""
+        """Whether the agent has released the ports to another program (`cellagent hold`)."""
         return bool(self.link.get("held_by"))
 
 
 async def held_kits(state_dir: Path) -> list[HeldKit]:
     """Return the kits of all agents that run with this state folder."""
-    found: list[HeldKit] = []
+    kits: list[HeldKit] = []
     for socket in control_sockets(state_dir):
         try:
             async with open_request(socket, do="status") as connection:
                 status = (await connection.answer())["status"]
         except AgentError:
-            continue  # left by one that was killed
+            continue  # the socket of one that was killed
         for kit in status["kits"]:
             concerns = {each["concern"]: each for each in kit["concerns"]}
             link, console = concerns["link"], concerns["console"]
-            found.append(HeldKit(socket, status["agent"], kit["name"], kit["port"], link, console))
-    return found
+            kits.append(HeldKit(socket, status["agent"], kit["name"], kit["port"], link, console))
+    return kits
 
 
 async def find_held_kit(state_dir: Path, port: str, *, to_watch: bool = False) -> HeldKit | None:
-    """Return the kit on `port` if an agent holds it: None if it let go of it for somebody.
+    """Return the kit on `port` if an agent holds it; None if it released it to a program.
 
-    To watch its console it is found by the console's port, too, and while it is let go: a window
-    that opened the port then would keep the agent out of it.
+    With `to_watch` a kit is found by its console's port, too, and also while it is released: a
+    window that opened the port then would keep the agent out of it.
     """
     if port == "virtual:" or port.startswith("replay:") or not any(control_sockets(state_dir)):
-        return None  # of those ports everybody has one of their own
+        return None  # each process has its own
     for kit in await held_kits(state_dir):
         names = [kit.port, str(kit.console.get("port", ""))] if to_watch else [kit.port]
         if any(same_port(name, port) for name in names):
@@ -75,7 +75,7 @@ async def find_held_kit(state_dir: Path, port: str, *, to_watch: bool = False) -
 
 
 class LeasedTransport:
-    """The modem of a kit that the running agent holds, for as long as this is open."""
+    """The modem of a kit that the running agent holds; the lease lasts while this is open."""
 
     def __init__(self, kit: HeldKit) -> None:
         self._kit = kit
@@ -89,7 +89,7 @@ class LeasedTransport:
         return self._kit.port
 
     async def open(self, receiver: Receiver) -> None:
-        """Wait for our turn. Raises PortBusy where it does not come, AgentRefused, NotRunning."""
+        """Wait for the lease. Raises PortBusy, AgentRefused, NotRunning."""
         asked = open_request(self._kit.socket, do="lease", kit=self._kit.name, who=process_name())
         connection = await self._stack.enter_async_context(asked)
         try:
@@ -107,14 +107,14 @@ class LeasedTransport:
         self._open().writer.write(data)
 
     async def drain(self) -> None:
-        """Wait until the agent has taken most of it. Raises LinkLost."""
+        """Wait until the agent has read most of what was written. Raises LinkLost."""
         try:
             await self._open().writer.drain()
         except OSError as error:
             raise LinkLost(f"{self._kit.port}: the running agent ended") from error
 
     async def close(self) -> None:
-        """Give the modem back. Closing twice is harmless."""
+        """End the lease. Closing twice is harmless."""
         reading, self._reading = self._reading, None
         self._connection = None
         if reading is not None:

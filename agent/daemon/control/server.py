@@ -1,8 +1,8 @@
-"""The running agent's side of the local socket: status, reload, hold, the loan of a modem.
+"""The agent's side of the control socket: status, reload, outbox, hold, lease, console.
 
 A request is one line of JSON, {"do": NAME, …}; so is each answer: {"ok": true, …} or
-{"error": {"exit", "kind", "message", "try"}}. A hold, a loan and a window on a console
-(`control_console`) end when the connection does.
+{"error": {"exit", "kind", "message", "try"}}. A hold, a lease and a window on a console
+(`agent.daemon.control.console`) end when the connection does.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import logging
 import os
 import secrets
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agent.daemon.control.console import show_console
 from agent.errors import AgentError, UsageError, exit_code_of
+from agent.outbox import queries
 from agent.tasks import cancel_and_wait
 from at.protocol.errors import AtError
 
@@ -25,31 +25,32 @@ if TYPE_CHECKING:
 
     from agent.daemon.control.socket import ControlSocket
     from agent.daemon.kit.kit import KitAgent
-    from agent.daemon.outgoing import Outgoing
-    from agent.daemon.status import Board
+    from agent.daemon.status import StatusRegistry
+    from agent.outbox import Outbox
 
 LONGEST_REQUEST = 65536
 """Bytes of a request's line."""
-_REQUEST_S = 10.0  # until a connection must have said what it wants
-_LOOK_S = 1.0  # between two looks of one who watches: the outbox tells nobody of its changes
-_PAUSE_S = 0.2  # between two states for one who watches
+_REQUEST_S = 10.0  # until a connection must have sent its request
+_POLL_S = 1.0  # the longest between two states for `watch`: the outbox signals no change
+_PAUSE_S = 0.2  # the shortest between two states for `watch`
 _HANG_UP_S = 1.0  # for the last answer to be read
-_SLOW_READER = 1024 * 1024  # bytes that may wait for a borrower
-
-_log = logging.getLogger(__name__)
+_SLOW_READER = 1024 * 1024  # bytes that may wait for the holder of a lease
 
 
 class Controlled(Protocol):
-    """The agent, as far as its clients may ask something of it."""
+    """The agent, as far as requests may use it."""
 
-    board: Board
-    outgoing: Outgoing
+    registry: StatusRegistry
+
+    @property
+    def outbox(self) -> Outbox:
+        """The agent's outbox."""
+
+    def deliver_now(self) -> None:
+        """Deliver at once what waits for its next try."""
 
     async def status(self) -> dict[str, Any]:
-        """Return everything that `status --json` shows."""
-
-    async def changed(self) -> None:
-        """Wait for the next change of it."""
+        """Return the object that `status --json` prints."""
 
     async def reload(self) -> None:
         """Read the profile again. Raises ConfigError."""
@@ -66,8 +67,8 @@ class ControlServer:
         self._socket = control_socket
         self._token = ""
         self._server: asyncio.Server
-        self._served: set[asyncio.Task[None]] = set()
-        self._does: dict[str, Callable[[_Client, dict[str, Any]], Awaitable[None]]] = {
+        self._connections: set[asyncio.Task[None]] = set()
+        self._handlers: dict[str, Callable[[_Client, dict[str, Any]], Awaitable[None]]] = {
             "status": self._status,
             "watch": self._watch,
             "reload": self._reload,
@@ -78,17 +79,17 @@ class ControlServer:
         }
 
     async def start(self) -> None:
-        """Listen. The socket of an agent that was killed is replaced."""
+        """Listen. The socket of an agent that was killed is replaced. Raises OSError."""
         path = self._socket.path
         path.unlink(missing_ok=True)
         if self._socket.is_socket:
-            before = os.umask(0o177)
+            umask = os.umask(0o177)
             try:
                 self._server = await asyncio.start_unix_server(
                     self._connected, path, limit=LONGEST_REQUEST
                 )
             finally:
-                os.umask(before)
+                os.umask(umask)
             return
         self._token = secrets.token_urlsafe(32)
         self._server = await asyncio.start_server(
@@ -97,22 +98,22 @@ class ControlServer:
         self._socket.write_port(self._server.sockets[0].getsockname()[1], self._token)
 
     async def stop(self) -> None:
-        """Stop listening; whoever is connected is cut off."""
+        """Stop listening and close every connection."""
         self._server.close()
-        await cancel_and_wait(*self._served)
+        await cancel_and_wait(*self._connections)
         self._socket.path.unlink(missing_ok=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._served.add(task)
+        self._connections.add(task)
         client = _Client(reader, writer)
         try:
             await self._answer(client)
         except (OSError, asyncio.CancelledError):
-            pass  # it went away, or we do
+            pass  # the client went away, or the agent stops
         finally:
-            self._served.discard(task)
+            self._connections.discard(task)
             await _hang_up(writer)
 
     async def _answer(self, client: _Client) -> None:
@@ -122,32 +123,32 @@ class ControlServer:
                 str(request.get("token", "")).encode(), self._token.encode()
             ):
                 raise UsageError("the token is not the agent's")
-            do = self._does.get(str(request.get("do")))
-            if do is None:
+            handler = self._handlers.get(str(request.get("do")))
+            if handler is None:
                 raise UsageError(
                     f"the running agent knows no {request.get('do')!r}",
                     hint="if it is older than this command, restart it",
                 )
-            await do(client, request)
+            await handler(client, request)
         except (AgentError, AtError) as error:
-            await client.say({"error": error_object(error)})
+            await client.send({"error": error_object(error)})
 
     async def _status(self, client: _Client, _request: dict[str, Any]) -> None:
-        await client.say({"ok": True, "status": await self._agent.status()})
+        await client.send({"ok": True, "status": await self._agent.status()})
 
     async def _watch(self, client: _Client, _request: dict[str, Any]) -> None:
         gone = asyncio.ensure_future(client.reader.read())
-        shown: dict[str, Any] = {}
+        sent: dict[str, Any] = {}
         try:
             while not gone.done():
-                # Watched from before the look, so that no change falls between the two.
-                changed = asyncio.ensure_future(self._agent.changed())
+                # Waited for from before the status is read, so that no change is missed.
+                changed = asyncio.ensure_future(self._agent.registry.changed())
                 status = await self._agent.status()
-                if status != shown:
-                    shown = status
-                    await client.say({"ok": True, "status": status})
+                if status != sent:
+                    sent = status
+                    await client.send({"ok": True, "status": status})
                 ends = {gone, changed}
-                await asyncio.wait(ends, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(ends, timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
                 changed.cancel()
                 await asyncio.sleep(_PAUSE_S)
         finally:
@@ -155,35 +156,57 @@ class ControlServer:
 
     async def _reload(self, client: _Client, _request: dict[str, Any]) -> None:
         await self._agent.reload()
-        await client.say({"ok": True})
+        await client.send({"ok": True})
 
     async def _outbox(self, client: _Client, request: dict[str, Any]) -> None:
-        await client.say({"ok": True, "outbox": await self._agent.outgoing.ask(request)})
+        await client.send({"ok": True, "outbox": await self._query_outbox(request)})
+
+    async def _query_outbox(self, request: dict[str, Any]) -> dict[str, Any]:
+        """List, drop or flush for a command that cannot open the outbox itself."""
+        outbox, parked = self._agent.outbox, request.get("parked") is True
+        match request.get("what"):
+            case "list":
+                limit = request.get("limit")
+                return await queries.list_items(outbox, limit if isinstance(limit, int) else 1000)
+            case "drop":
+                ids = [number for number in request.get("ids", []) if isinstance(number, int)]
+                everything = request.get("everything") is True
+                return await queries.drop_items(outbox, ids, parked=parked, everything=everything)
+            case "flush":
+                totals = await queries.retry_items(outbox, parked=parked)
+                self._agent.deliver_now()
+                return totals
+        raise UsageError("of its outbox the agent can be asked to list, drop or flush")
 
     async def _hold(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
-        async with kit.link.let_go(str(request.get("who", "another program"))[:80]):
-            await client.say({"ok": True, "kit": kit.name, "port": kit.kit.port})
-            await client.reader.read()  # to its end
+        async with kit.link.hold(_who(request)):
+            await client.send({"ok": True, "kit": kit.name, "port": kit.kit.port})
+            await client.reader.read()  # until the client closes
 
     async def _lease(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
-        await kit.lending.lend(client, str(request.get("who", "another program"))[:80])
+        await kit.link.lease(kit.name, client, _who(request))
 
     async def _console(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
-        await show_console(kit, self._agent.board, client.reader, client.writer)
+        await show_console(kit, self._agent.registry, client.reader, client.writer)
+
+
+def _who(request: dict[str, Any]) -> str:
+    """Return who asks, for `status`."""
+    return str(request.get("who", "another program"))[:80]
 
 
 class _Client:
-    """One connection; a borrower of a modem, too."""
+    """One connection; it can be the holder of a lease, too (`LeaseHolder`)."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
 
     async def request(self) -> dict[str, Any]:
-        """Return what is asked. Raises UsageError."""
+        """Read the request. Raises UsageError."""
         try:
             async with asyncio.timeout(_REQUEST_S):
                 line = await self.reader.readline()
@@ -194,31 +217,31 @@ class _Client:
             raise UsageError("a request is a JSON object")
         return request
 
-    async def say(self, answer: dict[str, Any]) -> None:
+    async def send(self, answer: dict[str, Any]) -> None:
         """Send an answer."""
         self.writer.write(json.dumps(answer).encode() + b"\n")
         async with asyncio.timeout(_REQUEST_S):
             await self.writer.drain()
 
     async def write_through(self, write: Callable[[bytes], None]) -> None:
-        """Pass on what the borrower writes, until it closes."""
+        """Pass on what the client writes, until it closes."""
         while data := await self.reader.read(4096):
             write(data)
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what the modem says."""
+        """Pass on bytes of the modem; a client that does not read them is cut off."""
         if self.writer.transport.get_write_buffer_size() > _SLOW_READER:
             self.writer.transport.abort()
         elif not self.writer.is_closing():
             self.writer.write(data)
 
     def connection_lost(self, _reason: Exception | None) -> None:
-        """End with the modem's link."""
+        """Close: the modem's link is lost."""
         self.writer.close()
 
 
 async def _hang_up(writer: asyncio.StreamWriter) -> None:
-    """Close a connection; one that does not read what it was told is cut off."""
+    """Close a connection; a client that does not read its last answer is cut off."""
     writer.close()
     try:
         async with asyncio.timeout(_HANG_UP_S):
@@ -228,7 +251,7 @@ async def _hang_up(writer: asyncio.StreamWriter) -> None:
 
 
 def error_object(error: Exception) -> dict[str, Any]:
-    """Return an error as the client raises it again."""
+    """Return an error as an object, from which the client raises AgentRefused."""
     return {
         "exit": exit_code_of(error),
         "kind": getattr(error, "kind", "failed"),

@@ -1,4 +1,4 @@
-"""Where a running agent listens: a socket in the state folder, or a loopback port with a token."""
+"""Path of the control socket: in the state folder, or a loopback port with a token."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103
 
 @dataclass(frozen=True, slots=True)
 class ControlSocket:
-    """A place to listen at. `path` is the socket, or the file that names port and token."""
+    """Where an agent listens. `path` is the socket, or the file that names port and token."""
 
     path: Path
 
     @property
     def is_socket(self) -> bool:
-        """Whether it is a socket of the file system, which its mode protects."""
+        """Whether `path` is a socket, which its mode protects; else a token does."""
         return self.path.suffix == ".sock"
 
     def read_port(self) -> tuple[int, str]:
-        """Return port and token. Raises OSError, ValueError."""
-        known = json.loads(self.path.read_text("utf-8"))
-        return int(known["port"]), str(known["token"])
+        """Return port and token. Raises OSError, ValueError, KeyError."""
+        entry = json.loads(self.path.read_text("utf-8"))
+        return int(entry["port"]), str(entry["token"])
 
     def write_port(self, port: int, token: str) -> None:
-        """Say where the agent listens, to its own user alone."""
+        """Write port and token, readable by this user alone. Raises OSError."""
         write_private(self.path, json.dumps({"port": port, "token": token}).encode())
 
 
@@ -56,7 +56,7 @@ def control_socket_of(state_dir: Path, profile: str) -> ControlSocket:
 
 
 def control_sockets(state_dir: Path) -> Iterator[ControlSocket]:
-    """Return every place where an agent may listen."""
+    """Yield the control socket of every agent that may run with this state folder."""
     folder = socket_folder(state_dir)
     if folder.is_dir():
         for path in sorted(folder.iterdir()):

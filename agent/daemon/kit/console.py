@@ -1,4 +1,7 @@
-"""What a kit prints, wherever it prints it: chunks and core dumps go to the outbox."""
+"""A kit's console, on its AT port or on a port of its own: stored in the outbox, and watched.
+
+Chunks and core dumps go to the outbox; every item goes to the windows that watch.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from agent.console.fault_lines import FaultText, Reboot
 from agent.console.log_line import LogLine
 from agent.console.port import ByteQueue, console_transport, own_port
 from agent.console.reader import ConsoleCounts, ConsoleReader, LineClassifier
-from agent.daemon.kit.link import KeptPort
+from agent.daemon.kit.link import HeldPort
 from agent.daemon.status import State
 from agent.errors import AgentError
 from agent.outbox import OutboxFull
@@ -38,79 +41,78 @@ if TYPE_CHECKING:
     from at.driver.stream import Stream
     from at.protocol.exchange import Item
 
-
 MOST_WAITING = 1024 * 1024
 """Bytes that wait for one watcher: ten thousand lines. A single larger dump waits all the same."""
-_AT_ONCE = 65536  # bytes that are handed over at once
+_BATCH = 65536  # bytes that a watcher gets at once
 
 
-class Watcher:
-    """One window. It may stop reading: the oldest makes room for the newest, and is counted."""
+class ConsoleWatcher:
+    """One window. While it does not read the oldest lines are dropped, and counted."""
 
     def __init__(self, counts: ConsoleCounts) -> None:
-        """Tell what is heard from now on by `counts`, which goes on counting."""
+        """Begin to count; `counts` are those of the console."""
         self._counts = counts
         self._before = replace(counts)
         self._waiting: deque[bytes] = deque()
         self._size = 0
         self._lost = 0
-        self._some = asyncio.Event()
+        self._readable = asyncio.Event()
 
     def put(self, lines: Sequence[bytes]) -> None:
-        """Take lines of `agent.console.reader`; returns at once, whoever reads them or not."""
+        """Add lines of `agent.console.reader`; never blocks."""
         for line in lines:
             self._waiting.append(line)
             self._size += len(line)
             while self._size > MOST_WAITING and len(self._waiting) > 1:
                 self._size -= len(self._waiting.popleft())
                 self._lost += 1
-        self._some.set()
+        self._readable.set()
 
     async def next(self) -> tuple[bytes, int]:
         """Wait for lines; return some of them, and how many were lost before them."""
-        await self._some.wait()
+        await self._readable.wait()
         data = bytearray()
-        while self._waiting and len(data) < _AT_ONCE:
+        while self._waiting and len(data) < _BATCH:
             data += self._waiting.popleft()
         self._size -= len(data)
         lost, self._lost = self._lost, 0
         if not self._waiting:
-            self._some.clear()
+            self._readable.clear()
         return bytes(data), lost
 
-    def counted(self) -> dict[str, int]:
-        """Return what was heard since this window was opened, by name."""
+    def counts(self) -> dict[str, int]:
+        """Return how much was received since this window was opened, by name."""
         before = asdict(self._before)
         return {name: value - before[name] for name, value in asdict(self._counts).items()}
 
 
-class Watchers:
+class ConsoleWatchers:
     """All windows on one console."""
 
     def __init__(self, counts: ConsoleCounts) -> None:
         self._counts = counts
-        self._watchers: list[Watcher] = []
-        self._dump_comes = False
+        self._watchers: list[ConsoleWatcher] = []
+        self._dump_in_progress = False
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[Watcher]:
-        """Be shown what is heard while the block runs."""
-        watcher = Watcher(self._counts)
+    def subscribed(self) -> Iterator[ConsoleWatcher]:
+        """Add a watcher for as long as the block runs."""
+        watcher = ConsoleWatcher(self._counts)
         self._watchers.append(watcher)
         try:
             yield watcher
         finally:
             self._watchers.remove(watcher)
 
-    def show(self, items: Sequence[ConsoleItem]) -> None:
-        """Show what was heard to all; waits for nobody."""
+    def publish(self, items: Sequence[ConsoleItem]) -> None:
+        """Pass items to all watchers; never blocks."""
         if self._watchers and items:
             self._put([reader.encode(item) for item in items])
 
-    def show_coming(self, dump_bytes: int) -> None:
-        """Show that a core dump began, of which so much was heard, or that none is printed."""
-        if bool(dump_bytes) != self._dump_comes:
-            self._dump_comes = bool(dump_bytes)
+    def publish_dump_bytes(self, dump_bytes: int) -> None:
+        """Pass on that a core dump began, of which so much was received, or that it is over (0)."""
+        if bool(dump_bytes) != self._dump_in_progress:
+            self._dump_in_progress = bool(dump_bytes)
             self._put([b'{"coming":%d}\n' % dump_bytes])
 
     def _put(self, lines: Sequence[bytes]) -> None:
@@ -128,162 +130,166 @@ class KitConsole:
         names: IdentityTracker,
         wake: Callable[[], None],
         *,
-        restarted: Callable[[str], None] = lambda _line: None,
+        on_restart: Callable[[str], None] = lambda _line: None,
         wait: WaitForEvent = wait_for_event,
     ) -> None:
-        """`names` tells who the kit is, as far as that is known; `wake` starts the delivery.
+        """`names` says who the kit is, as far as that is known; `wake` starts the delivery.
 
-        `restarted` hears the lines of a restart on the console's own port.
+        `on_restart` is called with each line on the console's own port that announces a restart.
         """
         self.concern = concern
-        self.kept = KeptPort(concern)
+        self.held_port = HeldPort(concern)
         """The console's own port."""
         self.write: Callable[[bytes], None] | None = None
         """Writes to the console's own port while that is open; None where there is none."""
         self._counts = ConsoleCounts()
-        self.watchers = Watchers(self._counts)
+        self.watchers = ConsoleWatchers(self._counts)
         self._forwarder = Forwarder(
             outbox,
             names,
             wake=wake,
-            on_failure=self._told,
+            on_failure=self._on_stored,
             wait=lambda seconds: wait(asyncio.Event(), seconds),
         )
-        self._restarted = restarted
+        self._on_restart = on_restart
 
     # --- the AT port
 
-    async def hear(
-        self, lines: Stream[Item], at_port: KeptPort, lent: Callable[[], bool] = lambda: False
+    async def read_at_port(
+        self, lines: Stream[Item], at_port: HeldPort, is_leased: Callable[[], bool] = lambda: False
     ) -> None:
-        """Take the console lines of the AT port until the link is lost; raises LinkLost.
+        """Handle the console lines of the AT port until the link is lost. Raises LinkLost.
 
-        What the modem says while it is `lent` is kept all the same, but is shown to nobody else.
+        During a lease items are stored all the same, but watchers get no plain lines: they may
+        be answers to the holder of the lease.
         """
         classifier = LineClassifier(self._counts)
         try:
             async for first in lines:
-                items = _read(classifier, [first, *_at_hand(lines)])
-                self._coming(classifier.dump_bytes, at_port)
-                await self.take(items, plain=not lent())
+                items = _classify(classifier, [first, *_queued(lines)])
+                self._dump_progress(classifier.dump_bytes, at_port)
+                await self.handle(items, publish_plain=not is_leased())
         finally:
-            # What was heard before the end is kept, too: the kit does not say it again.
-            rest = _read(classifier, _at_hand(lines))
-            await self.take([*rest, *classifier.finish()])
+            # What was received before the end is stored, too: the kit does not print it again.
+            rest = _classify(classifier, _queued(lines))
+            await self.handle([*rest, *classifier.finish()])
 
     # --- a port of its own
 
     @property
     def port(self) -> str:
         """The console's own port; "" where the kit prints on its AT port."""
-        return self.kept.name or ""
+        return self.held_port.name or ""
 
     async def run(self, kit: KitSettings) -> None:
         """Read the console's own port, if there is one: the work of the concern."""
-        await first_of(self._forwarder.run(), self._ports(kit))
+        await first_of(self._forwarder.run(), self._read_own_port(kit))
 
-    async def _ports(self, kit: KitSettings) -> None:
-        async with self.kept.opened():  # to find it, all are listened to
-            port = self.kept.name = await own_port(kit)
-        self.concern.learn(port=port or "the AT port")
+    async def _read_own_port(self, kit: KitSettings) -> None:
+        async with self.held_port.opened():  # to find it, all are listened to
+            port = self.held_port.name = await own_port(kit)
+        self.concern.set_facts(port=port or "the AT port")
         if not port:
             if not self._forwarder.is_stuck:
-                self.concern.well()
-            await asyncio.Event().wait()  # what comes, comes by `hear`
+                self.concern.set_well()
+            await asyncio.Event().wait()  # items come by `read_at_port`
         while True:
-            async with self.kept.opened():
-                await first_of(self._read(port, kit.baud), self.kept.wanted())
+            async with self.held_port.opened():
+                await first_of(self._read(port, kit.baud), self.held_port.release_requested())
 
     async def _read(self, port: str, baud: int) -> None:
         reader, receiver = ConsoleReader(counts=self._counts), ByteQueue()
         transport = console_transport(port, baud)
         await transport.open(receiver)
         try:
-            self.concern.well()
+            self.concern.set_well()
             self.write = transport.write
             while (data := await receiver.next()) is not None:
                 items = reader.receive(data)
-                self._coming(reader.dump_bytes, self.kept)
-                await self._take_own(items)
+                self._dump_progress(reader.dump_bytes, self.held_port)
+                await self._handle_own(items)
         finally:
             self.write = None
             await transport.close()
-            await self.take(reader.finish())
+            await self.handle(reader.finish())
         raise LinkLost(f"{port} went away")
 
-    async def overhear(self, data: bytes) -> None:
-        """Take what the kit printed, between other things, on a port that was let go."""
+    async def receive_from_installer(self, data: bytes) -> None:
+        """Handle what the kit printed, between other things, on a port that was released."""
         if self.concern.state is State.OFF:
             return
         reader = ConsoleReader(counts=self._counts)
-        await self._take_own([*reader.receive(data), *reader.finish()])
+        await self._handle_own([*reader.receive(data), *reader.finish()])
 
-    async def _take_own(self, items: Sequence[ConsoleItem]) -> None:
+    async def _handle_own(self, items: Sequence[ConsoleItem]) -> None:
         for item in items:
             if isinstance(item, Reboot):
-                self._restarted(item.line)
-        await self.take(items)
+                self._on_restart(item.line)
+        await self.handle(items)
 
     # --- both
 
-    def _coming(self, dump_bytes: int, port: KeptPort) -> None:
-        port.dump_comes(dump_bytes)
-        self.watchers.show_coming(dump_bytes)
+    def _dump_progress(self, dump_bytes: int, port: HeldPort) -> None:
+        port.set_dump_bytes(dump_bytes)
+        self.watchers.publish_dump_bytes(dump_bytes)
 
-    async def take(self, items: Sequence[ConsoleItem], *, plain: bool = True) -> None:
-        """Keep what is to be delivered; return once it is on disk, or waits for room there.
+    async def handle(self, items: Sequence[ConsoleItem], *, publish_plain: bool = True) -> None:
+        """Store what is to be delivered; return once it is on disk, or waits for room there.
 
-        Who watches is shown lines that are no log lines only if `plain`: they may be answers.
+        Watchers get lines without a log level only if `publish_plain`.
         """
-        shown = [item for item in items if plain or not _is_plain(item)]
-        self._counts.lines -= len(items) - len(shown)
-        self.watchers.show(shown)
+        published = [item for item in items if publish_plain or not _is_plain(item)]
+        self._counts.lines -= len(items) - len(published)
+        self.watchers.publish(published)
         for item in items:
             self._count(item)
         await self._forwarder.forward(items, utc_now())
 
-    def _told(self, error: AgentError | None) -> None:
+    def _on_stored(self, error: AgentError | None) -> None:
+        """Show in the status why items are not stored; None: they are again."""
         if lost := self._forwarder.lost:
-            self.concern.learn(lost=lost)
+            self.concern.set_facts(lost=lost)
         if error is None:
-            self.concern.well()
+            self.concern.set_well()
             return
         full = isinstance(error, OutboxFull)
-        self.concern.failed(error if full else AgentError(f"not kept: {error}", hint=error.hint))
+        self.concern.record_failure(
+            error if full else AgentError(f"not kept: {error}", hint=error.hint)
+        )
 
     def _count(self, item: ConsoleItem) -> None:
         name = _COUNTED.get(type(item))
-        if name is None or _goes_on(item):
+        if name is None or _is_continued(item):
             return
         count = int(self.concern.facts.get(name, 0)) + 1
-        self.concern.learn(**{name: count})
+        self.concern.set_facts(**{name: count})
         if isinstance(item, CapturedDump):
-            self.concern.tell(
+            self.concern.log(
                 logging.WARNING, f"the kit crashed: a core dump, {item.dump.status.value}"
             )
         elif isinstance(item, FaultText):
-            self.concern.tell(logging.INFO, f"the kit reports a fault: {item.what}")
+            self.concern.log(logging.INFO, f"the kit reports a fault: {item.what}")
 
 
-def _at_hand(lines: Stream[Item]) -> list[Item]:
+def _queued(lines: Stream[Item]) -> list[Item]:
     items = []
     while lines.queue:
         items.append(lines.queue.get())
     return items
 
 
-def _read(classifier: LineClassifier, items: Sequence[Item]) -> list[ConsoleItem]:
-    heard: list[ConsoleItem] = []
+def _classify(classifier: LineClassifier, items: Sequence[Item]) -> list[ConsoleItem]:
+    classified: list[ConsoleItem] = []
     for item in items:
         if isinstance(item, Restart) and item.is_banner:
             continue  # it came as a log line
         if isinstance(item, Log | Unknown | Restart):
-            heard += classifier.classify(item.text.encode())
-    return heard
+            classified += classifier.classify(item.text.encode())
+    return classified
 
 
-def _goes_on(item: ConsoleItem) -> bool:
-    """Tell whether a line belongs to a crash, or to a start, that has another line to count."""
+def _is_continued(item: ConsoleItem) -> bool:
+    """Return whether another line of the same crash, or of the same start, is counted."""
     if isinstance(item, FaultText):
         return not item.first
     return isinstance(item, Reboot) and item.is_bootloader

@@ -1,4 +1,8 @@
-"""What happens to one kit becomes events in the outbox: the concern `events`."""
+"""The agent's own events about one kit, kept in the outbox and counted in a heartbeat.
+
+Events come from the status registry; the observability service gets them as traces of a software
+component of its own, on the kit's device.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,37 @@ import asyncio
 import time
 from collections import Counter, deque
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import agent
 from agent.call import Scheme
-from agent.daemon.own_events import Happening, own_event, own_heartbeat
+from agent.daemon.status import AgentEventKind
 from agent.errors import AgentError
+from agent.observability.ingest.events import heartbeat, trace
+from agent.outbox import ItemKind, NewItem
+from agent.redact import redact
 from agent.tasks import first_of, wait_for_event
 from agent.wiring.forwarding import utc_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from agent.auth.credential import Keyring
     from agent.config import Profile
-    from agent.daemon.own_events import Happened
-    from agent.daemon.status import Concern
+    from agent.daemon.status import AgentEvent, Concern
     from agent.observability.ingest.device_identity import DeviceIdentity
-    from agent.outbox import NewItem, Outbox
+    from agent.outbox import Outbox
 
+SOFTWARE_TYPE = "cellagent"
+"""The component that these events come from: beside the kit's own, on the same device."""
+_LONGEST_DETAIL = 500  # characters
 _MOST_PENDING = 1000  # events that wait in memory for room on the disk
 
 
 class KitEvents:
-    """The agent's own events about one kit."""
+    """The concern `events` of one kit."""
 
     def __init__(
         self,
@@ -40,7 +52,10 @@ class KitEvents:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`identity` and `link_up_s` tell who the kit is, and how long its link was up so far."""
+        """`identity` returns who the kit is; `wake` starts the delivery.
+
+        `link_up_s` returns for how many seconds the kit's link was up so far.
+        """
         self.concern = concern
         self._outbox = outbox
         self._identity = identity
@@ -49,88 +64,85 @@ class KitEvents:
         self._clock = clock
         self._is_on = True
         self._max_age_s = float("inf")
-        self._pending: deque[tuple[Happening | None, NewItem]] = deque()
-        self._come = asyncio.Event()
+        self._pending: deque[tuple[AgentEventKind | None, NewItem]] = deque()
+        self._added = asyncio.Event()
         self._began = self._counted_from = clock()
         self._up_before_s = 0.0
         self._counts: Counter[str] = Counter()
 
-    def take(self, happened: Happened) -> None:
-        """Hear what happened. Neither waits nor fails: what keeps it is `run`."""
-        # The outbox knows a key for as long: what is told again later would be another event.
-        too_old = (utc_now() - happened.at).total_seconds() >= self._max_age_s
+    def add(self, event: AgentEvent) -> None:
+        """Add an event to those that `run` stores. Neither waits nor fails."""
+        # The outbox remembers a key for as long: an older event that comes again would be another.
+        too_old = (utc_now() - event.at).total_seconds() >= self._max_age_s
         if self._is_on and not too_old:
-            self._add(happened.what, own_event(happened, self._identity(), self.concern.kit))
+            self._add_item(event.kind, event_item(event, self._identity(), self.concern.kit))
 
-    def keep_at_once(self, happened: Happened) -> None:
-        """Put an event into the outbox from another thread, while the event loop stands still.
+    def keep_at_once(self, event: AgentEvent) -> None:
+        """Put an event into the outbox from another thread, while the event loop is stalled.
 
         Raises AgentError.
         """
         if self._is_on:
-            self._outbox.put([own_event(happened, self._identity(), self.concern.kit)])
-            self._counts[happened.what.counter] += 1
+            self._outbox.put([event_item(event, self._identity(), self.concern.kit)])
+            self._counts[event.kind.counter] += 1
 
     async def run(self, profile: Callable[[], Profile], keyring: Keyring) -> None:
-        """Keep what is told, and count it in a heartbeat: the work of the concern."""
-        wanted = profile().events
+        """Store events and heartbeats: the work of the concern."""
+        settings = profile().events
         self._max_age_s = profile().outbox.max_age_s
-        self._is_on = wanted.own and Scheme.PROJECT_KEY in keyring
+        self._is_on = settings.own and Scheme.PROJECT_KEY in keyring
         if not self._is_on:
             self._pending.clear()
-            if wanted.own:
-                self.concern.off("no project key is set", "set CELLAGENT_PROJECT_KEY, then reload")
+            if settings.own:
+                self.concern.set_off(
+                    "no project key is set", "set CELLAGENT_PROJECT_KEY, then reload"
+                )
             else:
-                self.concern.off("events.own is false")
+                self.concern.set_off("events.own is false")
             return
-        await self._keep()
-        self.concern.well()
-        await first_of(self._keep_what_comes(), self._beat(wanted.heartbeat_s))
+        await self._store()
+        self.concern.set_well()
+        await first_of(self._store_added(), self._add_heartbeats(settings.heartbeat_s))
 
     async def close(self) -> None:
-        """Keep what is still in memory, as far as that can be done."""
+        """Store what is still in memory, as far as that can be done."""
         with suppress(AgentError):
-            await self._keep()
+            await self._store()
 
-    # --- inside
-
-    def _add(self, what: Happening | None, item: NewItem) -> None:
+    def _add_item(self, kind: AgentEventKind | None, item: NewItem) -> None:
         if len(self._pending) >= _MOST_PENDING:
-            self.concern.learn(lost=self.concern.facts.get("lost", 0) + 1)
+            self.concern.set_facts(lost=self.concern.facts.get("lost", 0) + 1)
             return
-        self._pending.append((what, item))
-        self._come.set()
+        self._pending.append((kind, item))
+        self._added.set()
 
-    async def _keep_what_comes(self) -> None:
+    async def _store_added(self) -> None:
         while True:
-            await self._come.wait()
-            await self._keep()
+            await self._added.wait()
+            await self._store()
 
-    async def _keep(self) -> None:
-        """Put what waits into the outbox. Raises AgentError; what is left then is put again."""
-        self._come.clear()
+    async def _store(self) -> None:
+        """Put what waits into the outbox. Raises AgentError; the rest goes on waiting then."""
+        self._added.clear()
         while self._pending:
-            what, item = self._pending[0]
+            kind, item = self._pending[0]
             receipt = await self._outbox.aput([item])
             self._pending.popleft()
-            if receipt.ids:  # else it was there already: told before the agent was restarted
+            if receipt.ids:  # else it was there already, from before a restart of the agent
                 self._wake()
-                if what is not None:
-                    self._counts[what.counter] += 1
-                    self.concern.learn(
-                        **{what.counter: self.concern.facts.get(what.counter, 0) + 1}
-                    )
+                if kind is not None:
+                    self._counts[kind.counter] += 1
+                    count = self.concern.facts.get(kind.counter, 0) + 1
+                    self.concern.set_facts(**{kind.counter: count})
 
-    async def _beat(self, interval_s: float) -> None:
+    async def _add_heartbeats(self, interval_s: float) -> None:
         if not interval_s:
             await asyncio.Event().wait()
         while True:
             left_s = self._counted_from + interval_s - self._clock()
             await wait_for_event(asyncio.Event(), max(0.0, left_s))
-            self._add(
-                None,
-                own_heartbeat(self._metrics(), self._identity(), self.concern.kit, utc_now()),
-            )
+            item = heartbeat_item(self._metrics(), self._identity(), self.concern.kit, utc_now())
+            self._add_item(None, item)
 
     def _metrics(self) -> dict[str, float]:
         """Return what was counted since the last heartbeat, and begin anew."""
@@ -139,7 +151,42 @@ class KitEvents:
             "interval_s": round(now - self._counted_from, 3),
             "agent_uptime_s": round(now - self._began, 3),
             "link_up_s": round(up_s - self._up_before_s, 3),
-            **{what.counter: counts[what.counter] for what in Happening},
+            **{kind.counter: counts[kind.counter] for kind in AgentEventKind},
         }
         self._counted_from, self._up_before_s, self._counts = now, up_s, Counter()
         return metrics
+
+
+def event_item(event: AgentEvent, device: DeviceIdentity, kit: str) -> NewItem:
+    """Return the trace of an event, ready for the outbox; `device` and `kit` say whose it is.
+
+    Raises UsageError.
+    """
+    words, reason = event.kind.value
+    # A port may have any bytes in its name.
+    detail = redact(event.detail).encode(errors="backslashreplace").decode()[:_LONGEST_DETAIL]
+    software = _software_of(device)
+    user_info = {"agent_event": words} | ({"detail": detail} if detail else {}) | software
+    body = trace(_as_agent(device), reason, event.at, user_info=user_info)
+    key = f"{kit} {words} {event.key or event.at.isoformat()}"
+    return NewItem(ItemKind.EVENT, device.device_serial, body, event.at.timestamp(), key)
+
+
+def heartbeat_item(
+    metrics: Mapping[str, float], device: DeviceIdentity, kit: str, when: datetime
+) -> NewItem:
+    """Return a heartbeat of the agent about one kit, ready for the outbox. Raises UsageError."""
+    body = heartbeat(_as_agent(device), metrics, when, user_info=_software_of(device))
+    key = f"{kit} heartbeat {when.isoformat()}"
+    return NewItem(ItemKind.EVENT, device.device_serial, body, when.timestamp(), key)
+
+
+def _as_agent(device: DeviceIdentity) -> DeviceIdentity:
+    """Return the agent as a software component of the device."""
+    return replace(device, software_type=SOFTWARE_TYPE, software_version=agent.__version__)
+
+
+def _software_of(device: DeviceIdentity) -> dict[str, str]:
+    """Return what the kit itself runs, as far as that is known."""
+    named = {"software_type": device.software_type, "software_version": device.software_version}
+    return {name: value for name, value in named.items() if value != "unknown"}

@@ -1,4 +1,4 @@
-"""The first minute with a kit: who it is, whether it may be used, what it lacks and the way out."""
+"""First contact with a kit: who it is, whether it may be used, what it lacks and what to try."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from agent.fota.jobs import FirmwareType
 from agent.wiring.update_runner import device_id_of
 from at.checkup import Check, check_modem
 from at.commands.identity import ReadRevision
+from at.commands.power import LTE_MODES
 from at.commands.registration import ReadRegistration
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError
@@ -25,20 +26,19 @@ if TYPE_CHECKING:
     from agent.auth.credential import Keyring
     from at.driver.modem import Modem
 
-_ON = frozenset({1, 2, 21})
-_NOTICES = 5  # the most telling form
+_NOTICES = 5  # the form of +CEREG with the most fields
 SETTLE_S = 30.0
-"""How long a modem may search before that is worth a word."""
+"""How long a modem may search before that is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that keeps the agent from its whole job, and the way out."""
+    """One thing that keeps the agent from its whole job, and what to try."""
 
     what: str
     way_out: str = ""
     may_settle: bool = False
-    """Whether it is how every start looks, and worth a word only if it stays."""
+    """Whether every start looks so: it is reported only if it stays for SETTLE_S."""
 
     def __str__(self) -> str:
         return f"{self.what}; try: {self.way_out}" if self.way_out else self.what
@@ -46,68 +46,71 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """What a kit said of itself. `device_id` is "" where it does not tell one."""
+    """What a kit answered at first contact. `device_id` is "" where it does not answer one."""
 
     verdict: FirmwareVerdict
     checks: tuple[Check, ...]
     device_id: str
     application: str = ""
-    """The version of the application, "" where it does not tell one."""
+    """The version of the application, "" where it does not answer one."""
 
     @property
     def refusal(self) -> str:
         """Why no call may be made in the kit's name, "" where it may (clause D1.3)."""
         return "" if self.verdict.allowed else self.verdict.reason
 
-    def told(self, name: str) -> object:
-        """Return the value of a check, None where the modem did not tell."""
+    def value(self, name: str) -> object:
+        """Return the value of a check, None where the modem did not answer it."""
         return next((check.value for check in self.checks if check.name == name), None)
 
 
-class Told:
-    """Which findings were told: each once, its end once; what may settle is given time to."""
+class FindingTracker:
+    """Decides which findings to report: each once, and its end once; some only if they stay."""
 
     def __init__(self) -> None:
         self._since: dict[Finding, float] = {}
-        self._told: set[Finding] = set()
+        self._reported: set[Finding] = set()
 
-    def news(
-        self, found: Sequence[Finding], now: float
+    def update(
+        self, current: Sequence[Finding], now: float
     ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-        """Return what is to be told now, and what was told and is settled. `now` in seconds."""
-        self._since = {each: self._since.get(each, now) for each in found}
+        """Return the findings to report now, and the reported ones that are settled.
+
+        `now` is in seconds, of any clock that only goes forward.
+        """
+        self._since = {each: self._since.get(each, now) for each in current}
         new = tuple(
             each
             for each, since in self._since.items()
-            if each not in self._told and (not each.may_settle or now - since >= SETTLE_S)
+            if each not in self._reported and (not each.may_settle or now - since >= SETTLE_S)
         )
-        settled = tuple(each for each in self._told if each not in self._since)
-        self._told = {*self._told, *new}.difference(settled)
+        settled = tuple(each for each in self._reported if each not in self._since)
+        self._reported = {*self._reported, *new}.difference(settled)
         return new, settled
 
     @property
-    def unsettled(self) -> bool:
-        """Whether something may settle soon, or is to be told soon."""
-        return any(each not in self._told for each in self._since)
+    def has_unreported(self) -> bool:
+        """Whether a current finding may settle soon, or is to be reported soon."""
+        return any(each not in self._reported for each in self._since)
 
 
 async def gate_modem(modem: Modem) -> FirmwareVerdict:
-    """Ask for the firmware and judge it; one that does not tell is refused."""
+    """Read the firmware's version and judge it; a modem without an answer is refused."""
     text = ""
     with suppress(CommandRejected, ParseError):
         text = (await modem.send(ReadRevision())).revision
     return gate(text)
 
 
-async def meet(modem: Modem, device_id: str) -> Contact:
-    """Ask the modem everything that changes nothing. `device_id` is the profile's, or ""."""
+async def read_contact(modem: Modem, device_id: str) -> Contact:
+    """Read all that can be read without a change. `device_id` is the profile's, or ""."""
     verdict = await gate_modem(modem)
     checks = tuple(await check_modem(modem))
     if not device_id:
         # A modem whose firmware is refused is not asked for a token.
         with suppress(ConfigError):
-            told = next((c.value for c in checks if c.name == "device_uuid"), None)
-            device_id = str(told) if told else await device_id_of(modem) if verdict.allowed else ""
+            uuid = next((c.value for c in checks if c.name == "device_uuid"), None)
+            device_id = str(uuid) if uuid else await device_id_of(modem) if verdict.allowed else ""
     return Contact(verdict, checks, device_id, await _application(modem))
 
 
@@ -119,15 +122,15 @@ async def _application(modem: Modem) -> str:
     return running.version if running else ""
 
 
-async def watch_registration(modem: Modem) -> None:
-    """Have the modem tell its registration: raised if it is off, never lowered."""
+async def enable_registration_notices(modem: Modem) -> None:
+    """Turn on notices of registration if they are off; another form of them is left as it is."""
     with suppress(CommandRejected, ParseError):
         n = (await modem.send(ReadRegistration())).n or _NOTICES
         await modem.subscribe(f"AT+CEREG={n}")
 
 
 def findings(contact: Contact, keyring: Keyring) -> tuple[Finding, ...]:
-    """Return what is missing, the first thing to do first."""
+    """Return what the kit lacks, the first thing to put right first."""
     return tuple(_findings(contact, keyring))
 
 
@@ -137,8 +140,8 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
             f"{contact.refusal}; crashes are reported, no call is made in the kit's name",
             contact.verdict.hint,
         )
-    mode, stat = contact.told("functional_mode"), contact.told("registration")
-    is_off = mode is not None and mode not in _ON
+    mode, stat = contact.value("functional_mode"), contact.value("registration")
+    is_off = mode is not None and mode not in LTE_MODES
     if is_off:
         yield Finding(
             f"the modem is off (functional mode {mode}): it hears no network",
@@ -160,7 +163,7 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
     if not contact.verdict.allowed:
         return
     # A modem that is off gets the time when it is on.
-    if contact.told("time") is None and Scheme.DEVICE_JWT in keyring and not is_off:
+    if contact.value("time") is None and Scheme.DEVICE_JWT in keyring and not is_off:
         yield Finding(
             "the modem does not know the time, so it makes no token that ends",
             "the network gives it after registration; or set it: "

@@ -1,4 +1,4 @@
-"""One kit: its link, console, position and updates, wired together."""
+"""One kit: its link, console, events, positions and updates, wired together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,16 +15,21 @@ from agent.auth.modem_jwt import ModemJwt, ask_modem
 from agent.console.fault_lines import RestartCounter
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.events import KitEvents
-from agent.daemon.kit.first_contact import SETTLE_S, Told, findings, meet, watch_registration
-from agent.daemon.kit.identity import KitMemory, KitNames
-from agent.daemon.kit.link import TURN_S, KitAway, KitBusy, KitLink
-from agent.daemon.kit.positions import Positions
-from agent.daemon.kit.updates import Updates
-from agent.daemon.own_events import Happening
+from agent.daemon.kit.first_contact import (
+    SETTLE_S,
+    FindingTracker,
+    enable_registration_notices,
+    findings,
+    read_contact,
+)
+from agent.daemon.kit.identity import KitIdentity, KitStore
+from agent.daemon.kit.link import EXCLUSIVE_WAIT_S, KitAway, KitBusy, KitLink
+from agent.daemon.kit.positions import KitPositions
+from agent.daemon.kit.updates import KitUpdates
+from agent.daemon.status import AgentEventKind
 from agent.daemon.supervisor import supervise
 from agent.tasks import cancel_and_wait, first_of, wait_for_event
 from at.ports.usb import model_at
-from at.transport.base import Receiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -33,85 +38,16 @@ if TYPE_CHECKING:
     from agent.config import Profile
     from agent.config.profile import KitSettings
     from agent.daemon.kit.first_contact import Contact
-    from agent.daemon.status import Board
+    from agent.daemon.status import StatusRegistry
     from agent.http import HttpClient
     from agent.outbox import Outbox
     from at.driver.modem import Modem
 
-
-_TYPED_S = 60.0  # for the answer to a command that a person typed
-
-
-class Borrower(Receiver, Protocol):
-    """Another process that wants to speak to the modem."""
-
-    async def say(self, answer: dict[str, Any]) -> None:
-        """Tell it that its turn has come."""
-
-    async def write_through(self, write: Callable[[bytes], None]) -> None:
-        """Pass on what it writes, until it closes."""
-
-
-class Lending:
-    """The kit in the hands of others, in turns."""
-
-    def __init__(self, name: str, link: KitLink, console: KitConsole) -> None:
-        self._name = name
-        self._link = link
-        self._console = console
-        self.is_lent = False
-        """Whether what the modem says now is for a borrower."""
-
-    async def lend(self, borrower: Borrower, who: str) -> None:
-        """Let another process speak to the modem until it closes. Raises KitAway, KitBusy."""
-        async with self._link.undisturbed(f"lent to {who}", patience_s=TURN_S):
-            modem = self._link.available()
-            await borrower.say(
-                {
-                    "ok": True,
-                    "kit": self._name,
-                    "dialect": modem.dialect.value,
-                    "terminator": modem.terminator.value,
-                }
-            )
-            self.is_lent = True
-            try:
-                await modem.pass_through(borrower, borrower.write_through)
-            finally:
-                self.is_lent = False
-
-    async def type_line(self, line: str) -> list[str]:
-        """Write a line to the console, as a person would; return what a modem answers to it.
-
-        Raises KitAway, KitBusy, AtError.
-        """
-        if self._console.port:
-            if self._console.write is None:
-                raise KitAway("the kit's console is not open", hint="`cellagent status` says why")
-            self._console.write(line.encode() + b"\r")
-            return []
-        async with self._link.undisturbed("a line is typed", patience_s=TURN_S):
-            modem = self._link.available()
-            if line[:2].upper() != "AT":
-                await modem.type_line(line)  # to a shell: what it says comes as console lines
-                return []
-            answer = await modem.execute(line, timeout_s=_TYPED_S)
-            return [*answer.lines, answer.final or ""]
-
-
-LOOK_S = 60.0
-"""Between two looks at a kit that says nothing: a dead link shows within this time."""
-_RELOAD_S = 10.0  # that a reload waits for whoever has the kit
+CHECK_S = 60.0
+"""Between two checks of a kit that sends nothing: a dead link shows within this time."""
+_RELOAD_S = 10.0  # that a reload waits for exclusive use of the kit
 _CONSOLE_WAIT_S = 5.0  # the longest between two tries to open a console
-
-
-def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    return asyncio.ensure_future(work)
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    await cancel_and_wait(*tasks)
-    tasks.clear()
+_TYPED_S = 60.0  # for the answer to a command that a person typed
 
 
 class KitAgent:
@@ -123,7 +59,7 @@ class KitAgent:
         profile: Profile,
         client: HttpClient,
         *,
-        board: Board,
+        registry: StatusRegistry,
         outbox: Outbox,
         state_dir: Path,
         wake_delivery: Callable[[], None],
@@ -132,36 +68,39 @@ class KitAgent:
         self.name = name
         self.profile = profile
         self.contact: Contact | None = None
-        self._memory = KitMemory(state_dir, name)
-        self._told = Told()
-        self._names = KitNames(name, lambda: self.kit, self._memory)
-        self.link = KitLink(profile.kit, board.concern("link", name), self._serve)
+        self._store = KitStore(state_dir, name)
+        self._identity = KitIdentity(name, lambda: self.kit, self._store)
+        self._findings = FindingTracker()
+        self._restarts = RestartCounter()
+        self.link = KitLink(profile.kit, registry.add_concern("link", name), self._serve)
         self.console = KitConsole(
-            board.concern("console", name),
+            registry.add_concern("console", name),
             outbox,
-            self._names.device,
+            self._identity.device,
             wake_delivery,
-            restarted=self._restarted,
+            on_restart=self._on_restart,
         )
-        self.link.ports.append(self.console.kept)
-        self.lending = Lending(name, self.link, self.console)
+        self.link.ports.append(self.console.held_port)
         self.events = KitEvents(
-            board.concern("events", name),
+            registry.add_concern("events", name),
             outbox,
-            self._names.device.identity,
+            self._identity.device.identity,
             wake_delivery,
             self.link.up_s,
         )
-        self.link.on_new_software = self._names.new_software
-        board.listen(name, self.events.take)
-        self._restarts = RestartCounter()
-        self._positions = Positions(board.concern("location", name), self.link, self._memory)
-        self._updates = Updates(board.concern("fota", name), self.link, self.console, state_dir)
+        self.link.on_new_software = self._identity.forget_software
+        registry.subscribe(name, self.events.add)
+        self._positions = KitPositions(
+            registry.add_concern("location", name), self.link, self._store
+        )
+        self._updates = KitUpdates(
+            registry.add_concern("fota", name), self.link, self.console, state_dir
+        )
         self._client = client.acting_as(ModemJwt(self._ask_modem, profile.kit.device_id))
-        self._tasks: list[asyncio.Task[None]] = []
-        self._calls: list[asyncio.Task[None]] = []
-        if self._memory.known.device_id:
-            self.link.concern.learn(device_id=self._memory.known.device_id)
+        self._port_tasks: list[asyncio.Task[None]] = []
+        self._service_tasks: list[asyncio.Task[None]] = []
+        if self._store.record.device_id:
+            self.link.concern.set_facts(device_id=self._store.record.device_id)
 
     @property
     def kit(self) -> KitSettings:
@@ -169,96 +108,125 @@ class KitAgent:
         return self.profile.kit
 
     def start(self) -> None:
-        """Begin with everything."""
+        """Start all tasks: those of the ports and those that need the services."""
         link, console = self.link, self.console
-        self._tasks.append(_task(supervise(link.concern, link.run)))
+        self._port_tasks.append(_task(supervise(link.concern, link.run)))
         if self.kit.console_port == "none":
-            console.kept.name = ""
-            console.concern.off("kit.console_port is none")
+            console.held_port.name = ""
+            console.concern.set_off("kit.console_port is none")
         else:
             work = partial(console.run, self.kit)
-            self._tasks.append(_task(supervise(console.concern, work, longest_s=_CONSOLE_WAIT_S)))
-        self._start_calls()
+            supervised = supervise(console.concern, work, longest_s=_CONSOLE_WAIT_S)
+            self._port_tasks.append(_task(supervised))
+        self._start_service_tasks()
 
-    async def go_on_with(self, profile: Profile, client: HttpClient) -> None:
-        """Work with another profile or other credentials from now on, over the same link."""
-        # An installation that is under way may come to its end; broken off, it is gone on with.
+    async def reconfigure(self, profile: Profile, client: HttpClient) -> None:
+        """Use another profile or other credentials from now on, over the same link."""
+        # An installation that is under way may finish; one that is broken off is resumed.
         with suppress(KitBusy):
-            async with self.link.undisturbed("a reload", patience_s=_RELOAD_S):
-                await _end(self._calls)
-        await _end(self._calls)
+            async with self.link.exclusive("a reload", patience_s=_RELOAD_S):
+                await _end(self._service_tasks)
+        await _end(self._service_tasks)
         self.profile = profile
         self._client = client.acting_as(ModemJwt(self._ask_modem, self.kit.device_id))
-        self._start_calls()
+        self._start_service_tasks()
 
-    def _start_calls(self) -> None:
-        """Begin with what needs the services."""
+    def _start_service_tasks(self) -> None:
         positions, updates, events = self._positions, self._updates, self.events
         longest = max(60.0, min(900.0, self.profile.location.interval_s))
-        work = partial(positions.run, self._named, self._client, self._refusal)
-        self._calls = [
+        work = partial(positions.run, self._profile_with_id, self._client, self._refusal)
+        self._service_tasks = [
             _task(supervise(positions.concern, work, longest_s=longest)),
-            _task(supervise(updates.concern, partial(updates.run, self._named, self._client))),
             _task(
-                supervise(events.concern, partial(events.run, self._named, self._client.keyring))
+                supervise(
+                    updates.concern, partial(updates.run, self._profile_with_id, self._client)
+                )
+            ),
+            _task(
+                supervise(
+                    events.concern,
+                    partial(events.run, self._profile_with_id, self._client.keyring),
+                )
             ),
         ]
 
     async def stop(self) -> None:
         """End everything; the ports are closed, and the modem is as it was found."""
-        await _end(self._calls)
-        await _end(self._tasks)
+        await _end(self._service_tasks)
+        await _end(self._port_tasks)
         await self.events.close()
+
+    async def type_line(self, line: str) -> list[str]:
+        """Write a line to the console, as a person would; return what a modem answers to it.
+
+        Raises KitAway, KitBusy, AtError.
+        """
+        if self.console.port:
+            if self.console.write is None:
+                raise KitAway("the kit's console is not open", hint="`cellagent status` says why")
+            self.console.write(line.encode() + b"\r")
+            return []
+        async with self.link.exclusive("a line is typed", patience_s=EXCLUSIVE_WAIT_S):
+            modem = self.link.available()
+            if line[:2].upper() != "AT":
+                await modem.type_line(line)  # to a shell, which answers in console lines
+                return []
+            answer = await modem.execute(line, timeout_s=_TYPED_S)
+            return [*answer.lines, answer.final or ""]
 
     # --- one connection
 
     async def _serve(self, modem: Modem) -> None:
-        """Get to know the kit, then look after the link until it is lost."""
-        modem.on_restart = self._restarted
-        self._names.plugged_in(await asyncio.to_thread(model_at, self.kit.port))
+        """Look after one connection until it is lost; the modem is available once contacted."""
+        modem.on_restart = self._on_restart
+        self._identity.set_usb_model(await asyncio.to_thread(model_at, self.kit.port))
         with modem.lines() as lines:
-            works = [self._meet_and_mind(modem)]
+            works = [self._contact_and_check(modem)]
             if self.kit.console_port != "none":
                 works.append(
-                    self.console.hear(lines, self.link.at_port, lambda: self.lending.is_lent)
+                    self.console.read_at_port(lines, self.link.at_port, lambda: self.link.is_leased)
                 )
             try:
                 await first_of(*works)
             finally:
                 # What a kit lacks that is away is not to be put right now.
-                self.link.concern.learn(findings=None)
+                self.link.concern.set_facts(findings=None)
 
-    async def _meet_and_mind(self, modem: Modem) -> None:
+    async def _contact_and_check(self, modem: Modem) -> None:
+        """Make the first contact, then check the kit at each change of registration or at times."""
         with modem.notices("+CEREG") as registration:
-            await self._meet(modem)
-            await watch_registration(modem)
+            await self._check(modem)
+            await enable_registration_notices(modem)
             self.link.ready(modem)
             self._updates.link_is_up()
             self._positions.link_is_up()
-            moved = asyncio.Event()
+            changed = asyncio.Event()
 
-            async def hear() -> None:
+            async def receive_notices() -> None:
                 async for _ in registration:
-                    moved.set()
+                    changed.set()
 
-            async def mind() -> None:
+            async def check_again() -> None:
                 while True:
-                    await wait_for_event(moved, SETTLE_S if self._told.unsettled else LOOK_S)
-                    moved.clear()
-                    await self._meet(modem)
+                    await wait_for_event(
+                        changed, SETTLE_S if self._findings.has_unreported else CHECK_S
+                    )
+                    changed.clear()
+                    await self._check(modem)
 
-            await first_of(hear(), mind())
+            await first_of(receive_notices(), check_again())
 
-    async def _meet(self, modem: Modem) -> None:
-        contact = self.contact = await meet(modem, self.kit.device_id)
-        self._names.met(contact)
+    async def _check(self, modem: Modem) -> None:
+        """Read everything about the kit, log what it lacks and show all in the status."""
+        contact = self.contact = await read_contact(modem, self.kit.device_id)
+        self._identity.update(contact)
         missing = findings(contact, self._client.keyring)
-        new, settled = self._told.news(missing, time.monotonic())
+        new, settled = self._findings.update(missing, time.monotonic())
         for finding in new:
-            self.link.concern.tell(logging.WARNING, str(finding))
+            self.link.concern.log(logging.WARNING, str(finding))
         for finding in settled:
-            self.link.concern.tell(logging.INFO, f"settled: {finding.what}")
-        self.link.concern.learn(
+            self.link.concern.log(logging.INFO, f"settled: {finding.what}")
+        self.link.concern.set_facts(
             dialect=modem.dialect.value,
             terminator=modem.terminator.value,
             baud=self.kit.baud,
@@ -266,34 +234,43 @@ class KitAgent:
             allowed=contact.verdict.allowed,
             device_id=contact.device_id or None,
             application=contact.application or None,
-            imei=contact.told("imei"),
-            model=contact.told("model"),
-            registration=contact.told("registration"),
-            time=contact.told("time"),
+            imei=contact.value("imei"),
+            model=contact.value("model"),
+            registration=contact.value("registration"),
+            time=contact.value("time"),
             findings=[{"what": each.what, "try": each.way_out or None} for each in missing] or None,
         )
 
-    def _restarted(self, line: str) -> None:
-        """Hear, on one port or the other, a line by which the kit says that it starts."""
+    def _on_restart(self, line: str) -> None:
+        """Count a restart that the kit announces on one of its ports; publish it if unexpected."""
         if not self._restarts.is_new(line, time.monotonic()):
             return
-        self.link.concern.learn(restarts=self._restarts.count)
-        # One that is being plugged in starts, too; one that is updated starts anew.
+        self.link.concern.set_facts(restarts=self._restarts.count)
+        # A kit that is plugged in starts, too; one that is updated restarts as part of it.
         if self.link.modem is not None and not self.link.expects_restart:
             who = f" ({self.link.busy_with})" if self.link.busy_with else ""
-            self.link.concern.happened(Happening.MODEM_RESET, f"the kit said {line!r}{who}")
+            self.link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{who}")
 
-    # --- what the parts ask
+    # --- what the parts ask for
 
     def _refusal(self) -> str:
         return "" if self.contact is None else self.contact.refusal
 
-    def _named(self) -> Profile:
+    def _profile_with_id(self) -> Profile:
         """Return the profile with the kit's id at the device cloud, as far as it is known."""
-        known = self.kit.device_id or self._memory.known.device_id
-        kit = msgspec.structs.replace(self.kit, device_id=known)
+        device_id = self.kit.device_id or self._store.record.device_id
+        kit = msgspec.structs.replace(self.kit, device_id=device_id)
         return msgspec.structs.replace(self.profile, kit=kit)
 
     async def _ask_modem(self, subject: str, life_s: int) -> str:
         tag = self.profile.provisioning.security_tag
-        return await ask_modem(await self.link.soon(), tag)(subject, life_s)
+        return await ask_modem(await self.link.wait_available(), tag)(subject, life_s)
+
+
+def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.ensure_future(work)
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    await cancel_and_wait(*tasks)
+    tasks.clear()

@@ -1,6 +1,7 @@
-"""The link to one kit: opened, watched, opened again; lent in turns, let go on request.
+"""The link to one kit: its ports, opened and opened again when lost; exclusive use in turns.
 
-Whoever needs the kit undisturbed has the turn. Whoever opens its ports has them closed besides.
+Who has exclusive use keeps everyone else from the kit. Who opens a port of the kit itself has the
+agent release that port besides: an installer one, a hold all of them.
 """
 
 from __future__ import annotations
@@ -8,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from agent.daemon.own_events import Happening
-from agent.daemon.status import State
+from agent.daemon.status import AgentEventKind, State
 from agent.errors import ResourceUnavailable, Unavailable
 from agent.tasks import first_of
 from at.driver.modem import Modem
 from at.driver.opening import transport_of
 from at.ports.usb import same_port
 from at.protocol.errors import AtError, LinkLost, ModemReset
+from at.transport.base import Receiver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -25,97 +26,10 @@ if TYPE_CHECKING:
     from agent.config.profile import KitSettings
     from agent.daemon.status import Concern
 
-
 DUMP_S = 60.0
 """How long the rest of a core dump is waited for: 256 kB of memory, in hex, at 115200 baud."""
-
-
-class KeptPort:
-    """One port of a kit; `concern` is what it is kept for. At most one at a time has it closed."""
-
-    def __init__(self, concern: Concern, name: str | None = None) -> None:
-        self.name = name
-        """"" where there is none; None while it is not known which it is: it may be any."""
-        self.let_go_for = ""
-        """What has it closed."""
-        self._concern = concern
-        self._wanted = asyncio.Event()
-        self._free = asyncio.Event()
-        self._free.set()
-        self._closed = asyncio.Event()
-        self._closed.set()
-        self._no_dump = asyncio.Event()
-        self._no_dump.set()
-        self._times = 0
-        self._seconds = 0.0
-
-    def may_be(self, port: str) -> bool:
-        """Tell whether this can be the port of another name; "" is none."""
-        return bool(port) and (self.name is None or bool(self.name and same_port(self.name, port)))
-
-    def dump_comes(self, dump_bytes: int) -> None:
-        """Hear how much there is of a core dump that is being printed; 0 where none is."""
-        if dump_bytes:
-            self._no_dump.clear()
-        else:
-            self._no_dump.set()
-
-    @property
-    def is_wanted(self) -> bool:
-        """Tell whether it is to be closed."""
-        return self._wanted.is_set()
-
-    async def wanted(self) -> None:
-        """Wait until it is to be closed: after a core dump that is being printed just then."""
-        await self._wanted.wait()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DUMP_S):
-                await self._no_dump.wait()
-
-    @contextlib.asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Wait until it may be opened; it counts as open while the block runs."""
-        while not self._free.is_set():
-            self._concern.waits(f"its port is let go for {self.let_go_for}")
-            await self._free.wait()
-        self._closed.clear()
-        try:
-            yield
-        finally:
-            self._no_dump.set()
-            self._closed.set()
-
-    @contextlib.asynccontextmanager
-    async def let_go(self, whom: str) -> AsyncIterator[None]:
-        """Keep it closed while the block runs; `status` tells for whom, how often, how long."""
-        self.let_go_for = whom
-        self._free.clear()
-        self._wanted.set()
-        try:
-            await self._closed.wait()
-            with self._counted(whom):
-                yield
-        finally:
-            self.let_go_for = ""
-            self._wanted.clear()
-            self._free.set()
-
-    @contextlib.contextmanager
-    def _counted(self, whom: str) -> Iterator[None]:
-        begun = time.monotonic()
-        self._concern.learn(let_go_for=whom)
-        try:
-            yield
-        finally:
-            self._times += 1
-            self._seconds += time.monotonic() - begun
-            self._concern.learn(
-                let_go_for=None, let_go=self._times, let_go_s=round(self._seconds, 1)
-            )
-
-
-TURN_S = 90.0
-"""How long another command waits for its turn: a scan of cells takes up to a minute."""
+EXCLUSIVE_WAIT_S = 90.0
+"""How long another program waits for exclusive use: a scan of cells takes up to a minute."""
 OPENING_S = 30.0
 """How long a link that is being opened is waited for: its baud rate may have to be found."""
 
@@ -132,8 +46,103 @@ class KitAway(ResourceUnavailable, Unavailable):
     kind = "kit-away"
 
 
+class LeaseHolder(Receiver, Protocol):
+    """Another process that speaks to the modem while it has a lease."""
+
+    async def send(self, answer: dict[str, Any]) -> None:
+        """Send it an answer: the lease has begun."""
+
+    async def write_through(self, write: Callable[[bytes], None]) -> None:
+        """Pass what it writes to `write`, until it closes."""
+
+
+class HeldPort:
+    """One port that the agent holds for a concern, except while it is released to a program."""
+
+    def __init__(self, concern: Concern, name: str | None = None) -> None:
+        self.name = name
+        """"" where there is none; None while it is not known which it is: it may be any."""
+        self.released_to = ""
+        """The program, or the agent's own work, that has the port meanwhile."""
+        self._concern = concern
+        self._release_requested = asyncio.Event()
+        self._free = asyncio.Event()
+        self._free.set()
+        self._closed = asyncio.Event()
+        self._closed.set()
+        self._no_dump = asyncio.Event()
+        self._no_dump.set()
+        self._releases = 0
+        self._released_s = 0.0
+
+    def may_be(self, port: str) -> bool:
+        """Return whether `port` can be a name of this port; "" is none."""
+        return bool(port) and (self.name is None or bool(self.name and same_port(self.name, port)))
+
+    def set_dump_bytes(self, dump_bytes: int) -> None:
+        """Record how much of a core dump that is being printed was received; 0 for no dump."""
+        if dump_bytes:
+            self._no_dump.clear()
+        else:
+            self._no_dump.set()
+
+    @property
+    def must_close(self) -> bool:
+        """Whether a release is requested, so that the port has to be closed."""
+        return self._release_requested.is_set()
+
+    async def release_requested(self) -> None:
+        """Wait until the port has to be closed: not in the middle of a core dump."""
+        await self._release_requested.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DUMP_S):
+                await self._no_dump.wait()
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Wait until the port may be opened; it counts as open while the block runs."""
+        while not self._free.is_set():
+            self._concern.set_waiting(f"its port is let go for {self.released_to}")
+            await self._free.wait()
+        self._closed.clear()
+        try:
+            yield
+        finally:
+            self._no_dump.set()
+            self._closed.set()
+
+    @contextlib.asynccontextmanager
+    async def released(self, to: str) -> AsyncIterator[None]:
+        """Keep the port closed while the block runs. One at a time: have exclusive use."""
+        self.released_to = to
+        self._free.clear()
+        self._release_requested.set()
+        try:
+            await self._closed.wait()
+            with self._counted(to):
+                yield
+        finally:
+            self.released_to = ""
+            self._release_requested.clear()
+            self._free.set()
+
+    @contextlib.contextmanager
+    def _counted(self, to: str) -> Iterator[None]:
+        """Have `status` show to whom the port is released, how often and how long it was."""
+        began = time.monotonic()
+        self._concern.set_facts(let_go_for=to)
+        try:
+            yield
+        finally:
+            self._releases += 1
+            self._released_s += time.monotonic() - began
+            self._concern.set_facts(
+                let_go_for=None, let_go=self._releases, let_go_s=round(self._released_s, 1)
+            )
+
+
 class KitLink:
-    """The ports of one kit, its AT port first of all."""
+    """The ports of one kit, and the modem on its AT port."""
 
     def __init__(
         self,
@@ -146,19 +155,23 @@ class KitLink:
         self.concern = concern
         self.modem: Modem | None = None
         self.busy_with = ""
-        """What must not be broken off now."""
+        """What has exclusive use and must not be broken off."""
+        self.is_leased = False
+        """Whether what the modem sends is for the holder of a lease."""
         self.expects_restart = False
         """Whether an update is being installed: the kit's restarts are part of it."""
         self.on_new_software: Callable[[], None] = lambda: None
         """Called when the kit may run other software than before: updated, or flashed by hand."""
-        self.at_port = KeptPort(concern, kit.port)
+        self.at_port = HeldPort(concern, kit.port)
         self.ports = [self.at_port]
-        """The kit's ports that the agent keeps open; the console adds its own."""
+        """The kit's ports that the agent holds; the console adds its own."""
         self._up_since: float | None = None
         self._was_up_s = 0.0
         self._serve = serve
-        self._turn = asyncio.Lock()
+        self._exclusive = asyncio.Lock()
         self._up = asyncio.Event()
+
+    # --- the connection
 
     async def run(self) -> None:
         """Open the modem and serve it until it is lost: the work of the concern."""
@@ -167,17 +180,17 @@ class KitLink:
                 await self._connection()
 
     async def _connection(self) -> None:
-        """One connection: ends by returning when it is let go, else by what ended it."""
+        """Serve one connection. Returns when the port is released, else raises what ended it."""
         modem = Modem(transport_of(self.kit.port, baud=self.kit.baud), dialect=self.kit.dialect)
         await modem.open()
         try:
-            await first_of(self._serve(modem), self.at_port.wanted())
-            if not self.at_port.is_wanted:
+            await first_of(self._serve(modem), self.at_port.release_requested())
+            if not self.at_port.must_close:
                 raise LinkLost(f"{modem.name} was closed")
         except (AtError, OSError) as error:
-            # A restart is a happening of its own, though it may end what we were asking.
+            # A restart is an event of its own, though it may end what we were asking.
             if self.modem is not None and not isinstance(error, ModemReset):
-                self.concern.happened(Happening.LINK_LOST, str(error))
+                self.concern.publish(AgentEventKind.LINK_LOST, str(error))
             raise
         finally:
             self._up.clear()
@@ -186,21 +199,26 @@ class KitLink:
             await modem.close()
 
     def ready(self, modem: Modem) -> None:
-        """Let the other concerns use the modem; called by `serve` after its first contact."""
+        """Make the modem available; called by `serve` after its first contact."""
         self.modem = modem
         self._up_since = time.monotonic()
         self._up.set()
-        self.concern.well()
+        self.concern.set_well()
 
     def up_s(self) -> float:
         """Return for how many seconds there was a link, all in all."""
         current_s = 0.0 if self._up_since is None else time.monotonic() - self._up_since
         return self._was_up_s + current_s
 
-    async def up(self, waiting: Concern) -> Modem:
-        """Wait for the link; return the modem. When that is lost it raises LinkLost."""
+    # --- the modem, for other concerns
+
+    async def wait_up(self, waiting: Concern) -> Modem:
+        """Wait for the link and return the modem; `waiting` is in state WAITING meanwhile.
+
+        What is then sent to the modem raises LinkLost when that is lost.
+        """
         while self.modem is None:
-            waiting.waits("the link to the kit")
+            waiting.set_waiting("the link to the kit")
             await self._up.wait()
         return self.modem
 
@@ -213,63 +231,87 @@ class KitLink:
             )
         return self.modem
 
-    async def soon(self) -> Modem:
-        """Return the modem, of a link that is being opened, too. Raises KitAway."""
+    async def wait_available(self) -> Modem:
+        """Return the modem; wait for a link that is being opened. Raises KitAway."""
         if self.modem is None and self.concern.state is not State.TROUBLE:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(OPENING_S):
                     await self._up.wait()
         return self.available()
 
+    # --- exclusive use
+
     @contextlib.asynccontextmanager
-    async def undisturbed(
-        self, what: str, *, patience_s: float | None = None
-    ) -> AsyncIterator[None]:
-        """Have the kit to ourselves: nobody is lent it meanwhile. Raises KitBusy."""
+    async def exclusive(self, what: str, *, patience_s: float | None = None) -> AsyncIterator[None]:
+        """Keep every other user from the kit while the block runs.
+
+        `what` is for people. Raises KitBusy after `patience_s` seconds; without it waits on.
+        """
         try:
             async with asyncio.timeout(patience_s):
-                await self._turn.acquire()
+                await self._exclusive.acquire()
         except TimeoutError:
             raise KitBusy(
                 f"the running agent is busy with the kit: {self.busy_with}",
                 hint="`cellagent status` shows how far it is; try again",
             ) from None
         self.busy_with = what
-        self.concern.learn(busy_with=what)
+        self.concern.set_facts(busy_with=what)
         try:
             yield
         finally:
             self.busy_with = ""
-            self.concern.learn(busy_with=None)
-            self._turn.release()
+            self.concern.set_facts(busy_with=None)
+            self._exclusive.release()
 
     @contextlib.asynccontextmanager
-    async def visited(self, port: str, what: str) -> AsyncIterator[None]:
-        """Have the kit to ourselves while `what` opens one of its ports; "" where it opens none.
+    async def exclusive_port(self, port: str, what: str) -> AsyncIterator[None]:
+        """Have exclusive use of the kit, and one of its ports released to `what`.
 
-        It is closed here meanwhile, if it is open here; the kit's other ports stay open.
+        The kit's other ports stay open. For "" no port is released.
         """
-        async with self.undisturbed(what), contextlib.AsyncExitStack() as stack:
-            for kept in await asyncio.to_thread(self._kept_as, port):
-                await stack.enter_async_context(kept.let_go(what))
+        async with self.exclusive(what), contextlib.AsyncExitStack() as stack:
+            for held in await asyncio.to_thread(self._held_as, port):
+                await stack.enter_async_context(held.released(what))
             yield
 
-    def _kept_as(self, port: str) -> list[KeptPort]:
-        return [kept for kept in self.ports if kept.may_be(port)]
+    def _held_as(self, port: str) -> list[HeldPort]:
+        return [held for held in self.ports if held.may_be(port)]
 
     @contextlib.asynccontextmanager
-    async def let_go(self, who: str) -> AsyncIterator[None]:
-        """Keep the kit's ports closed for as long as the block runs. Raises KitBusy."""
+    async def hold(self, who: str) -> AsyncIterator[None]:
+        """Release all ports of the kit to another program while the block runs. Raises KitBusy."""
         async with (
-            self.undisturbed(f"held by {who}", patience_s=TURN_S),
+            self.exclusive(f"held by {who}", patience_s=EXCLUSIVE_WAIT_S),
             contextlib.AsyncExitStack() as stack,
         ):
             stack.callback(self.concern.wake.set)
-            for kept in self.ports:
-                await stack.enter_async_context(kept.let_go(who))
-            self.concern.learn(held_by=who)
+            for held in self.ports:
+                await stack.enter_async_context(held.released(who))
+            self.concern.set_facts(held_by=who)
             try:
                 yield
             finally:
                 self.on_new_software()  # what holds are for: flashing
-                self.concern.learn(held_by=None)
+                self.concern.set_facts(held_by=None)
+
+    async def lease(self, name: str, holder: LeaseHolder, who: str) -> None:
+        """Connect another process to the modem until it closes. Raises KitAway, KitBusy.
+
+        `name` is the kit's; the port stays open here.
+        """
+        async with self.exclusive(f"lent to {who}", patience_s=EXCLUSIVE_WAIT_S):
+            modem = self.available()
+            await holder.send(
+                {
+                    "ok": True,
+                    "kit": name,
+                    "dialect": modem.dialect.value,
+                    "terminator": modem.terminator.value,
+                }
+            )
+            self.is_leased = True
+            try:
+                await modem.pass_through(holder, holder.write_through)
+            finally:
+                self.is_leased = False

@@ -1,4 +1,4 @@
-"""Where the kit is, every so often: kept with time and sources, a change of place reported."""
+"""Where the kit is, every so often: stored with time and sources, a change of place reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config import Profile
-    from agent.daemon.kit.identity import KitMemory
+    from agent.daemon.kit.identity import KitStore
     from agent.daemon.kit.link import KitLink
     from agent.daemon.status import Concern
     from agent.http import HttpClient
@@ -30,32 +30,36 @@ _JITTER = 0.1
 _REGISTER = "bring the kit into service first: `cellagent provision run`"
 
 
-class Positions:
-    """The position of one kit: the `kit` of a profile, with its id at the device cloud."""
+class KitPositions:
+    """The positions of one kit: the `kit` of a profile, with its id at the device cloud."""
 
-    def __init__(self, concern: Concern, link: KitLink, memory: KitMemory) -> None:
+    def __init__(self, concern: Concern, link: KitLink, store: KitStore) -> None:
         self.concern = concern
         self._link = link
-        self._memory = memory
-        if memory.known.place is not None:
-            concern.learn(position=memory.known.place)
+        self._store = store
+        if store.record.position is not None:
+            concern.set_facts(position=store.record.position)
 
     async def run(
         self, profile: Callable[[], Profile], client: HttpClient, refusal: Callable[[], str]
     ) -> None:
-        """Find the position at start, then at the interval: the work of the concern."""
+        """Find the position at start, then at the interval: the work of the concern.
+
+        `refusal` returns why no call may be made in the kit's name, "" where it may.
+        """
         interval = profile().location.interval_s
         if not interval:
-            self.concern.off("location.interval_s is 0")
+            self.concern.set_off("location.interval_s is 0")
             return
         while True:
-            await self._link.up(self.concern)
+            await self._link.wait_up(self.concern)
             if refusal():
-                self.concern.off("the modem's firmware is refused")
+                self.concern.set_off("the modem's firmware is refused")
             else:
                 await self.find(profile(), client)
-                self.concern.well()
-            await wait_for_event(self.concern.wake, interval * (1 + _JITTER * random.random()))  # noqa: S311
+                self.concern.set_well()
+            seconds = interval * (1 + _JITTER * random.random())  # noqa: S311
+            await wait_for_event(self.concern.wake, seconds)
             self.concern.wake.clear()
 
     def link_is_up(self) -> None:
@@ -64,29 +68,29 @@ class Positions:
             self.concern.wake.set()
 
     async def find(self, profile: Profile, client: HttpClient) -> None:
-        """Find the position once; keep it; tell the cloud if the kit is elsewhere now."""
-        modem = await self._link.up(self.concern)
+        """Find the position once and store it; report it to the device cloud if it changed."""
+        modem = await self._link.wait_up(self.concern)
         locator = locator_for(profile, profile.kit, client, modem)
         scan = locator.scan_cells
         if scan is not None:
 
-            async def undisturbed() -> CellScan:
-                async with self._link.undisturbed("a scan of cells"):
+            async def exclusive_scan() -> CellScan:
+                async with self._link.exclusive("a scan of cells"):
                     return await scan()
 
-            locator.scan_cells = undisturbed
+            locator.scan_cells = exclusive_scan
         fix = await locator.locate()
-        found: dict[str, Any] = fix.to_json()
-        self._memory.add_position(found)
-        self._memory.learn(place=found)
-        self.concern.learn(position=found)
-        if moved(self._memory.known.reported, fix):
-            await self._report(profile.kit.device_id, fix, found, client)
+        position: dict[str, Any] = fix.to_json()
+        self._store.append_position(position)
+        self._store.update(position=position)
+        self.concern.set_facts(position=position)
+        if moved(self._store.record.reported, fix):
+            await self._report(profile.kit.device_id, fix, position, client)
 
     async def _report(
-        self, device_id: str, fix: Fix, found: dict[str, Any], client: HttpClient
+        self, device_id: str, fix: Fix, position: dict[str, Any], client: HttpClient
     ) -> None:
-        """Tell the device cloud; what it does not take now is told after the next position."""
+        """Report a position to the device cloud; if that fails the next one is reported."""
         message = position_message(fix)
         try:
             await client.send(SendMessage(device_id, message), retries=NO_RETRY)
@@ -94,11 +98,10 @@ class Positions:
             if self.concern.facts.get("unreported") != str(error):
                 way_out = _REGISTER if isinstance(error, NotFound) else error.hint
                 text = f"the change of place could not be reported: {error}"
-                self.concern.tell(logging.WARNING, f"{text}; try: {way_out}" if way_out else text)
-            self.concern.learn(unreported=str(error))
+                self.concern.log(logging.WARNING, f"{text}; try: {way_out}" if way_out else text)
+            self.concern.set_facts(unreported=str(error))
             return
-        self._memory.learn(reported=found)
-        self.concern.learn(unreported=None)
-        self.concern.tell(
-            logging.INFO, f"at {found['lat']:.5f}, {found['lon']:.5f}; the device cloud was told"
-        )
+        self._store.update(reported=position)
+        self.concern.set_facts(unreported=None)
+        where = f"{position['lat']:.5f}, {position['lon']:.5f}"
+        self.concern.log(logging.INFO, f"at {where}; the device cloud was told")

@@ -1,4 +1,4 @@
-"""The kit's updates: looked for at the interval, gone on with when the kit comes back."""
+"""The kit's updates: polled for at an interval, resumed when the kit comes back."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from agent.daemon.own_events import job_end
-from agent.daemon.status import State
+from agent.daemon.status import AgentEventKind, State
 from agent.fota.download.downloader import LoopClock
 from agent.fota.jobs import JobStatus
 from agent.fota.polling import parse_quiet_hours, poll_jobs
@@ -32,7 +31,16 @@ if TYPE_CHECKING:
     from agent.http import HttpClient
 
 
-class Updates:
+# A job that the cloud took back is no news to whoever did that: it is no event.
+JOB_END_KINDS = {
+    JobStatus.SUCCEEDED: AgentEventKind.FOTA_SUCCEEDED,
+    JobStatus.FAILED: AgentEventKind.FOTA_FAILED,
+    JobStatus.TIMED_OUT: AgentEventKind.FOTA_FAILED,
+    JobStatus.REJECTED: AgentEventKind.FOTA_REJECTED,
+}
+
+
+class KitUpdates:
     """The updates of one kit."""
 
     def __init__(
@@ -42,17 +50,17 @@ class Updates:
         self._link = link
         self._console = console
         self._state_dir = state_dir
-        self._told: set[str] = set()
+        self._published: set[str] = set()
 
     async def run(self, profile: Callable[[], Profile], client: HttpClient) -> None:
         """Pull at start, then at the interval: the work of the concern."""
         fota = profile().fota
         if not fota.interval_s:
-            self.concern.off("fota.interval_s is 0")
+            self.concern.set_off("fota.interval_s is 0")
             return
 
         async def pull() -> JobResult | None:
-            modem = await self._link.up(self.concern)
+            modem = await self._link.wait_up(self.concern)
             async with AsyncExitStack() as stack:
                 runner = await runner_for(
                     stack,
@@ -60,45 +68,45 @@ class Updates:
                     self._state_dir,
                     client,
                     modem=modem,
-                    observer=_Shown(self.concern, self._link, self._console),
-                    wrap_installer=lambda installer: Undisturbed(installer, self._link),
+                    observer=_StatusObserver(self.concern, self._link, self._console),
+                    wrap_installer=lambda installer: ExclusiveInstaller(installer, self._link),
                 )
                 try:
                     return await runner.pull()
                 finally:
                     self._link.expects_restart = False
-                    self._tell_ends(runner.journal.results)
+                    self._publish_ends(runner.journal.results)
 
         await poll_jobs(
             pull,
-            _Told(self.concern),
+            _PollingObserver(self.concern),
             interval_s=fota.interval_s,
             quiet=parse_quiet_hours(fota.quiet_hours),
-            clock=_Wakeable(self.concern),
+            clock=_WakeableClock(self.concern),
             jitter=random.random,
         )
 
-    def _tell_ends(self, results: Sequence[JobResult]) -> None:
-        """Tell how jobs ended. The journal knows it before we do: a kill between loses nothing.
+    def _publish_ends(self, results: Sequence[JobResult]) -> None:
+        """Publish how jobs ended; `results` are the journal's, so that a kill loses none.
 
-        What was told before the agent was killed is told again, under the same key.
+        After a restart of the agent all are published again, under the same key.
         """
         for result in results:
-            what = job_end(result.status)
-            if what is not None and result.job_id not in self._told:
+            kind = JOB_END_KINDS.get(result.status)
+            if kind is not None and result.job_id not in self._published:
                 detail = f"{result.job_id}: {result.status.value}: {result.detail}"
                 at = datetime.fromisoformat(result.at)
-                self.concern.happened(what, detail, at=at, key=result.job_id)
-            self._told.add(result.job_id)
+                self.concern.publish(kind, detail, at=at, key=result.job_id)
+            self._published.add(result.job_id)
 
     def link_is_up(self) -> None:
-        """Go on with what was broken off."""
+        """Resume an update that was broken off."""
         if self.concern.state in {State.TROUBLE, State.WAITING}:
             self.concern.wake.set()
 
 
-class Undisturbed:
-    """An installer whose work nobody comes between: neither commands, nor our own reading."""
+class ExclusiveInstaller:
+    """An installer that has exclusive use of the kit, and of its port, while it works."""
 
     def __init__(self, inner: Installer, link: KitLink) -> None:
         self._inner = inner
@@ -120,7 +128,7 @@ class Undisturbed:
         return self._inner.port
 
     def fetches_itself(self, job: Job) -> bool:
-        """Tell whether the kit downloads this job's image itself."""
+        """Return whether the kit downloads this job's image itself."""
         return self._inner.fetches_itself(job)
 
     async def check(self, job: Job) -> str:
@@ -135,7 +143,7 @@ class Undisturbed:
 
     async def install(self, package: Package, progress: ProgressCallback) -> None:
         """Put the image on the kit and start it. Raises InstallFailed."""
-        async with self._link.visited(self.port, "the installation of an update"):
+        async with self._link.exclusive_port(self.port, "the installation of an update"):
             self._link.expects_restart = True
             try:
                 await self._inner.install(package, progress)
@@ -143,73 +151,77 @@ class Undisturbed:
                 self._link.on_new_software()
 
     async def confirm(self, package: Package) -> None:
-        """Make the image that now runs stay. Raises InstallFailed."""
-        async with self._link.visited(self.port, "the confirmation of an update"):
+        """Make the image that runs now permanent. Raises InstallFailed."""
+        async with self._link.exclusive_port(self.port, "the confirmation of an update"):
             await self._inner.confirm(package)
 
     @asynccontextmanager
     async def _at_its_port(self, what: str) -> AsyncIterator[None]:
-        """Ask the kit something: over the modem it is a command like any other."""
+        """Have its port released, if it has one of its own: the modem takes commands in turn."""
         if not self.port:
             yield
             return
-        async with self._link.visited(self.port, what):
+        async with self._link.exclusive_port(self.port, what):
             yield
 
 
-class _Wakeable(LoopClock):
-    """A clock whose waits end when the concern is woken."""
+class _WakeableClock(LoopClock):
+    """A clock whose sleep ends when the concern is woken."""
 
     def __init__(self, concern: Concern) -> None:
         self._concern = concern
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, at most so long."""
+        """Sleep, at most so long."""
         await wait_for_event(self._concern.wake, seconds)
         self._concern.wake.clear()
 
 
-class _Told:
+class _PollingObserver:
+    """Shows the end of each poll in the status."""
+
     def __init__(self, concern: Concern) -> None:
         self._concern = concern
 
     def result(self, result: JobResult | None) -> None:
-        """Hear of a job that ended, or None for "no job"."""
-        self._concern.learn(stage=None, done=None, total=None)
+        """Show a job that ended; None stands for "no job"."""
+        self._concern.set_facts(stage=None, done=None, total=None)
         if result is not None:
-            self._concern.learn(
+            self._concern.set_facts(
                 last={"job": result.job_id, "status": result.status.value, "at": result.at}
             )
             text = f"{result.job_id}: {result.status.value}: {result.detail}"
-            self._concern.tell(
+            self._concern.log(
                 logging.INFO if result.status is JobStatus.SUCCEEDED else logging.WARNING, text
             )
-        self._concern.well()
+        self._concern.set_well()
 
     def failed(self, error: Exception) -> None:
-        """Hear of what stood in the way."""
+        """Show why a poll failed."""
         if isinstance(error, LinkLost):
-            self._concern.waits("the link to the kit")
+            self._concern.set_waiting("the link to the kit")
         else:
-            self._concern.failed(error)
+            self._concern.record_failure(error)
 
 
-class _Shown(UpdateObserver):
+class _StatusObserver(UpdateObserver):
+    """Shows the progress of an update in the status."""
+
     def __init__(self, concern: Concern, link: KitLink, console: KitConsole) -> None:
         self._concern = concern
         self._link = link
         self._console = console
 
     def stage(self, text: str) -> None:
-        """Hear a sentence for a person."""
-        self._concern.learn(stage=text, done=None, total=None)
-        self._concern.tell(logging.INFO, text)
+        """Log the begin of a stage and show it; `text` is a sentence for a person."""
+        self._concern.set_facts(stage=text, done=None, total=None)
+        self._concern.log(logging.INFO, text)
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Hear how far it has come."""
-        self._concern.learn(stage=what, done=done, total=total)
+        """Show progress: `done` of `total` units of `what`."""
+        self._concern.set_facts(stage=what, done=done, total=total)
 
     async def overheard(self, data: bytes) -> None:
-        """Hear what the kit printed on the installer's port, if it is one that we read."""
-        if any(kept.let_go_for for kept in self._link.ports):
-            await self._console.overhear(data)
+        """Store what the kit printed on the installer's port, if it is a port of ours."""
+        if any(held.released_to for held in self._link.ports):
+            await self._console.receive_from_installer(data)

@@ -14,8 +14,8 @@ from agent.console.chunk_lines import ChunkLine
 from agent.console.port import own_port
 from agent.console.reader import ConsoleReader, LineClassifier
 from agent.daemon.kit.console import KitConsole
-from agent.daemon.kit.link import KeptPort
-from agent.daemon.status import Board, State
+from agent.daemon.kit.link import HeldPort
+from agent.daemon.status import State, StatusRegistry
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from agent.outbox import ItemKind, NewItem, Outbox, OutboxFull, Receipt
 from agent.wiring.forwarding import Forwarder, utc_now
@@ -54,13 +54,17 @@ def bodies(outbox: Outbox) -> int:
 
 
 async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: SmallDisk):
-    console = KitConsole(Board().concern("console", "kit"), outbox, names(), lambda: None)
+    console = KitConsole(
+        StatusRegistry().add_concern("console", "kit"), outbox, names(), lambda: None
+    )
     lines: Stream = Stream(4096, lambda _stream: None)
     exported = export_lines(MESSAGE)
     for line in exported:
         lines.queue.put(Log(line))
     lines.queue.put(Unknown("boot"))
-    hearing = asyncio.ensure_future(console.hear(lines, KeptPort(Board().concern("link", "kit"))))
+    hearing = asyncio.ensure_future(
+        console.read_at_port(lines, HeldPort(StatusRegistry().add_concern("link", "kit")))
+    )
     await asyncio.sleep(0)
     hearing.cancel()
     await asyncio.gather(hearing, return_exceptions=True)
@@ -72,14 +76,14 @@ async def test_a_start_is_counted_once_on_the_at_port_as_on_a_port_of_its_own(ou
     banners = (
         b"*** Booting MCUboot v2.1.0 ***\r\n*** Booting nRF Connect SDK v3.1.1 ***\r\nReady\r\n"
     )
-    concern = Board().concern("console", "kit")
+    concern = StatusRegistry().add_concern("console", "kit")
     console = KitConsole(concern, outbox, names(), lambda: None)
     lines: Stream = Stream(4096, lambda _stream: None)
     for item in Exchange().feed(banners):
         lines.queue.put(item)
     lines.end(LinkLost("the cable"))
     with pytest.raises(LinkLost):
-        await console.hear(lines, KeptPort(Board().concern("link", "kit")))
+        await console.read_at_port(lines, HeldPort(StatusRegistry().add_concern("link", "kit")))
     assert concern.facts["reboots"] == 1
 
 
@@ -106,8 +110,8 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
     async def wait(_event: asyncio.Event, _seconds: float) -> None:
         await again.wait()
 
-    board = Board()
-    concern = board.concern("console", "kit")
+    registry = StatusRegistry()
+    concern = registry.add_concern("console", "kit")
     console = KitConsole(concern, outbox, names(), lambda: None, wait=wait)
     kit = KitSettings(port="/dev/none", console_port="same")
 
@@ -117,13 +121,13 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
         item for line in export_lines(MESSAGE) for item in LineClassifier().classify(line.encode())
     ]
     for item in chunks:
-        await console.take([item])
+        await console.handle([item])
     assert concern.state is State.TROUBLE
     assert [r.message for r in caplog.records] == ["the disk is full; try: free some space"]
     outbox.full = False
     again.set()
     while concern.state is State.TROUBLE:
-        await board.changed()
+        await registry.changed()
     assert bodies(outbox) == len(chunks)
     assert "works again" in caplog.records[-1].message
     running.cancel()
@@ -131,16 +135,16 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
 
 
 async def test_what_does_not_fit_into_memory_either_is_counted(outbox: SmallDisk):
-    concern = Board().concern("console", "kit")
+    concern = StatusRegistry().add_concern("console", "kit")
     console = KitConsole(concern, outbox, names(), lambda: None)
     outbox.full = True
-    await console.take([ChunkLine(number.to_bytes(4, "big")) for number in range(1003)])
+    await console.handle([ChunkLine(number.to_bytes(4, "big")) for number in range(1003)])
     assert concern.facts["lost"] == 3
 
 
 async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_way(tmp_path: Path):
-    board = Board()
-    concern = board.concern("console", "kit")
+    registry = StatusRegistry()
+    concern = registry.add_concern("console", "kit")
     dump = header() + arch() + memory(0x20000000, bytes(5000))
     with Outbox(tmp_path / "outbox", Limits(min_free_bytes=0, max_bytes=4000)) as small:
         console = KitConsole(concern, small, names(), lambda: None)
@@ -149,7 +153,7 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
             for line in export_lines(MESSAGE)
             for item in LineClassifier().classify(line.encode())
         ]
-        await console.take([*chunks, *ConsoleReader().receive(printed(dump))])
+        await console.handle([*chunks, *ConsoleReader().receive(printed(dump))])
         found = small.transact(lambda store: store.list_items())
     assert [item.kind for item in found] == [ItemKind.CHUNK] * len(chunks) + [ItemKind.EVENT]
     assert concern.facts["lost"] == 1

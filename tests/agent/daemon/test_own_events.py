@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import agent
-from agent.daemon.own_events import Happened, Happening, job_end, own_event, own_heartbeat
+from agent.daemon.kit.events import event_item, heartbeat_item
+from agent.daemon.kit.updates import JOB_END_KINDS
+from agent.daemon.status import AgentEvent, AgentEventKind
 from agent.fota.jobs import JobStatus
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.redact import hide
@@ -19,9 +21,9 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 @pytest.mark.contract("O3.4")
-@pytest.mark.parametrize("happening", list(Happening))
+@pytest.mark.parametrize("happening", list(AgentEventKind))
 def test_what_happened_is_a_trace_with_the_time_it_happened(happening):
-    item = own_event(Happened(happening, NOW, "x" * 2000), KIT, "left")
+    item = event_item(AgentEvent(happening, NOW, "x" * 2000), KIT, "left")
     event = json.loads(item.body)
     assert event["type"] == "trace"
     assert event["captured_date"] == "2026-01-02T03:04:05Z"
@@ -36,7 +38,7 @@ def test_what_happened_is_a_trace_with_the_time_it_happened(happening):
 
 
 def test_the_agent_is_a_component_of_its_own_on_the_kits_device():
-    for item in (own_event(Happened(Happening.LINK_LOST, NOW), KIT, "left"), beat()):
+    for item in (event_item(AgentEvent(AgentEventKind.LINK_LOST, NOW), KIT, "left"), beat()):
         event = json.loads(item.body)
         assert (event["device_serial"], event["hardware_version"]) == ("kit-1", "nrf9161dk")
         assert (event["software_type"], event["software_version"]) == (
@@ -46,28 +48,30 @@ def test_the_agent_is_a_component_of_its_own_on_the_kits_device():
 
 
 def beat():
-    return own_heartbeat({"link_up_s": 3600.0}, KIT, "left", NOW)
+    return heartbeat_item({"link_up_s": 3600.0}, KIT, "left", NOW)
 
 
 def test_what_is_not_known_of_the_kits_software_is_not_named():
     unknown = DeviceIdentity("kit-1", "unknown", "unknown", "unknown")
-    event = json.loads(own_event(Happened(Happening.LINK_LOST, NOW), unknown, "left").body)
+    event = json.loads(event_item(AgentEvent(AgentEventKind.LINK_LOST, NOW), unknown, "left").body)
     assert event["user_info"] == {"agent_event": "link lost"}
 
 
 def test_the_same_happening_has_the_same_key_and_no_other_has():
-    def key(what: Happening, seconds: float, kit: str = "left", key: str = "") -> str | None:
+    def key(what: AgentEventKind, seconds: float, kit: str = "left", key: str = "") -> str | None:
         at = NOW + timedelta(seconds=seconds)
-        return own_event(Happened(what, at, "a", key), KIT, kit).key
+        return event_item(AgentEvent(what, at, "a", key), KIT, kit).key
 
-    assert key(Happening.FOTA_FAILED, 0, key="job") == key(Happening.FOTA_FAILED, 9, key="job")
+    assert key(AgentEventKind.FOTA_FAILED, 0, key="job") == key(
+        AgentEventKind.FOTA_FAILED, 9, key="job"
+    )
     keys = [
-        key(Happening.LINK_LOST, 0),
-        key(Happening.LINK_LOST, 0.5),
-        key(Happening.MODEM_RESET, 0),
-        key(Happening.LINK_LOST, 0, "right"),
-        key(Happening.FOTA_FAILED, 0, key="job"),
-        key(Happening.FOTA_FAILED, 0, key="other"),
+        key(AgentEventKind.LINK_LOST, 0),
+        key(AgentEventKind.LINK_LOST, 0.5),
+        key(AgentEventKind.MODEM_RESET, 0),
+        key(AgentEventKind.LINK_LOST, 0, "right"),
+        key(AgentEventKind.FOTA_FAILED, 0, key="job"),
+        key(AgentEventKind.FOTA_FAILED, 0, key="other"),
         beat().key,
     ]
     assert len(set(keys)) == len(keys)
@@ -75,22 +79,26 @@ def test_the_same_happening_has_the_same_key_and_no_other_has():
 
 def test_a_secret_in_what_went_wrong_is_hidden():
     hide("a-key-that-nobody-may-see")
-    item = own_event(Happened(Happening.WATCHDOG, NOW, "a-key-that-nobody-may-see"), KIT, "left")
+    item = event_item(
+        AgentEvent(AgentEventKind.WATCHDOG, NOW, "a-key-that-nobody-may-see"), KIT, "left"
+    )
     assert b"nobody-may-see" not in item.body
 
 
 def test_a_port_may_have_any_name():
-    item = own_event(Happened(Happening.LINK_LOST, NOW, "/dev/tty\udcff was lost"), KIT, "left")
+    item = event_item(
+        AgentEvent(AgentEventKind.LINK_LOST, NOW, "/dev/tty\udcff was lost"), KIT, "left"
+    )
     assert json.loads(item.body)["user_info"]["detail"] == "/dev/tty\\udcff was lost"
 
 
 def test_every_end_of_a_job_is_an_event_but_one_that_the_cloud_took_back():
-    ends = {status: job_end(status) for status in JobStatus if status.final}
+    ends = {status: JOB_END_KINDS.get(status) for status in JobStatus if status.final}
     assert ends == {
-        JobStatus.SUCCEEDED: Happening.FOTA_SUCCEEDED,
-        JobStatus.FAILED: Happening.FOTA_FAILED,
-        JobStatus.TIMED_OUT: Happening.FOTA_FAILED,
-        JobStatus.REJECTED: Happening.FOTA_REJECTED,
+        JobStatus.SUCCEEDED: AgentEventKind.FOTA_SUCCEEDED,
+        JobStatus.FAILED: AgentEventKind.FOTA_FAILED,
+        JobStatus.TIMED_OUT: AgentEventKind.FOTA_FAILED,
+        JobStatus.REJECTED: AgentEventKind.FOTA_REJECTED,
         JobStatus.CANCELLED: None,
     }
 

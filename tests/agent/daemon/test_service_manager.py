@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.daemon import stall_watch
-from agent.daemon.status import Board
+from agent.daemon import watchdog
+from agent.daemon.status import StatusRegistry
 from agent.errors import AgentError, RefusedByRule, UsageError
 
 PACKAGING = files("agent.daemon") / "packaging"
@@ -31,16 +31,16 @@ def test_systemd_hears_what_is_said(
         manager.bind("\0" + name if abstract else name)
         manager.settimeout(5)
         monkeypatch.setenv("NOTIFY_SOCKET", "@" + name if abstract else name)
-        stall_watch.notify("READY=1")
+        watchdog.notify("READY=1")
         assert manager.recv(100) == b"READY=1"
-        stall_watch.notify(stall_watch.reloading())
+        watchdog.notify(watchdog.reloading())
         assert manager.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
 
 
 def test_without_systemd_nothing_is_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    stall_watch.notify("READY=1")
-    assert stall_watch.watchdog_s() is None
+    watchdog.notify("READY=1")
+    assert watchdog.watchdog_s() is None
 
 
 @pytest.mark.parametrize(
@@ -56,20 +56,20 @@ def test_without_systemd_nothing_is_said(monkeypatch: pytest.MonkeyPatch):
 def test_the_watchdog_is_served_where_it_is_ours(monkeypatch, wanted, pid, seconds):
     monkeypatch.setenv("WATCHDOG_USEC", wanted)
     monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "ours" else pid)
-    assert stall_watch.watchdog_s() == seconds
+    assert watchdog.watchdog_s() == seconds
 
 
 def test_metrics_are_served_on_loopback():
     pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
-    from agent.daemon.metrics import Metrics
+    from agent.daemon.metrics import MetricsServer
 
-    board = Board()
-    concern = board.concern("link", 'a "kit"')
-    concern.failed(AgentError("away"))
+    registry = StatusRegistry()
+    concern = registry.add_concern("link", 'a "kit"')
+    concern.record_failure(AgentError("away"))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    metrics = Metrics(board)
+    metrics = MetricsServer(registry)
     metrics.serve(f"127.0.0.1:{port}")
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
@@ -86,10 +86,10 @@ def test_metrics_are_served_on_loopback():
 )
 def test_metrics_are_for_this_machine_alone(listen, error):
     pytest.importorskip("prometheus_client", reason="pip install 'cellagent[metrics]'")
-    from agent.daemon.metrics import Metrics
+    from agent.daemon.metrics import MetricsServer
 
     with pytest.raises(error):
-        Metrics(Board()).serve(listen)
+        MetricsServer(StatusRegistry()).serve(listen)
 
 
 @pytest.mark.parametrize(

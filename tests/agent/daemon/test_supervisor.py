@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.daemon.status import Board, State
-from agent.daemon.supervisor import back_off, supervise
+from agent.daemon.status import State, StatusRegistry
+from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, Unreachable
 from at.protocol.errors import LinkLost, PortNotFound
 
@@ -32,25 +32,25 @@ def working(concern: Concern, *ends: Exception | None):
 
     async def work() -> None:
         if not left:
-            concern.well()
+            concern.set_well()
             return
         error = left.pop(0)
         if error is not None:
             raise error
-        concern.well()
+        concern.set_well()
 
     return work
 
 
-async def supervised(concern: Concern, *ends: Exception) -> Waits:
+async def supervised(concern: Concern, *ends: Exception, jitter: float = 0.0) -> Waits:
     waits = Waits()
     work = working(concern, *ends)
-    await supervise(concern, work, wait=waits, jitter=lambda: 0.0)
+    await supervise(concern, work, wait=waits, jitter=lambda: jitter)
     return waits
 
 
 async def test_a_failing_concern_is_tried_again_later_each_time():
-    concern = Board().concern("location", "left")
+    concern = StatusRegistry().add_concern("location", "left")
     waits = await supervised(concern, *[Unreachable("no way")] * 8)
     assert waits.seconds == [1, 2, 4, 8, 16, 32, 60, 60]
     assert concern.state is State.WELL
@@ -58,7 +58,7 @@ async def test_a_failing_concern_is_tried_again_later_each_time():
 
 async def test_the_same_trouble_is_told_once_and_its_end_once(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO)
-    concern = Board().concern("location", "left")
+    concern = StatusRegistry().add_concern("location", "left")
     troubles = [Unreachable(f"no answer within {seconds} s") for seconds in (1, 2, 30)]
     await supervised(concern, *troubles)
     texts = [record.message for record in caplog.records]
@@ -70,13 +70,13 @@ async def test_the_same_trouble_is_told_once_and_its_end_once(caplog: pytest.Log
 
 
 async def test_another_trouble_is_told_with_its_way_out(caplog: pytest.LogCaptureFixture):
-    concern = Board().concern("fota", "left")
+    concern = StatusRegistry().add_concern("fota", "left")
     await supervised(concern, AgentError("one"), AgentError("two", hint="do this"))
     assert [record.message for record in caplog.records] == ["one", "two; try: do this"]
 
 
 async def test_an_unplugged_kit_is_one_trouble(caplog: pytest.LogCaptureFixture):
-    concern = Board().concern("link", "left")
+    concern = StatusRegistry().add_concern("link", "left")
     waits = await supervised(
         concern, LinkLost("/dev/ttyACM0 was lost"), *[PortNotFound("no port")] * 9
     )
@@ -85,13 +85,13 @@ async def test_an_unplugged_kit_is_one_trouble(caplog: pytest.LogCaptureFixture)
 
 
 async def test_a_lost_link_is_told_by_the_link_alone(caplog: pytest.LogCaptureFixture):
-    concern = Board().concern("fota", "left")
+    concern = StatusRegistry().add_concern("fota", "left")
     await supervised(concern, LinkLost("/dev/ttyACM0 was lost"))
     assert not caplog.records
 
 
 async def test_a_defect_ends_nothing_and_shows_no_traceback(caplog: pytest.LogCaptureFixture):
-    concern = Board().concern("console", "left")
+    concern = StatusRegistry().add_concern("console", "left")
     await supervised(concern, ZeroDivisionError("oops"))
     (record,) = caplog.records
     assert "a defect of cellagent: ZeroDivisionError" in record.message
@@ -99,16 +99,17 @@ async def test_a_defect_ends_nothing_and_shows_no_traceback(caplog: pytest.LogCa
 
 
 async def test_who_watches_is_woken_by_a_change():
-    board = Board()
-    concern = board.concern("link", "left")
-    waiting = asyncio.ensure_future(board.changed())
+    registry = StatusRegistry()
+    concern = registry.add_concern("link", "left")
+    waiting = asyncio.ensure_future(registry.changed())
     await asyncio.sleep(0)
     assert not waiting.done()
-    concern.failed(AgentError("away"))
+    concern.record_failure(AgentError("away"))
     await waiting
     assert concern.snapshot()["trouble"] == "away"
 
 
-def test_jitter_only_lengthens_a_wait():
-    assert [back_off(1, jitter) for jitter in (0.0, 1.0)] == [1.0, 1.25]
-    assert back_off(500, 1.0) == 75.0
+async def test_jitter_only_lengthens_a_wait():
+    concern = StatusRegistry().add_concern("location", "left")
+    waits = await supervised(concern, *[Unreachable("no way")] * 500, jitter=1.0)
+    assert (waits.seconds[0], waits.seconds[-1]) == (1.25, 75.0)

@@ -22,10 +22,9 @@ from agent.config import Secret
 from agent.config.profile import EventSettings, Profile
 from agent.config.profile import OutboxSettings as Limits
 from agent.daemon.kit.events import KitEvents
-from agent.daemon.own_events import Happened, Happening
-from agent.daemon.stall_watch import StallWatch
-from agent.daemon.status import Board, State
+from agent.daemon.status import AgentEvent, AgentEventKind, State, StatusRegistry
 from agent.daemon.supervisor import supervise
+from agent.daemon.watchdog import StallDetector
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.outbox import NewItem, Outbox, OutboxFull, Receipt
 from agent.wiring.forwarding import utc_now
@@ -52,8 +51,8 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.outbox = SmallDisk(folder / "outbox", Limits(min_free_bytes=0))
-        self.board = Board()
-        self.link = self.board.concern("link", "left")
+        self.registry = StatusRegistry()
+        self.link = self.registry.add_concern("link", "left")
         self.again = asyncio.Event()
         self.wakes = asyncio.Semaphore(0)
         self.now = 0.0
@@ -63,14 +62,14 @@ class Bench:
     def start(self) -> None:
         """Begin with new ones in memory, as after a restart of the agent."""
         self.events = KitEvents(
-            self.board.concern("events", "left"),
+            self.registry.add_concern("events", "left"),
             self.outbox,
             lambda: KIT,
             self.wakes.release,
             lambda: self.up_s,
             clock=lambda: self.now,
         )
-        self.board.listen("left", self.events.take)
+        self.registry.subscribe("left", self.events.add)
 
     def supervised(
         self, events: EventSettings = NO_HEARTBEAT, keyring: Keyring = KEYRING
@@ -92,11 +91,11 @@ class Bench:
 
     async def until_state(self, state: State) -> None:
         while self.events.concern.state is not state:
-            await self.board.changed()
+            await self.registry.changed()
 
     async def until_fact(self, name: str, value: int) -> None:
         while self.events.concern.facts.get(name) != value:
-            await self.board.changed()
+            await self.registry.changed()
 
 
 @pytest.fixture
@@ -114,7 +113,7 @@ async def ended(task: asyncio.Task[None]) -> None:
 async def test_what_happens_is_on_disk_at_once_with_the_time_it_happened(bench: Bench):
     running = bench.supervised()
     at = datetime.now(UTC) - timedelta(hours=3)
-    bench.link.happened(Happening.LINK_LOST, "/dev/ttyACM0 was lost", at=at)
+    bench.link.publish(AgentEventKind.LINK_LOST, "/dev/ttyACM0 was lost", at=at)
     await bench.until_fact("link_lost_count", 1)
     (event,) = await bench.kept()
     assert event["user_info"]["detail"] == "/dev/ttyACM0 was lost"
@@ -126,13 +125,13 @@ async def test_what_happens_is_on_disk_at_once_with_the_time_it_happened(bench: 
 async def test_what_happens_to_the_agent_happens_to_each_kit_and_no_others_business_to_one(
     bench: Bench,
 ):
-    heard: list[Happened] = []
-    bench.board.listen("right", heard.append)
-    bench.link.happened(Happening.LINK_LOST, "away")
-    bench.board.concern("outbox").happened(Happening.WATCHDOG, "a defect")
-    assert [each.what for each in heard] == [Happening.WATCHDOG]
-    bench.board.forget("right")
-    bench.board.concern("outbox").happened(Happening.WATCHDOG, "a defect")
+    heard: list[AgentEvent] = []
+    bench.registry.subscribe("right", heard.append)
+    bench.link.publish(AgentEventKind.LINK_LOST, "away")
+    bench.registry.add_concern("outbox").publish(AgentEventKind.WATCHDOG, "a defect")
+    assert [each.kind for each in heard] == [AgentEventKind.WATCHDOG]
+    bench.registry.remove_kit("right")
+    bench.registry.add_concern("outbox").publish(AgentEventKind.WATCHDOG, "a defect")
     assert len(heard) == 1
 
 
@@ -141,8 +140,8 @@ async def test_what_is_told_again_after_a_restart_is_one_event(bench: Bench):
     for _ in range(3):
         bench.start()
         running = bench.supervised()
-        bench.link.happened(Happening.FOTA_FAILED, "j: FAILED", at=at, key="j")
-        bench.link.happened(Happening.LINK_LOST, "away")
+        bench.link.publish(AgentEventKind.FOTA_FAILED, "j: FAILED", at=at, key="j")
+        bench.link.publish(AgentEventKind.LINK_LOST, "away")
         await bench.until_fact("link_lost_count", 1)
         await ended(running)
     told = [event["user_info"]["agent_event"] for event in await bench.kept()]
@@ -179,15 +178,15 @@ async def play(steps: list[str], folder: Path) -> None:
             bench.start()
             running = bench.supervised()
             for job, ended_at in jobs.items():
-                bench.link.happened(Happening.FOTA_FAILED, job, at=ended_at, key=job)
+                bench.link.publish(AgentEventKind.FOTA_FAILED, job, at=ended_at, key=job)
         elif step in {"lost", "reset"}:
             told.add(f"{step} {number}")
             in_memory.add(f"{step} {number}")
-            what = Happening.LINK_LOST if step == "lost" else Happening.MODEM_RESET
-            bench.link.happened(what, f"{step} {number}", at=at)
+            what = AgentEventKind.LINK_LOST if step == "lost" else AgentEventKind.MODEM_RESET
+            bench.link.publish(what, f"{step} {number}", at=at)
         else:
             at = jobs.setdefault(step, at)
-            bench.link.happened(Happening.FOTA_FAILED, step, at=at, key=step)
+            bench.link.publish(AgentEventKind.FOTA_FAILED, step, at=at, key=step)
         if bench.outbox.full and bench.events._pending:
             await bench.until_state(State.TROUBLE)
         elif not bench.outbox.full:
@@ -206,8 +205,8 @@ async def test_what_the_outbox_has_forgotten_by_now_is_not_told_anew(bench: Benc
     running = bench.supervised()
     await bench.until_state(State.WELL)
     at = utc_now() - timedelta(seconds=Limits().max_age_s + 1)
-    bench.link.happened(Happening.FOTA_FAILED, "j: FAILED", at=at, key="j")
-    bench.link.happened(Happening.LINK_LOST, "away")
+    bench.link.publish(AgentEventKind.FOTA_FAILED, "j: FAILED", at=at, key="j")
+    bench.link.publish(AgentEventKind.LINK_LOST, "away")
     await bench.until_fact("link_lost_count", 1)
     assert len(await bench.kept()) == 1
     await ended(running)
@@ -221,7 +220,7 @@ async def test_a_full_disk_is_told_once_and_what_happened_is_kept_when_there_is_
     await bench.until_state(State.WELL)
     bench.outbox.full = True
     for _ in range(3):
-        bench.link.happened(Happening.LINK_LOST, "away")
+        bench.link.publish(AgentEventKind.LINK_LOST, "away")
     await bench.until_state(State.TROUBLE)
     assert [record.message for record in caplog.records] == [
         "the disk is full; try: free some space"
@@ -235,12 +234,12 @@ async def test_a_full_disk_is_told_once_and_what_happened_is_kept_when_there_is_
 
 async def test_what_does_not_fit_into_memory_either_is_counted(bench: Bench):
     for _ in range(1002):
-        bench.link.happened(Happening.LINK_LOST, "away")
+        bench.link.publish(AgentEventKind.LINK_LOST, "away")
     assert bench.events.concern.facts["lost"] == 2
 
 
 async def test_what_is_still_in_memory_is_kept_at_the_end(bench: Bench):
-    bench.link.happened(Happening.LINK_LOST, "away")
+    bench.link.publish(AgentEventKind.LINK_LOST, "away")
     await bench.events.close()
     assert len(await bench.kept()) == 1
 
@@ -257,9 +256,9 @@ async def test_without_a_project_key_there_is_no_event_and_no_trouble_and_it_is_
 ):
     caplog.set_level(logging.INFO)
     for _ in range(2):
-        bench.link.happened(Happening.LINK_LOST, "away")
+        bench.link.publish(AgentEventKind.LINK_LOST, "away")
         await bench.supervised(events, keyring)
-        bench.link.happened(Happening.LINK_LOST, "away")
+        bench.link.publish(AgentEventKind.LINK_LOST, "away")
     await bench.events.close()
     assert bench.events.concern.state is State.OFF
     assert [record.message for record in caplog.records] == [f"off: {why}"]
@@ -269,7 +268,7 @@ async def test_without_a_project_key_there_is_no_event_and_no_trouble_and_it_is_
 async def test_a_heartbeat_counts_what_happened_since_the_one_before(bench: Bench):
     running = bench.supervised()
     for _ in range(2):
-        bench.link.happened(Happening.LINK_LOST, "away")
+        bench.link.publish(AgentEventKind.LINK_LOST, "away")
     await bench.until_fact("link_lost_count", 2)
     await ended(running)
     for _ in range(2):
@@ -283,7 +282,7 @@ async def test_a_heartbeat_counts_what_happened_since_the_one_before(bench: Benc
         await ended(running)
         beats = [event for event in await bench.kept() if event["type"] == "heartbeat"]
         metrics.append(beats[-1]["event_info"]["metrics"])
-    nothing = {what.counter: 0 for what in Happening}
+    nothing = {kind.counter: 0 for kind in AgentEventKind}
     first = {"interval_s": 3600.0, "agent_uptime_s": 3600.0, "link_up_s": 3000.0}
     assert metrics[0] == {**nothing, **first, "link_lost_count": 2}
     then = {"interval_s": 3600.0, "agent_uptime_s": 7200.0, "link_up_s": 3600.0}
@@ -299,21 +298,21 @@ async def test_a_heartbeat_counts_what_happened_since_the_one_before(bench: Benc
     ],
 )
 async def test_a_task_that_a_defect_ends_is_one_event_until_it_was_well(errors, events):
-    board, heard = Board(), []
-    board.listen("left", heard.append)
-    concern, left = board.concern("location", "left"), list(errors)
+    registry, heard = StatusRegistry(), []
+    registry.subscribe("left", heard.append)
+    concern, left = registry.add_concern("location", "left"), list(errors)
 
     async def work() -> None:
         while left:
             if (error := left.pop(0)) is not None:
                 raise error
-            concern.well()
+            concern.set_well()
 
     async def wait(_event: asyncio.Event, _seconds: float) -> None:
         await asyncio.sleep(0)
 
     await supervise(concern, work, wait=wait)
-    assert [each.what for each in heard] == [Happening.WATCHDOG] * events
+    assert [each.kind for each in heard] == [AgentEventKind.WATCHDOG] * events
 
 
 async def test_a_loop_that_stands_still_is_told_once_while_it_does_and_where(bench: Bench):
@@ -322,7 +321,7 @@ async def test_a_loop_that_stands_still_is_told_once_while_it_does_and_where(ben
 
     def report(text: str) -> None:
         told.append(text)
-        bench.events.keep_at_once(Happened(Happening.WATCHDOG, utc_now(), text))
+        bench.events.keep_at_once(AgentEvent(AgentEventKind.WATCHDOG, utc_now(), text))
         tells.set()
 
     def clock() -> float:
@@ -331,7 +330,7 @@ async def test_a_loop_that_stands_still_is_told_once_while_it_does_and_where(ben
 
     made_up: dict[str, Any] = {"__name__": "agent.made_up"}
     exec("def stuck(tells):\n    return tells.wait(20)", made_up)
-    watch = StallWatch(report, limit_s=0.04, clock=clock)
+    watch = StallDetector(report, limit_s=0.04, clock=clock)
     watch.start()
     assert made_up["stuck"](tells)  # in the loop's thread: nothing else runs until it is told
     while looks.acquire(blocking=False):
@@ -346,7 +345,7 @@ async def test_a_loop_that_stands_still_is_told_once_while_it_does_and_where(ben
 
 async def test_a_loop_that_turns_is_not_told_of():
     told: list[str] = []
-    watch = StallWatch(told.append, limit_s=30.0)
+    watch = StallDetector(told.append, limit_s=30.0)
     watch.start()
     await asyncio.sleep(0)
     watch.stop()

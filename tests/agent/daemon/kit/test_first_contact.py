@@ -12,10 +12,10 @@ from agent.daemon.kit.first_contact import (
     SETTLE_S,
     Contact,
     Finding,
-    Told,
+    FindingTracker,
+    enable_registration_notices,
     findings,
-    meet,
-    watch_registration,
+    read_contact,
 )
 from at.commands.registration import ReadRegistration
 from at.driver.modem import Modem
@@ -28,7 +28,7 @@ async def contact_with(*faults: str, on: bool = True) -> tuple[Contact, list[str
     try:
         if on:
             await modem.execute("AT+CFUN=1")
-        contact = await meet(modem, "")
+        contact = await read_contact(modem, "")
         keyring = Keyring([ModemJwt(ask_modem(modem, 16842753))])
         return contact, [str(finding) for finding in findings(contact, keyring)]
     finally:
@@ -76,28 +76,28 @@ async def test_registration_notices_are_raised_and_never_lowered():
     modem = Modem(VirtualTransport(instant=True))
     await modem.open()
     try:
-        await watch_registration(modem)
+        await enable_registration_notices(modem)
         assert (await modem.send(ReadRegistration())).n == 5
         await modem.execute("AT+CEREG=2")
-        await watch_registration(modem)
+        await enable_registration_notices(modem)
         assert (await modem.send(ReadRegistration())).n == 2
     finally:
         await modem.close()
 
 
 def test_a_finding_and_its_end_are_told_once():
-    told, no_sim = Told(), Finding("no SIM")
-    assert told.news([no_sim], 0.0) == ((no_sim,), ())
-    assert told.news([no_sim], 60.0) == ((), ())
-    assert told.news([], 120.0) == ((), (no_sim,))
-    assert told.news([], 180.0) == ((), ())
+    told, no_sim = FindingTracker(), Finding("no SIM")
+    assert told.update([no_sim], 0.0) == ((no_sim,), ())
+    assert told.update([no_sim], 60.0) == ((), ())
+    assert told.update([], 120.0) == ((), (no_sim,))
+    assert told.update([], 180.0) == ((), ())
 
 
 def test_what_every_start_looks_like_is_told_only_if_it_stays():
-    told, searching = Told(), Finding("not registered", may_settle=True)
-    assert told.news([searching], 0.0) == ((), ())
-    assert told.unsettled, "so it is looked at again soon"
-    assert told.news([], 5.0) == ((), ()), "it settled, and nobody was troubled"
-    told.news([searching], 10.0)
-    assert told.news([searching], 10.0 + SETTLE_S) == ((searching,), ())
-    assert not told.unsettled
+    told, searching = FindingTracker(), Finding("not registered", may_settle=True)
+    assert told.update([searching], 0.0) == ((), ())
+    assert told.has_unreported, "so it is looked at again soon"
+    assert told.update([], 5.0) == ((), ()), "it settled, and nobody was troubled"
+    told.update([searching], 10.0)
+    assert told.update([searching], 10.0 + SETTLE_S) == ((searching,), ())
+    assert not told.has_unreported

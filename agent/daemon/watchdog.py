@@ -1,0 +1,104 @@
+"""Messages to systemd and its watchdog, and a thread that detects a stalled event loop.
+
+systemd kills an agent whose event loop stalls for longer than its watchdog allows. The thread
+reports a stall before that, so that the event of it is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LIMIT_S = 20.0
+"""No turn of the loop takes this long: what may is done in threads. systemd waits for 120 s."""
+
+
+def notify(state: str) -> None:
+    """Send `state` ("READY=1") to systemd, if it started us (sd_notify(3))."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")) or not hasattr(socket, "AF_UNIX"):
+        return
+    # "@" stands for the zero byte of an abstract name.
+    path = "\0" + address[1:] if address[0] == "@" else address
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+        manager.connect(path)
+        manager.sendall(state.encode())
+
+
+def reloading() -> str:
+    """Return the state that announces a reload; READY=1 ends it."""
+    return f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}"
+
+
+def watchdog_s() -> float | None:
+    """Return the timeout of systemd's watchdog for this process in seconds, None without one."""
+    timeout_us, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not timeout_us.isascii() or not timeout_us.isdigit() or pid not in {"", str(os.getpid())}:
+        return None
+    return int(timeout_us) / 1_000_000 or None
+
+
+class StallDetector:
+    """Calls `report` in a thread of its own, once a stall, with words for a person."""
+
+    def __init__(
+        self,
+        report: Callable[[str], None],
+        *,
+        limit_s: float = LIMIT_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._report = report
+        self._limit_s = limit_s
+        self._clock = clock
+        self._alive_at = clock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="stall-detector", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._beat()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop watching; call it in the loop that is watched."""
+        self._timer.cancel()
+        self._stopped.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        self._alive_at = self._clock()
+        self._timer = self._loop.call_later(self._limit_s / 4, self._beat)
+
+    def _watch(self) -> None:
+        reported, checked_at = False, self._clock()
+        while not self._stopped.wait(self._limit_s / 4):
+            before, checked_at = checked_at, self._clock()
+            stalled_s = checked_at - self._alive_at
+            if stalled_s <= self._limit_s:
+                reported = False
+            # Where this thread was late, too, it was the host that stopped the whole process.
+            elif not reported and checked_at - before <= self._limit_s:
+                reported = True
+                where = self._where()
+                self._report(f"the agent stands still for {stalled_s:.0f} s at {where}")
+
+    def _where(self) -> str:
+        """Return the innermost line of this program that the loop's thread executes."""
+        frame = sys._current_frames().get(self._loop_thread)
+        while frame is not None:
+            module = str(frame.f_globals.get("__name__"))
+            if module.partition(".")[0] in {"agent", "at"}:
+                return f"{module}:{frame.f_lineno} ({frame.f_code.co_name})"
+            frame = frame.f_back
+        return "a place that is not its own"
