@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from answers import assert_fields, notice_value
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,3 +104,13 @@ def test_a_notice_between_the_command_and_its_reply_is_not_the_reply():
 def test_a_cell_id_that_means_none_is_no_registration():
     assert not read_line('+CEREG: 1,"FFFE","FFFFFFFF",7', "+CEREG").registered
     assert read_line('+CEREG: 5,"00B7","00011B07",7', "+CEREG").registered
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ('+C5GREG: 1,"00AB12","00000001C0FFEE01",11', {"ci": "00000001C0FFEE01", "act": 11}),
+    ],
+)
+def test_a_notice_becomes_its_fields(line, part):
+    assert_fields(notice_value(line), part)

@@ -1,0 +1,36 @@
+"""The typed command for a command text, and its time limit."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.commands.catalog import command_of, timeout_of
+from at.protocol.errors import ParseError
+
+
+@given(
+    st.text(max_size=80), st.sampled_from(["AT+COPS=?", "AT%XMONITOR", "AT+CWLAP", "AT%JWT=0,9"])
+)
+def test_any_line_is_read_or_refused(text, command):
+    name = command[2:].partition("=")[0]
+    with contextlib.suppress(ParseError):
+        command_of(command).parse([f"{name}: {text}"])
+
+
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [
+        ("AT+CFUN=4", 60.0),
+        ("AT+COPS=?", 600.0),
+        ("AT+COPS=0", 180.0),
+        ("AT%CMNG=1", 30.0),  # of all four operations the longest
+        ("AT+FOO=1", None),
+        ("ATE0", None),
+    ],
+)
+def test_a_command_line_may_take_as_long_as_its_type_says(line, seconds):
+    assert timeout_of(line) == seconds

@@ -1,0 +1,75 @@
+"""Packet data contexts: answers of both forms, and their events."""
+
+from __future__ import annotations
+
+import pytest
+from answers import assert_fields, notice_value, value_of
+
+from at.protocol.errors import ParseError
+
+
+@pytest.mark.parametrize(
+    ("command", "lines", "part"),
+    [
+        ("AT+CGACT?", ["+CGACT: 0,1", "+CGACT: 1,0"], {}),
+        ("AT+CGDCONT?", ['+CGDCONT: 0,"","","",0,0'], {}),
+    ],
+)
+def test_an_answer_becomes_its_fields(command, lines, part):
+    assert_fields(value_of(command, *lines), part)
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("AT+CGDCONT?", ["+CGDCONT: x"]),
+    ],
+)
+def test_a_malformed_answer_is_refused_whole(command, lines):
+    with pytest.raises(ParseError):
+        value_of(command, *lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("+CGEV: ME PDN ACT 0,1", {"event": "ME PDN ACT", "cid": 0}),
+        ("+CGEV: EXCE STATUS 0", {"event": "EXCE STATUS", "cid": None, "parameters": ["0"]}),
+        ("+CNEC_ESM: 50,0", {"cause": 50, "cid": 0}),
+        ("+CNEC_EMM: 15", {"cause": 15, "cid": None}),
+        ("+CGEV: NW DETACH", {"event": "NW DETACH", "cid": None}),
+    ],
+)
+def test_a_notice_becomes_its_fields(line, part):
+    assert_fields(notice_value(line), part)
+
+
+@pytest.mark.parametrize(
+    ("line", "mask", "gateway"),
+    [
+        ('4,5,"a.b","2.3.4.5.255.255.255.255","2.3.4.6","1.1.1.1"', "255.255.255.255", "2.3.4.6"),
+        ('4,5,"a.b","2.3.4.5","255.255.255.0","2.3.4.6"', "255.255.255.0", "2.3.4.6"),
+        ("1,5,NAME,10.1.1.1,,10.2.2.2,10.3.3.3", None, None),
+        ('4,5,""', None, None),
+    ],
+)
+def test_context_parameters_of_both_forms_are_read(line, mask, gateway):
+    (context,) = value_of("AT+CGCONTRDP", f"+CGCONTRDP: {line}")["contexts"]
+    assert (context["subnet_mask"], context["gateway"]) == (mask, gateway)
+
+
+@pytest.mark.parametrize(
+    ("tail", "mtu"),
+    [
+        (",,,,,1028", 1028),
+        (',"","",0,0,"1500"', None),
+        (',"","","",0', None),
+        (",,,,,", None),
+        ("", None),
+    ],
+)
+def test_the_size_of_a_packet_stands_behind_the_name_servers(tail, mtu):
+    line = f'+CGCONTRDP: 0,,"internet","","","10.0.0.1","10.0.0.2"{tail}'
+    (context,) = value_of("AT+CGCONTRDP=0", line)["contexts"]
+    assert context["dns_secondary"] == "10.0.0.2"
+    assert context["ipv4_mtu"] == mtu

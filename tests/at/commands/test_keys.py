@@ -1,0 +1,19 @@
+"""Generated keys and attestation."""
+
+from __future__ import annotations
+
+import pytest
+from answers import value_of
+
+from at.protocol.errors import ParseError
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("AT%KEYGEN=1,2,0", ['%KEYGEN: "!!.!!"']),
+    ],
+)
+def test_a_malformed_answer_is_refused_whole(command, lines):
+    with pytest.raises(ParseError):
+        value_of(command, *lines)

@@ -1,0 +1,53 @@
+"""Positions by the cloud: notices, and what is sent."""
+
+from __future__ import annotations
+
+import pytest
+from answers import assert_fields, notice_of, notice_value
+
+from at.commands.nrf_cloud import LocateByCloud
+from at.protocol.errors import UnsafeArgument
+from at.protocol.notices import Malformed
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("#XNRFCLOUDPOS: 0,2,35.457335,139.624443,60", {"type": 2, "uncertainty": 60.0}),
+        ("#XNRFCLOUDPOS: -1", {"status": -1, "lat": None}),
+        ("#XNRFCLOUD: 1,0", {"ready": 1, "send_location": 0, "device_id": None}),
+    ],
+)
+def test_a_notice_becomes_its_fields(line, part):
+    assert_fields(notice_value(line), part)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#XNRFCLOUDPOS: 0",
+    ],
+)
+def test_a_malformed_notice_is_refused_whole(line):
+    assert isinstance(notice_of(line), Malformed)
+
+
+def test_a_position_by_the_cloud_is_asked_for_with_the_levels_that_are_known():
+    spots = (("aa:bb:cc:dd:ee:ff", -40), ("aa:bb:cc:dd:ee:fe", None))
+    assert (
+        LocateByCloud(1, spots).encode()
+        == 'AT#XNRFCLOUDPOS=1,1,"aa:bb:cc:dd:ee:ff",-40,"aa:bb:cc:dd:ee:fe"'
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        LocateByCloud(16),
+        LocateByCloud(1, (("aa:bb:cc:dd:ee:ff", -40),)),
+        LocateByCloud(1, (("x", -40), ("y", -40))),
+    ],
+)
+def test_a_request_that_the_firmware_does_not_take_is_not_sent(command):
+    with pytest.raises(UnsafeArgument):
+        command.encode()

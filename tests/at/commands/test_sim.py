@@ -1,0 +1,55 @@
+"""The SIM."""
+
+from __future__ import annotations
+
+import pytest
+from answers import assert_fields, notice_of, notice_value, value_of
+
+from at.protocol.errors import ParseError
+from at.protocol.notices import Malformed
+
+
+@pytest.mark.parametrize(
+    ("command", "lines", "part"),
+    [
+        ("AT+CPIN?", ["+CPIN: READY"], {"code": "READY"}),
+        ("AT+CIMI", ["001010123456789"], {"imsi": "001010123456789"}),
+        ("AT%XICCID", ["%XICCID: 8988000000000000001F"], {"iccid": "8988000000000000001"}),
+        ("AT%XSIM?", ["%XSIM: 0,1"], {"state": 0, "cause": 1}),
+        ("AT+CRSM=176,1,0,0,2", ["+CRSM: 144, 0, 00FF"], {"sw1": 144, "response": "00FF"}),
+    ],
+)
+def test_an_answer_becomes_its_fields(command, lines, part):
+    assert_fields(value_of(command, *lines), part)
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("AT%XICCID", ["%XICCID: 12345"]),
+        ("AT+CRSM=1", ["+CRSM: 144,0,0FF"]),
+    ],
+)
+def test_a_malformed_answer_is_refused_whole(command, lines):
+    with pytest.raises(ParseError):
+        value_of(command, *lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("%XSIM: 1", {"state": 1}),
+    ],
+)
+def test_a_notice_becomes_its_fields(line, part):
+    assert_fields(notice_value(line), part)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%XSIM: x",
+    ],
+)
+def test_a_malformed_notice_is_refused_whole(line):
+    assert isinstance(notice_of(line), Malformed)

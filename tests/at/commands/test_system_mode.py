@@ -1,0 +1,35 @@
+"""System mode, bands and statistics."""
+
+from __future__ import annotations
+
+import pytest
+from answers import assert_fields, value_of
+
+from at.protocol.errors import ParseError
+
+
+@pytest.mark.parametrize(
+    ("command", "lines", "part"),
+    [
+        ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 0,0,0,0,1"], {"ntn_nb_iot": 1}),
+        ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 1,0,1,0"], {"lte_m": 1, "gnss": 1}),
+        ("AT%XCBAND=?", ["%XCBAND: (1,2,13)"], {"bands": [1, 2, 13]}),
+        ("AT%XCONNSTAT?", ["%XCONNSTAT: 2,3,45,60,708,650"], {"data_rx": 60}),
+    ],
+)
+def test_an_answer_becomes_its_fields(command, lines, part):
+    assert_fields(value_of(command, *lines), part)
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 1,0,2,0"]),
+        ("AT%XSYSTEMMODE?", ["%SYSTEMMODE: 1,0,1,0"]),
+        ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 0,0,0,0"]),
+        ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 1,0,1,0,2"]),
+    ],
+)
+def test_a_malformed_answer_is_refused_whole(command, lines):
+    with pytest.raises(ParseError):
+        value_of(command, *lines)
