@@ -29,7 +29,7 @@ def test_each_says_what_it_is_and_reads_back(path: Path) -> None:
 def test_each_plays_to_its_end(path: Path) -> None:
     transcript = load_transcript(path)
     playback = Playback(transcript)
-    got = b"".join(step.data for step in playback.opening())
+    got = b"".join(step.data for step in playback.first_steps())
     for step in transcript.steps:
         if step.direction is Direction.SENT:
             got += b"".join(answer.data for answer in playback.sent(step.data))
