@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +13,7 @@ from memory_transport import MemoryTransport
 from pty_far_end import PtyFarEnd, modem_answer
 
 from at.discovery import PortReport, survey
-from at.ports import usb
-from at.ports.usb import UsbPort, kit_ports, resolve, same_port
+from at.ports.usb import UsbPort
 from at.protocol.errors import PortBusy, PortForbidden, PortNotFound
 from at.transport.serial import SerialTransport
 
@@ -177,57 +175,6 @@ async def probe_a_hub() -> None:
     assert single[0].reason == reports[47].reason
     assert alone > 1
     assert loop.time() - started <= alone + 1
-
-
-def test_a_kit_is_found_by_its_serial_number_whatever_its_port_is_called() -> None:
-    ports = [kit("/dev/ttyACM7", interface=0), kit("/dev/ttyACM8", interface=2)]
-    assert resolve("serial:960012345", listing=lambda: ports) == ("/dev/ttyACM7", True)
-    assert resolve("serial:000960012345/1", listing=lambda: ports) == ("/dev/ttyACM8", True)
-    moved = [kit("COM12")]
-    assert resolve("serial:000960012345", listing=lambda: moved) == ("COM12", True)
-    with pytest.raises(PortNotFound):
-        resolve("serial:1", listing=lambda: ports)
-    with pytest.raises(PortNotFound):
-        resolve("serial:960012345/5", listing=lambda: ports)
-
-
-def test_a_port_is_the_same_by_whatever_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    device = tmp_path / "ttyACM0"
-    device.touch()
-    (tmp_path / "kit").symlink_to(device)
-    plugged_in = [kit(str(device))]
-    monkeypatch.setattr(usb, "kit_ports", lambda _, number: kit_ports(plugged_in, number))
-    assert same_port("serial:000960012345", "serial:960012345")
-    assert same_port("serial:000960012345", str(device))
-    assert same_port(str(tmp_path / "kit"), str(device))
-    assert not same_port("serial:1", str(device)), "it is not plugged in"
-    assert same_port("tcp://127.0.0.1:1", "tcp://127.0.0.1:1")
-
-
-@pytest.mark.parametrize(
-    ("vendor", "serial", "model"),
-    [
-        (0x1366, "000960012345", "nRF9160 DK"),
-        (0x1366, "960012345", "nRF9160 DK"),
-        (0x1366, "001050912345", "nRF9161 DK"),
-        (0x1366, "001051212345", "nRF9151 DK"),
-        (0x1366, "001052012345", "nRF9151 DK"),
-        (0x1366, "001055012345", "Thingy:91 X"),
-        (0x1915, "THINGY91X_F39CC1B120D", "Thingy:91 X"),
-        (0x1915, "THINGY91_F39CC1B120D", "Thingy:91"),
-        (0x1366, "000960112345", None),
-        (0x1366, "001050012345", None),
-        (0x0403, "000960012345", None),
-    ],
-)
-def test_kits_are_known_by_vendor_and_serial_number(
-    vendor: int, serial: str, model: str | None
-) -> None:
-    port = UsbPort("x", vendor, 0x1051, serial)
-    assert (port.model.name if port.model else None) == model
-    assert kit_ports([port], serial.lstrip("0")) == [port]
 
 
 async def test_a_busy_port_is_reported_with_its_holder() -> None:

@@ -6,7 +6,10 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
+import virtual_time
 from memory_transport import MemoryTransport
+
+from at.driver.modem import Modem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,3 +86,21 @@ class LineModem:
             loop.call_at(self._free_at, self.say, *answer)
         else:
             self.say(*answer)
+
+
+def echoing(command: str) -> str:
+    """Return a body that names its command, so that an answer to another one is seen."""
+    return f"for {command}"
+
+
+def run_session(work: Callable[[Modem, LineModem], object]) -> None:
+    """Run `work` with an opened modem whose far end is `echoing`, in virtual time."""
+
+    async def session() -> None:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        await modem.open()
+        await work(modem, far)  # type: ignore[misc]
+        await modem.close()
+
+    virtual_time.run(session())

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from modem_manager import mocked_modem_manager
 from network_manager import private_bus
+from pty_far_end import PtyFarEnd
 
-from at.ports.holders import holder_of
+from at.ports.holders import holder_of, opening_error
+from at.protocol.errors import PortForbidden
 
+POSIX = pytest.mark.skipif(os.name != "posix", reason="needs a PTY: run it on Linux or macOS")
 DEVICE = "/dev/null"  # any device will do: nobody's files are looked at here
 
 
@@ -56,3 +61,26 @@ def test_a_modem_manager_that_does_not_answer_is_named_with_a_doubt(
 
 def test_without_a_modem_manager_it_is_another_users_process(tmp_path: Path) -> None:
     assert holder_of(os.devnull, tmp_path) == "another user's process"
+
+
+@POSIX
+async def test_the_holder_is_named_though_it_is_another_process() -> None:
+    with PtyFarEnd() as far:
+        code = "import os, sys; os.open(sys.argv[1], os.O_RDWR); print(flush=True); input()"
+        other = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, far.path, stdin=-1, stdout=-1
+        )
+        assert other.stdout is not None
+        await other.stdout.readline()
+        try:
+            assert f"(PID {other.pid})" in holder_of(far.path)
+        finally:
+            other.kill()
+            await other.wait()
+
+
+@POSIX
+def test_a_refused_permission_names_the_group_that_has_it() -> None:
+    error = opening_error("/dev/tty", "/dev/tty", PermissionError(13, "Permission denied"))
+    assert isinstance(error, PortForbidden)
+    assert error.group in error.hint

@@ -19,7 +19,7 @@ from at.protocol.exchange import (
     final_result,
 )
 from at.protocol.framing import Log
-from at.protocol.ownership import Owner, fields
+from at.protocol.ownership import Owner
 
 
 def live(command: str, stream: str, owner: Owner | None = None) -> list[Item]:
@@ -167,11 +167,6 @@ def test_offline_a_notice_may_stand_between_a_bare_answer_and_its_final_result()
         NoticeLine("+CEREG", "+CEREG: 1"),
         Answer(("352656100367872",), "OK"),
     ]
-
-
-def test_fields_keep_commas_in_quotes_and_empty_places() -> None:
-    assert fields('+X: 1,,"a,b" , ,"c') == ["1", "", '"a,b"', "", '"c"']
-    assert fields("+X:") == [""]
 
 
 @given(st.lists(st.binary(max_size=60), max_size=30), st.booleans())

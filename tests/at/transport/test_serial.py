@@ -1,21 +1,19 @@
-"""Real file descriptors: both serial transports over a PTY, and TCP."""
+"""Both serial transports over the real file descriptors of a PTY."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from byte_receiver import ByteReceiver
 from pty_far_end import PtyFarEnd
 
-from at.driver.modem import Modem, open_modem
-from at.ports.holders import holder_of, opening_error
-from at.protocol.errors import LinkLost, PortBusy, PortForbidden, PortNotFound
+from at.driver.modem import Modem
+from at.protocol.errors import LinkLost, PortBusy, PortNotFound
 from at.transport.serial import SerialTransport
-from at.transport.tcp import TcpTransport
 from at.transport.threaded import ThreadedSerialTransport
 
 if TYPE_CHECKING:
@@ -29,44 +27,21 @@ def open_to_all(path: str) -> None:
     Path(path).chmod(0o666)
 
 
-class Heard:
-    """A receiver that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.data = b""
-        self.lost: list[Exception | None] = []
-        self.changed = asyncio.Event()
-
-    def data_received(self, data: bytes) -> None:
-        self.data += data
-        self.changed.set()
-
-    def connection_lost(self, reason: Exception | None) -> None:
-        self.lost.append(reason)
-        self.changed.set()
-
-    async def until(self, data: bytes = b"", *, lost: bool = False) -> None:
-        async with asyncio.timeout(60):
-            while data not in self.data or (lost and not self.lost):
-                self.changed.clear()
-                await self.changed.wait()
-
-
 @BOTH
 async def test_bytes_go_both_ways_and_what_waited_at_open_is_kept(
     kind: type[SerialTransport],
 ) -> None:
     with PtyFarEnd(first=b"*** Booting ***\r\n") as far:
-        heard = Heard()
+        received = ByteReceiver()
         transport = kind(far.path)
-        await transport.open(heard)
-        await heard.until(b"*** Booting ***\r\n")
+        await transport.open(received)
+        await received.until(b"*** Booting ***\r\n")
         transport.write(b"AT\r")
         await transport.drain()
-        await heard.until(b"OK\r\n")
+        await received.until(b"OK\r\n")
         await transport.close()
         await transport.close()
-        assert heard.lost == [None]
+        assert received.lost == [None]
         with pytest.raises(LinkLost):
             transport.write(b"AT\r")
         with pytest.raises(LinkLost):
@@ -76,16 +51,16 @@ async def test_bytes_go_both_ways_and_what_waited_at_open_is_kept(
 @BOTH
 async def test_unplugging_is_learnt_at_once_and_once(kind: type[SerialTransport]) -> None:
     with PtyFarEnd() as far:
-        heard = Heard()
+        received = ByteReceiver()
         transport = kind(far.path)
-        await transport.open(heard)
+        await transport.open(received)
         far.unplug()
-        await heard.until(lost=True)
-        assert isinstance(heard.lost[0], Exception)
+        await received.until(lost=True)
+        assert isinstance(received.lost[0], Exception)
         with pytest.raises(LinkLost):
             transport.write(b"AT\r")
         await transport.close()
-        assert len(heard.lost) == 1
+        assert len(received.lost) == 1
 
 
 @BOTH
@@ -95,7 +70,7 @@ async def test_closing_is_bounded_though_the_far_end_does_not_read(
     far = PtyFarEnd()
     asyncio.get_running_loop().remove_reader(far.master)
     transport = kind(far.path)
-    await transport.open(Heard())
+    await transport.open(ByteReceiver())
     transport.write(b"x" * 300_000)
     async with asyncio.timeout(60):
         await transport.close()
@@ -106,65 +81,19 @@ async def test_closing_is_bounded_though_the_far_end_does_not_read(
 async def test_a_second_opener_learns_who_holds_the_port(kind: type[SerialTransport]) -> None:
     with PtyFarEnd() as far:
         first = SerialTransport(far.path)
-        await first.open(Heard())
+        await first.open(ByteReceiver())
         with pytest.raises(PortBusy) as busy:
-            await kind(far.path).open(Heard())
+            await kind(far.path).open(ByteReceiver())
         assert f"PID {os.getpid()}" in busy.value.holder
         await first.close()
         again = kind(far.path)
-        await again.open(Heard())
+        await again.open(ByteReceiver())
         await again.close()
-
-
-async def test_the_holder_is_named_though_it_is_another_process() -> None:
-    with PtyFarEnd() as far:
-        code = "import os, sys; os.open(sys.argv[1], os.O_RDWR); print(flush=True); input()"
-        other = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", code, far.path, stdin=-1, stdout=-1
-        )
-        assert other.stdout is not None
-        await other.stdout.readline()
-        try:
-            assert f"(PID {other.pid})" in holder_of(far.path)
-        finally:
-            other.kill()
-            await other.wait()
 
 
 async def test_a_port_that_is_not_there_is_named() -> None:
     with pytest.raises(PortNotFound, match="ttyNOWHERE"):
-        await SerialTransport("/dev/pts/ttyNOWHERE").open(Heard())
-
-
-def test_a_refused_permission_names_the_group_that_has_it() -> None:
-    error = opening_error("/dev/tty", "/dev/tty", PermissionError(13, "Permission denied"))
-    assert isinstance(error, PortForbidden)
-    assert error.group in error.hint
-
-
-@pytest.mark.parametrize("name", ["tcp://", "tcp://host", "tcp://:99999", "tcp://[::1"])
-async def test_a_malformed_tcp_address_is_refused(name: str) -> None:
-    with pytest.raises(PortNotFound):
-        await TcpTransport(name).open(Heard())
-
-
-async def test_a_modem_behind_tcp_answers_and_its_hanging_up_is_learnt() -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while line := await reader.readuntil(b"\r"):
-            if line == b"AT+BYE\r":
-                writer.close()
-                return
-            writer.write(b"+CMEE: 1\r\nOK\r\n" if b"CMEE?" in line else b"OK\r\n")
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with open_modem(f"tcp://127.0.0.1:{port}") as modem:
-        assert (await modem.execute("AT")).final == "OK"
-        with pytest.raises(LinkLost):
-            await modem.execute("AT+BYE")
-    server.close()
-    with pytest.raises(PortNotFound):
-        await TcpTransport(f"tcp://127.0.0.1:{port}").open(Heard())
+        await SerialTransport("/dev/pts/ttyNOWHERE").open(ByteReceiver())
 
 
 @BOTH
@@ -193,7 +122,7 @@ async def test_an_ordinary_user_cannot_open_a_port_that_is_held() -> None:
     with PtyFarEnd() as far:
         open_to_all(far.path)
         transport = SerialTransport(far.path)
-        await transport.open(Heard())
+        await transport.open(ByteReceiver())
         ordinary = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
         command = ["/bin/sh", "-c", f"exec 3<>{far.path}"]
         other = await asyncio.create_subprocess_exec(*command, stderr=-1, **ordinary)
@@ -212,27 +141,27 @@ async def test_in_a_flood_bytes_are_fetched_in_larger_pieces_and_a_write_ends_th
     monkeypatch.setattr("at.transport.serial._RAPID_S", 60.0)  # a machine under load is slow
     line = b"%CESQ: 54,2,20,3\r\n"
     with PtyFarEnd(lambda got: b"answer to " + got + b"\r\n") as far:
-        heard = Heard()
+        received = ByteReceiver()
         transport = SerialTransport(far.path)
-        await transport.open(heard)
+        await transport.open(received)
         port = transport._port
 
         async def flood() -> None:
-            """Say a line whenever the last one was heard, until the reader rests."""
-            heard.data = b""
+            """Say a line whenever the last one was received, until the reader rests."""
+            received.data = b""
             port._written_at = -1.0
             sent = 0
             while port._resting is None:
                 far.say(line)
                 sent += 1
-                await heard.until(line * sent)
+                await received.until(line * sent)
 
         await flood()
         far.say(line)
         transport.write(b"AT\r")
         assert port._resting is None
-        await heard.until(line + b"answer to AT\r\n")
+        await received.until(line + b"answer to AT\r\n")
         await flood()
         far.unplug()
-        await heard.until(lost=True)
+        await received.until(lost=True)
         await transport.close()

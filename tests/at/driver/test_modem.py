@@ -1,0 +1,161 @@
+"""A modem: settings, refusals, payloads, notices, and the lines that came before."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+import virtual_time
+from line_modem import LineModem, echoing, run_session
+
+from at.driver.modem import Modem
+from at.protocol.errors import CommandRejected, CommandTimeout, UnsafeArgument
+from at.protocol.exchange import Restart, Unknown
+from at.protocol.framing import Log
+from at.protocol.notices import Notice
+
+if TYPE_CHECKING:
+    from at.transport.base import Receiver
+
+
+def test_cmee_is_raised_for_the_session_and_put_back() -> None:
+    async def session() -> list[str]:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        await modem.open()
+        await modem.close()
+        await modem.close()
+        return far.heard
+
+    assert virtual_time.run(session()) == ["AT+CMEE?", "AT+CMEE=1", "AT+CMEE=0"]
+
+
+def test_a_refused_command_names_its_code() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = lambda _command: None
+        answer = await modem.execute("AT+NO")
+        assert answer.final == "ERROR"
+        with pytest.raises(CommandRejected):
+            await modem.subscribe("AT+CEREG=5")
+
+    run_session(work)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'AT%JWT=0,1,"a\rAT+CFUN=0"',
+        "AT\n",
+        'AT+X="a\x1a"',
+        'AT+X="a\x1b"',
+        'AT+X="a\x00"',
+        'AT+X="a',
+        "rm -rf",
+        'AT+X="' + "a" * 8200 + '"',
+    ],
+    ids=repr,
+)
+def test_what_would_break_out_is_refused_before_a_byte_is_sent(line: str) -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.heard.clear()
+        with pytest.raises(UnsafeArgument):
+            await modem.execute(line)
+        assert far.heard == []
+
+    run_session(work)
+
+
+def test_a_payload_is_sent_after_ok_and_its_end_is_awaited() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = lambda _command: ""
+        got = bytearray()
+
+        def receive(data: bytes) -> None:
+            got.extend(data)
+            if len(got) == 10000:
+                far.transport.far_end = far.receive
+                far.say("#XDATAMODE: 0")
+
+        def after_ok(command: str) -> str:
+            if command.startswith("AT#XDFUWRITE"):
+                far.transport.far_end = receive
+            return ""
+
+        far.body = after_ok
+        end = await modem.transfer("AT#XDFUWRITE=0,0,10000", b"\r\n+++\x00ab" * 1250)
+        assert end == "#XDATAMODE: 0"
+        assert bytes(got) == b"\r\n+++\x00ab" * 1250
+
+    run_session(work)
+
+
+def test_a_broken_off_payload_leaves_data_mode_before_anything_else_is_sent() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        def enter(_command: str) -> str:
+            far.data_mode = True
+            return ""
+
+        far.body = enter
+        with pytest.raises(CommandTimeout):
+            await modem.transfer("AT#XDFUWRITE=0,0,9", b"short", timeout_s=1)
+        far.body = echoing
+        assert (await modem.execute("AT+T1")).lines == ("for AT+T1",)
+
+    run_session(work)
+
+
+def test_slow_readers_lose_the_oldest_notices_and_learn_how_many() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        with modem.notices("+CEREG", limit=3) as notices, modem.notices(Notice) as every:
+            for number in range(5):
+                far.say(f"+CEREG: {number}")
+            far.say("+CSCON: 1")
+            assert [(await anext(notices)).line for _ in range(3)] == [
+                "+CEREG: 2",
+                "+CEREG: 3",
+                "+CEREG: 4",
+            ]
+            assert notices.dropped == 2
+            assert [(await anext(every)).line for _ in range(6)][-1] == "+CSCON: 1"
+            assert every.dropped == 0
+
+    run_session(work)
+
+
+def test_what_waited_in_the_port_is_kept_for_who_listens_later() -> None:
+    async def session() -> None:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        opened = far.transport.open
+
+        async def with_banner(receiver: Receiver) -> None:
+            await opened(receiver)
+            far.transport.deliver(b"*** Booting nRF Connect SDK ***\r\nhello\r\n")
+
+        far.transport.open = with_banner  # type: ignore[method-assign]
+        await modem.open()
+        with modem.lines() as lines:
+            assert await anext(lines) == Log("*** Booting nRF Connect SDK ***")
+            assert await anext(lines) == Restart("*** Booting nRF Connect SDK ***")
+            assert await anext(lines) == Unknown("hello")
+            assert lines.dropped == 0
+        await modem.close()
+
+    virtual_time.run(session())
+
+
+def test_closing_a_suspect_link_takes_bounded_time() -> None:
+    async def session() -> float:
+        far = LineModem(echoing)
+        modem = Modem(far.transport)
+        await modem.open()
+        far.transport.far_end = lambda _data: None
+        with pytest.raises(CommandTimeout):
+            await modem.execute("AT", timeout_s=1)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        await modem.close()
+        return loop.time() - started
+
+    assert virtual_time.run(session()) < 4

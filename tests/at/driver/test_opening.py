@@ -1,0 +1,118 @@
+"""Opening: the transport of a port's name, and the handshake that finds who answers."""
+
+from __future__ import annotations
+
+import pytest
+import virtual_time
+from hypothesis import given
+from hypothesis import strategies as st
+from line_modem import LineModem, echoing
+from memory_transport import MemoryTransport
+
+from at.driver.modem import Modem
+from at.driver.opening import is_garbage, silence, transport_of
+from at.protocol.dialect import Dialect, Terminator
+from at.protocol.errors import AtError, NoAnswer, PortNotFound
+from at.transcripts.replay import ReplayTransport
+from at.transport.serial import SerialTransport
+from at.transport.tcp import TcpTransport
+from at.virtual.transport import VirtualTransport
+
+
+def test_a_silent_port_is_named_and_nothing_hangs() -> None:
+    async def session() -> None:
+        far = LineModem()
+        far.transport.far_end = lambda _data: None
+        modem = Modem(far.transport)
+        with pytest.raises(AtError, match="nothing answers AT"):
+            await modem.open()
+
+    virtual_time.run(session())
+
+
+@pytest.mark.parametrize(
+    ("port", "kind"),
+    [
+        ("tcp://127.0.0.1:4000", TcpTransport),
+        ("virtual:", VirtualTransport),
+        ("/dev/ttyACM0", SerialTransport),
+        ("serial:1050934568", SerialTransport),
+    ],
+)
+def test_the_name_of_a_port_says_its_transport(port: str, kind: type) -> None:
+    assert type(transport_of(port)) is kind
+
+
+def test_a_recording_is_a_port_by_its_file(tmp_path) -> None:
+    (tmp_path / "x.transcript").write_text("> AT\n< OK\n")
+    assert type(transport_of(f"replay:{tmp_path / 'x.transcript'}")) is ReplayTransport
+
+
+def test_no_name_names_no_port() -> None:
+    with pytest.raises(PortNotFound):
+        transport_of("")
+
+
+@pytest.mark.parametrize("dialect", ["auto", "serial-modem"])
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        (b"\r", Terminator.CR),
+        (b"\n", Terminator.LF),
+        (b"\r\n", Terminator.CRLF),
+        (b"\x00", Terminator.NUL),
+    ],
+)
+def test_the_terminator_is_found_by_completing_the_question(
+    ends: bytes, found: Terminator, dialect: str
+) -> None:
+    typed = bytearray()
+
+    def far_end(data: bytes) -> None:
+        typed.extend(data)
+        while ends in typed:
+            line = bytes(typed[: typed.index(ends)])
+            del typed[: len(line) + len(ends)]
+            # With LF alone as its end, a CR is text, and the command none that is known.
+            bad = b"\r" in line and ends == b"\n"
+            transport.deliver(b"ERROR\r\n" if bad else b"+CMEE: 1\r\nOK\r\n")
+
+    async def session() -> tuple[Terminator, Dialect]:
+        modem = Modem(transport, dialect=dialect)
+        await modem.open()
+        await modem.close()
+        return modem.terminator, modem.dialect
+
+    transport = MemoryTransport(far_end)
+    asked_for = Dialect.AT_HOST if dialect == "auto" else Dialect.SERIAL_MODEM
+    assert virtual_time.run(session()) == (found, asked_for)
+
+
+def test_what_an_earlier_client_left_half_typed_does_not_hide_the_modem() -> None:
+    async def session() -> list[str]:
+        far = LineModem(echoing)
+        far._buffer = b'AT%CMNG=0,1,0,"-----BEGIN'
+        modem = Modem(far.transport)
+        await modem.open()
+        await modem.close()
+        return far.heard
+
+    heard = virtual_time.run(session())
+    assert heard[-3:] == ["AT+CMEE?", "AT+CMEE=1", "AT+CMEE=0"]
+    assert not any(line.endswith('"') and "CMNG" in line for line in heard)
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1))
+def test_text_is_no_garbage(text: str) -> None:
+    assert not is_garbage(text.encode() + b"\r\n")
+
+
+@pytest.mark.parametrize(
+    ("received", "hint"),
+    [(b"", "which port"), (bytes(range(128, 200)), "the speed"), (b"hello\r\n", "console")],
+)
+def test_silence_says_what_came_instead_and_what_to_try(received: bytes, hint: str) -> None:
+    error = silence("/dev/ttyACM0", received)
+    assert isinstance(error, NoAnswer)
+    assert error.received == received
+    assert hint in error.hint

@@ -1,0 +1,78 @@
+"""The recorder: whole lines, and no secret in a file however the bytes were cut."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.transcripts.recorder import Recorder
+from at.transcripts.redaction import Redactor
+from at.transcripts.transcript import Direction
+
+CANARY = "c0ffee5ec2e7"
+TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0." + CANARY * 7
+SECRETS = {
+    "psk": (Direction.SENT, f'AT%CMNG=0,7,3,"{CANARY}"\r'),
+    "key": (
+        Direction.SENT,
+        (
+            f'AT%CMNG=0,7,2,"-----BEGIN EC PRIVATE KEY-----\n{CANARY}\n'
+            '-----END EC PRIVATE KEY-----\n"\r'
+        ),
+    ),
+    "key in a wrong place": (
+        Direction.SENT,
+        f'AT%CMNG=0,7,0,"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----"\r',
+    ),
+    "psk read back": (Direction.RECEIVED, f'%CMNG: 7,3,"{"A" * 64}","{CANARY}"\r\n'),
+    "token": (Direction.RECEIVED, f'%JWT: "{TOKEN}"\r\n'),
+    "token in a log": (Direction.RECEIVED, f"[00:00:01.000,000] <inf> http: Bearer {TOKEN}\r\n"),
+    "header": (Direction.RECEIVED, f"Authorization: Bearer {CANARY}\r\n"),
+    "pin": (Direction.SENT, f'AT+CPIN="{CANARY}"\r'),
+    "password": (Direction.SENT, f'AT+CGAUTH=0,1,"user","{CANARY}"\r'),
+    "wifi": (Direction.SENT, f'AT+CWJAP="home","{CANARY}"\r'),
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+@given(cuts=st.sets(st.integers(1, 200)), interrupted=st.booleans())
+def test_no_secret_is_written(name: str, cuts: set[int], interrupted: bool) -> None:
+    direction, text = SECRETS[name]
+    stream = text.encode()
+    edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
+    recorder = Recorder(Redactor())
+    written = b""
+    other = Direction.RECEIVED if direction is Direction.SENT else Direction.SENT
+    for a, b in itertools.pairwise(edges):
+        steps = recorder.add(direction, stream[a:b], 0.0)
+        if interrupted and '"' in text:
+            steps += recorder.add(other, b"x\r\n", 0.0)
+        written += b"".join(s.data for s in steps if s.direction is direction)
+    written += b"".join(step.data for step in recorder.finish() if step.direction is direction)
+    assert CANARY.encode() not in written
+
+
+def test_a_line_that_was_interrupted_in_its_name_keeps_its_secret() -> None:
+    recorder = Recorder(Redactor())
+    steps = recorder.add(Direction.SENT, b"AT%CMNG=0,", 0.0)
+    steps += recorder.add(Direction.RECEIVED, b"+CEREG: 2\r\n", 0.1)
+    steps += recorder.add(Direction.SENT, f'7,3,"{CANARY}"\r'.encode(), 0.2)
+    assert CANARY.encode() not in b"".join(step.data for step in steps)
+
+
+def test_an_endless_secret_is_left_out() -> None:
+    recorder = Recorder(Redactor())
+    written = b""
+    for piece in (b'AT%CMNG=0,7,3,"', b"5" * 20000, CANARY.encode() * 2000, b'"\r', b"AT\r"):
+        written += b"".join(step.data for step in recorder.add(Direction.SENT, piece, 0.0))
+    assert CANARY.encode() not in written
+    assert written.endswith(b"\rAT\r")
+
+
+def test_bytes_without_a_line_end_are_kept_in_pieces() -> None:
+    recorder = Recorder(Redactor())
+    steps = recorder.add(Direction.RECEIVED, b"x" * 40000, 0.0) + recorder.finish()
+    assert b"".join(step.data for step in steps) == b"x" * 40000
