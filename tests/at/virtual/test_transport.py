@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from at.driver.modem import Modem, open_modem
-from at.protocol.errors import AtError, CommandTimeout, ModemReset
+from at.protocol.errors import AtError, CommandTimeout, ModemReset, PortBusy
 from at.transcripts.recorder import RecordingTransport
 from at.transcripts.replay import ReplayTransport, load_transcript
 from at.virtual.modem import Port
@@ -64,7 +64,11 @@ async def on_tcp(_folder: Path, options: VirtualOptions) -> AsyncIterator[Modem]
 
 
 Way = Callable[[Path, VirtualOptions], AbstractAsyncContextManager[Modem]]
+
+
 WAYS = {"memory": in_memory, "terminal": on_a_terminal, "tcp": on_tcp}
+
+
 SESSION = (
     "AT+CGMM",
     "AT+CEREG=5",
@@ -201,3 +205,28 @@ async def test_notices_come_in_the_modems_own_time() -> None:
     assert "2" in first.line
     await modem.close()
     assert time.monotonic() > 0
+
+
+async def test_a_kit_that_another_process_had_meanwhile_was_switched_off(tmp_path: Path) -> None:
+    path = tmp_path / "kit.json"
+    ours = Modem(VirtualTransport(str(path), instant=True))
+    await ours.open()
+    await ours.execute("AT+CFUN=4")
+    await ours.close()
+    same = VirtualTransport(str(path), instant=True)
+    theirs = Modem(same)
+    await theirs.open()
+    await theirs.execute('AT%CMNG=0,7,0,"theirs"')
+    with pytest.raises(PortBusy):
+        await ours.open()
+    await theirs.close()
+    again = Modem(same)
+    await again.open()
+    assert (await again.execute("AT%CMNG=1,7")).lines
+    await again.execute("AT+CFUN=4")
+    await again.close()
+    # Nobody wrote in between: it is the modem that it was.
+    once_more = Modem(same)
+    await once_more.open()
+    assert (await once_more.execute("AT+CFUN?")).lines == ("+CFUN: 4",)
+    await once_more.close()

@@ -1,12 +1,7 @@
-"""Firmware for the virtual kit: over the UART and from a URL, checked, started, put back."""
+"""Firmware for the virtual kit over the UART: checked, started, put back."""
 
 from __future__ import annotations
 
-import asyncio
-import http.server
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +10,6 @@ from signed_images import signed_image
 from at.virtual.families.firmware_update import image_version
 from at.virtual.modem import VirtualModem
 from at.virtual.options import VirtualOptions
-from at.virtual.transport import VirtualTransport
 
 PIECE = 4096
 
@@ -102,69 +96,3 @@ def test_faults_of_an_update(tmp_path: Path) -> None:
     person.writes(0, image)
     person.types("AT#XRESET")
     assert person.types("AT#XSMVER")[0] == '#XSMVER: "v1.0.0","3.1.1"'
-
-
-@contextmanager
-def files(content: dict[str, bytes]) -> Iterator[str]:
-    class Host(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = content.get(self.path)
-            self.send_response(200 if body is not None else 404)
-            self.send_header("Content-Length", str(len(body or b"")))
-            self.end_headers()
-            self.wfile.write(body or b"")
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Host) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-class Heard:
-    """A receiver whose lines can be waited for."""
-
-    def __init__(self) -> None:
-        self._text = ""
-        self._came = asyncio.Event()
-
-    def data_received(self, data: bytes) -> None:
-        self._text += data.decode()
-        self._came.set()
-
-    def connection_lost(self, reason: Exception | None) -> None:
-        pass
-
-    async def line(self, text: str) -> None:
-        async with asyncio.timeout(60):
-            while text not in self._text:
-                self._came.clear()
-                await self._came.wait()
-        self._text = self._text.partition(text)[2]
-
-
-@pytest.mark.parametrize(
-    ("path", "ends"), [("/app.bin", "#XFOTA: 4,0"), ("/no.bin", "#XFOTA: 1,1,1")]
-)
-async def test_the_kit_downloads_its_update_by_itself(path: str, ends: str, tmp_path: Path) -> None:
-    image = signed_image(tmp_path, "3.0.0").read_bytes()
-    transport = VirtualTransport(dialect="serial-modem", instant=True)
-    heard = Heard()
-    await transport.open(heard)
-    with files({"/app.bin": image}) as url:
-        transport.write(b"AT+CFUN=1\r")
-        await heard.line("OK")
-        transport.write(f'AT#XFOTA=1,"{url}{path}"\r'.encode())
-        await heard.line(ends)
-    if ends == "#XFOTA: 4,0":
-        transport.write(b"AT#XRESET\r")
-        await heard.line("Ready")
-        await heard.line("#XFOTA: 5,0")
-        assert transport.modem.kit.saved.app_version == "3.0.0"
-    await transport.close()

@@ -1,4 +1,4 @@
-"""What the virtual modem signs, judged by OpenSSL and by the standards' own words."""
+"""What the virtual modem signs, judged by OpenSSL and by the words of the standards."""
 
 from __future__ import annotations
 
@@ -10,29 +10,13 @@ from pathlib import Path
 import cbor2
 import pytest
 from openssl import openssl
+from virtual_modems import printed, quoted, switched_on, unpadded
 
+from at.virtual.command_line import BadRequest
 from at.virtual.modem import VirtualModem
-from at.virtual.options import VirtualOptions
+from at.virtual.signing import load_key, new_key, signing_request
 
 NULL_IN_ALGORITHM = bytes.fromhex("300c06082a8648ce3d0403020500")
-
-
-def kit(model: str = "nrf9161", **options: object) -> VirtualModem:
-    given = VirtualOptions(model=model, instant=True, **options)  # type: ignore[arg-type]
-    return VirtualModem(given, now=0.0, unix_time=1_700_000_000.0)
-
-
-def ask(modem: VirtualModem, line: str) -> str:
-    modem.receive(line.encode("latin-1") + b"\r", now=modem.kit.now)
-    return modem.data_to_send().decode("latin-1")
-
-
-def quoted(answer: str) -> str:
-    return answer.split('"')[1]
-
-
-def unpadded(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def der_signature(raw: bytes) -> bytes:
@@ -54,13 +38,13 @@ def openssl_verifies(folder: Path, public_pem: str, message: bytes, raw: bytes) 
 
 
 def identity_pem(modem: VirtualModem) -> str:
-    return ask(modem, "AT%CMNG=2,4294967294,6").split('"')[3]
+    return printed(modem, "AT%CMNG=2,4294967294,6").split('"')[3]
 
 
 @pytest.mark.parametrize("attributes", ["", ',"O=Test,L=Trondheim,C=NO,CN=a-kit"'])
 def test_openssl_accepts_the_request_with_its_null(attributes: str, tmp_path: Path) -> None:
-    modem = kit()
-    body = unpadded(quoted(ask(modem, f"AT%KEYGEN=7,2,0{attributes}")).split(".")[0])
+    modem = switched_on()
+    body = unpadded(quoted(printed(modem, f"AT%KEYGEN=7,2,0{attributes}")).split(".")[0])
     assert NULL_IN_ALGORITHM in body
     (tmp_path / "request").write_bytes(body)
     asked = ("-inform", "DER", "-in", "request", "-verify", "-noout", "-text")
@@ -75,8 +59,8 @@ def test_openssl_accepts_the_request_with_its_null(attributes: str, tmp_path: Pa
 def test_the_identity_key_signed_what_was_generated(
     model: str, signs_body: bool, content: int, tmp_path: Path
 ) -> None:
-    modem = kit(model)
-    body, cose = map(unpadded, quoted(ask(modem, f"AT%KEYGEN=16842753,2,{content}")).split("."))
+    modem = switched_on(model=model)
+    body, cose = map(unpadded, quoted(printed(modem, f"AT%KEYGEN=16842753,2,{content}")).split("."))
     message = cbor2.loads(cose)
     protected, unprotected, payload, signature = message.value
     assert message.tag == 18
@@ -92,9 +76,9 @@ def test_the_identity_key_signed_what_was_generated(
 
 
 def test_the_attestation_is_signed_over_null_with_its_body_beside(tmp_path: Path) -> None:
-    modem = kit("nrf9151")
+    modem = switched_on(model="nrf9151")
     challenge = "000102030405060708090a0b0c0d0e0f"
-    body, cose = map(unpadded, quoted(ask(modem, f'AT%ATTESTTOKEN="{challenge}"')).split("."))
+    body, cose = map(unpadded, quoted(printed(modem, f'AT%ATTESTTOKEN="{challenge}"')).split("."))
     kind, device, chip, _, nonce = cbor2.loads(body)
     assert (kind, chip, nonce.hex()) == (1, 6, challenge)
     assert device.hex() == modem.kit.saved.uuid.replace("-", "")
@@ -106,9 +90,9 @@ def test_the_attestation_is_signed_over_null_with_its_body_beside(tmp_path: Path
 
 @pytest.mark.contract("D10.3", "D10.5")
 def test_a_token_is_signed_and_says_who_and_for_whom(tmp_path: Path) -> None:
-    modem = kit()
-    ask(modem, "AT+CFUN=1")
-    token = quoted(ask(modem, 'AT%JWT=0,600,"nrf-123","team"'))
+    modem = switched_on()
+    printed(modem, "AT+CFUN=1")
+    token = quoted(printed(modem, 'AT%JWT=0,600,"nrf-123","team"'))
     assert "=" not in token
     header, payload, signature = token.split(".")
     assert len(header) % 4 == len(payload) % 4 == 0
@@ -129,61 +113,14 @@ def test_a_token_is_signed_and_says_who_and_for_whom(tmp_path: Path) -> None:
     assert claims["iat"] == 1_700_000_000
 
 
-def test_without_a_time_a_token_comes_without_its_times() -> None:
-    modem = kit(faults=("no-time",))
-    ask(modem, "AT+CFUN=1")
-    assert ask(modem, "AT+CCLK?") == "ERROR\r\n"
-    claims = json.loads(unpadded(quoted(ask(modem, "AT%JWT=0,600")).split(".")[1]))
-    assert set(claims) == {"iss", "jti"}
-    assert ask(modem, 'AT+CCLK="23/11/14,23:13:20+04"') == "OK\r\n"
-    claims = json.loads(unpadded(quoted(ask(modem, "AT%JWT=0,600")).split(".")[1]))
-    assert claims["iat"] == 1_700_000_000
+@pytest.mark.parametrize("attributes", ["CN", "CN=", "XX=1", "C=NOR", "CN=a,,O=b"])
+def test_a_subject_that_no_certificate_can_have_is_refused(attributes: str) -> None:
+    key = load_key(new_key())
+    assert key is not None
+    with pytest.raises(BadRequest):
+        signing_request(key, attributes, "a-kit")
 
 
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
-        ("AT%JWT=1,600", 50),
-        ('AT%JWT=0,600,"",""' + ",7", 50),
-        ('AT%JWT=0,600,"","",7,2', 513),
-        ('AT%JWT=0,600,"","",7,3', 50),
-        ('AT%JWT=0,600,"","",8,2', 514),
-        ("AT%JWT=0,600,bare", 50),
-    ],
-)
-def test_a_token_that_cannot_be_made_is_refused_by_number(line: str, error: int) -> None:
-    modem = kit()
-    ask(modem, "AT+CMEE=1")
-    ask(modem, 'AT%CMNG=0,8,2,"no key at all"')
-    assert ask(modem, line) == f"+CME ERROR: {error}\r\n"
-
-
-def test_the_store_keeps_the_manuals_rules() -> None:
-    modem = kit()
-    ask(modem, "AT+CMEE=1")
-    written = "-----BEGIN TEST-----\r\nA\nB\r\n-----END TEST-----\r\n"
-    assert ask(modem, f'AT%CMNG=0,7,0,"{written}"') == "OK\r\n"
-    sha = hashlib.sha256(written.encode()).hexdigest().upper()
-    assert ask(modem, "AT%CMNG=1,7") == f'%CMNG: 7,0,"{sha}"\r\nOK\r\n'
-    assert ask(modem, "AT%CMNG=2,7,0") == f'%CMNG: 7,0,"{sha}","{written}"\r\nOK\r\n'
-    assert ask(modem, "AT%CMNG=3,7,1") == "+CME ERROR: 513\r\n"
-    ask(modem, "AT%KEYGEN=7,2,0")
-    assert ask(modem, "AT%KEYGEN=7,2,0") == "+CME ERROR: 519\r\n"
-    assert ask(modem, 'AT%CMNG=0,7,2,"x"') == "+CME ERROR: 519\r\n"
-    assert ask(modem, "AT%CMNG=2,7,2") == "+CME ERROR: 514\r\n"
-    ask(modem, "AT+CFUN=1")
-    for line in ('AT%CMNG=0,7,1,"x"', "AT%CMNG=3,7,0", "AT%KEYGEN=8,2,0"):
-        assert ask(modem, line) == "+CME ERROR: 518\r\n"
-    assert ask(modem, "AT%CMNG=1,7,0").endswith("OK\r\n")
-    ask(modem, "AT+CFUN=4")
-    assert ask(modem, "AT%CMNG=3,7,0") == "OK\r\n"
-    assert ask(modem, "AT%CMNG=1,7,0") == "OK\r\n"
-    assert ask(modem, "AT%CMNG=3,4294967294,6") == "ERROR\r\n"
-
-
-def test_firmware_before_its_time_knows_no_keys() -> None:
-    modem = kit(faults=("old-firmware",))
-    ask(modem, "AT+CMEE=1")
-    assert ask(modem, "AT+CGMR").startswith("mfw_nrf9160_1.2.8")
-    for line in ("AT%JWT", "AT%KEYGEN=7,2,0", "AT%ATTESTTOKEN"):
-        assert ask(modem, line) == "+CME ERROR: 0\r\n"
+@pytest.mark.parametrize("pem", ["", "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n"])
+def test_what_is_no_key_is_none(pem: str) -> None:
+    assert load_key(pem) is None

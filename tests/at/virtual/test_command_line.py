@@ -1,18 +1,22 @@
-"""The virtual modem's line: what is printed does not depend on how bytes were cut."""
+"""How typed bytes become a command does not depend on where they were cut."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from at.virtual.command_line import BadRequest, RequestForm, parse_request
 from at.virtual.modem import VirtualModem
 from at.virtual.options import DIALECTS, VirtualOptions
 from at.virtual.signing import new_key
 
 IDENTITY = new_key()  # a test key
+
+
 PIECES = st.sampled_from(
     [
         b"AT\r",
@@ -73,22 +77,6 @@ def test_no_bytes_upset_the_modem(data: bytes, dialect: str) -> None:
     assert b"OK\r\n" in modem.data_to_send()
 
 
-def test_the_at_host_loses_what_is_sent_while_a_command_runs() -> None:
-    modem = VirtualModem(VirtualOptions(), now=0.0, unix_time=0.0)
-    modem.receive(b"AT+CFUN=1\r", now=0.0)
-    modem.receive(b"AT+CFUN?\r", now=0.01)
-    modem.advance(0.5)
-    assert modem.data_to_send() == b"OK\r\n"
-
-
-def test_the_serial_modem_keeps_what_is_sent_while_a_command_runs() -> None:
-    modem = VirtualModem(VirtualOptions(dialect="serial-modem"), now=0.0, unix_time=0.0)
-    modem.receive(b"AT+CFUN=1\r", now=0.0)
-    modem.receive(b"AT+CFUN?\r", now=0.01)
-    modem.advance(0.5)
-    assert modem.data_to_send() == b"\r\nOK\r\n\r\n+CFUN: 1\r\n\r\nOK\r\n"
-
-
 def test_a_serial_modem_that_waits_for_cr_lf_says_nothing_to_a_cr() -> None:
     options = VirtualOptions(dialect="serial-modem", terminator="crlf")
     modem = VirtualModem(options, now=0.0, unix_time=0.0)
@@ -96,3 +84,38 @@ def test_a_serial_modem_that_waits_for_cr_lf_says_nothing_to_a_cr() -> None:
     assert modem.data_to_send() == b""
     modem.receive(b"\n", now=0.0)
     assert modem.data_to_send() == b"\r\nOK\r\n"
+
+
+@given(values=st.lists(st.none() | st.integers(-(10**6), 10**6) | st.text("aB ,=\r", max_size=5)))
+def test_parameters_are_parsed_as_they_were_written(values: list[int | str | None]) -> None:
+    texts = ["" if v is None else str(v) if isinstance(v, int) else f'"{v}"' for v in values]
+    request = parse_request("at%cmng=" + ",".join(texts or [""]))
+    assert (request.name, request.form) == ("%CMNG", RequestForm.SET)
+    assert list(request.parameters) == (values or [None])
+
+
+@given(text=st.text(st.characters(max_codepoint=255), max_size=30))
+def test_any_text_is_a_request_or_refused(text: str) -> None:
+    for line in (text, f"AT{text}", f"AT+X={text}"):
+        with contextlib.suppress(BadRequest):
+            parse_request(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "form"),
+    [
+        ("AT+CFUN", RequestForm.RUN),
+        ("AT+CFUN?", RequestForm.READ),
+        ("AT+CFUN=?", RequestForm.TEST),
+        ("AT+CFUN=1", RequestForm.SET),
+        ("AT", RequestForm.RUN),
+    ],
+)
+def test_the_form_follows_the_name(line: str, form: RequestForm) -> None:
+    assert parse_request(line).form is form
+
+
+@pytest.mark.parametrize("line", ["A", "AT+", "AT+CFUN?1", "AT+CFUN 1", 'AT+X="a', 'AT+X="a"b'])
+def test_what_is_no_command_is_refused(line: str) -> None:
+    with pytest.raises(BadRequest):
+        parse_request(line)

@@ -1,0 +1,169 @@
+"""Clients open and close the terminal at any time, and its path is never another program's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import termios
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from modem_virtual import modem_virtual
+
+from at.protocol.errors import PortError
+from at.virtual.server.pty import PtyServer
+
+
+async def eventually(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not true():  # noqa: ASYNC110 - the kernel's flags have no event
+            await asyncio.sleep(0)
+
+
+def exclusive(server: PtyServer) -> bool:
+    answer = fcntl.ioctl(server._theirs, 0x80045440, b"\0\0\0\0")  # TIOCGEXCL
+    return answer != b"\0\0\0\0"
+
+
+async def take(path: Path) -> None:
+    PtyServer(path, lambda _data: None).close()
+
+
+async def test_an_exclusive_mark_goes_with_the_client_that_made_it(tmp_path: Path) -> None:
+    server = PtyServer(tmp_path / "kit", lambda _data: None)
+    try:
+        client = os.open(server.link, os.O_RDWR | os.O_NOCTTY)
+        fcntl.ioctl(client, termios.TIOCEXCL)
+        assert exclusive(server)
+        os.close(client)
+        await eventually(lambda: not exclusive(server))
+    finally:
+        server.close()
+
+
+async def test_nothing_that_was_printed_to_nobody_waits_for_the_next_client(
+    tmp_path: Path,
+) -> None:
+    server = PtyServer(tmp_path / "kit", lambda _data: None)
+    try:
+        server.send(b"to nobody")
+        client = os.open(server.link, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+        server.send(b"to somebody")
+        assert os.read(client, 100) == b"to somebody"
+        server.send(b"unread")
+        os.close(client)
+        await eventually(lambda: server._clients is not None and server._clients.open == 0)
+        client = os.open(server.link, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+        with pytest.raises(BlockingIOError):
+            os.read(client, 100)
+        os.close(client)
+    finally:
+        server.close()
+
+
+async def test_one_of_two_who_opened_it_at_once_goes_and_the_other_is_still_answered(
+    tmp_path: Path,
+) -> None:
+    """The kernel tells of two equal openings as one: the other must not be forgotten."""
+    with closing(PtyServer(tmp_path / "kit", lambda _data: None)) as server:
+        first, second = (os.open(server.device, os.O_RDWR | os.O_NOCTTY) for _ in range(2))
+        os.close(second)
+        server.send(b"for the first\r\n")
+        assert os.read(first, 100) == b"for the first\r\n"
+        os.close(first)
+
+
+async def test_settings_of_a_client_end_with_it(tmp_path: Path) -> None:
+    got = bytearray()
+    server = PtyServer(tmp_path / "kit", got.extend)
+    try:
+        client = os.open(server.link, os.O_RDWR | os.O_NOCTTY)
+        settings = termios.tcgetattr(client)
+        settings[3] |= termios.ECHO | termios.ICANON
+        termios.tcsetattr(client, termios.TCSANOW, settings)
+        os.close(client)
+        await eventually(lambda: not termios.tcgetattr(server._theirs)[3] & termios.ECHO)
+        client = os.open(server.link, os.O_RDWR | os.O_NOCTTY)
+        os.write(client, b"AT\r\n\x00\xff\x03")
+        await eventually(lambda: len(got) == 7)
+        assert got == b"AT\r\n\x00\xff\x03"
+        os.close(client)
+    finally:
+        server.close()
+
+
+async def test_hanging_up_waits_until_what_was_printed_is_read(tmp_path: Path) -> None:
+    server = PtyServer(tmp_path / "kit", lambda _data: None)
+    client = os.open(server.link, os.O_RDWR | os.O_NOCTTY)
+    server.send(b"last words")
+    hanging_up = asyncio.ensure_future(server.hang_up(for_good=False))
+    await asyncio.sleep(0)
+    assert os.read(client, 100) == b"last words"
+    await hanging_up
+    assert os.read(client, 100) == b""
+    os.close(client)
+    client = os.open(server.link, os.O_RDWR | os.O_NOCTTY)
+    server.send(b"back again")
+    assert os.read(client, 100) == b"back again"
+    os.close(client)
+    await server.hang_up(for_good=True)
+    assert not server.link.is_symlink()
+    server.close()
+
+
+@pytest.mark.parametrize("target", ["/proc/99999999/fd/7", "/dev/pts/99999999"])
+async def test_a_link_that_a_killed_run_left_is_replaced(target: str, tmp_path: Path) -> None:
+    link = tmp_path / "kit"
+    link.symlink_to(target)
+    await take(link)
+    assert not link.is_symlink()
+
+
+def test_the_link_of_a_killed_run_never_leads_to_somebody_elses_terminal(tmp_path: Path) -> None:
+    link = tmp_path / "kit"
+    with modem_virtual("--pty", str(link)) as (server, _):
+        device = os.path.realpath(link)
+        server.kill()
+        server.wait()
+        others: list[int] = []
+        try:
+            # Whoever opens terminals now is given the number of the one that went.
+            while not others or os.ttyname(others[-1]) != device:
+                others += os.openpty()
+            assert not link.exists()
+            asyncio.run(take(link))
+        finally:
+            for other in others:
+                os.close(other)
+
+
+@pytest.mark.parametrize("there", ["file", "folder", "link", "dangling", "terminal", "served"])
+def test_a_path_that_is_taken_is_left_alone(there: str, tmp_path: Path) -> None:
+    path = tmp_path / "kit"
+    says = "already"
+    with contextlib.ExitStack() as stack:
+        match there:
+            case "file":
+                path.write_text("precious")
+            case "folder":
+                path.mkdir()
+            case "link":
+                (tmp_path / "precious").write_text("precious")
+                path.symlink_to(tmp_path / "precious")
+            case "dangling":
+                path.symlink_to("/mnt/not-mounted/precious")
+            case "terminal":
+                for end in os.openpty():
+                    stack.callback(os.close, end)
+                path.symlink_to(os.ttyname(end))
+            case _:
+                server, _ = stack.enter_context(modem_virtual("--pty", str(path)))
+                says = rf"\(PID {server.pid}\) serves"
+        before = path.lstat()
+        with pytest.raises(PortError, match=rf"cannot make .*{says}"):
+            asyncio.run(take(path))
+        assert path.lstat() == before

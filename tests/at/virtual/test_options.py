@@ -1,0 +1,61 @@
+"""Options of the virtual modem are completed or refused."""
+
+from __future__ import annotations
+
+import pytest
+from virtual_modems import switched_on
+
+from at.virtual.options import OptionError, VirtualOptions, check_digit, firmware_version
+
+
+def test_identities_are_test_identities() -> None:
+    kit = switched_on()
+    imei = kit.kit.saved.imei
+    assert imei.startswith("00")  # no device that was sold has such a TAC
+    assert check_digit(imei[:14]) == imei[14]
+    assert switched_on(imei="35265610036787").kit.saved.imei == "352656100367872"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"model": "nrf52"},
+        {"dialect": "morse"},
+        {"terminator": "cr"[::-1]},
+        {"imei": "12"},
+        {"imei": "3526561003678x"},
+        {"uuid": "none"},
+    ],
+)
+def test_an_option_that_no_kit_has_is_refused(wrong: dict[str, str]) -> None:
+    with pytest.raises(OptionError):
+        VirtualOptions(**wrong).completed()
+
+
+@pytest.mark.parametrize(
+    ("given", "model", "firmware"),
+    [
+        ({}, "nrf9161", "mfw_nrf91x1_2.0.4"),
+        ({"firmware": "mfw_nrf9160_1.3.5"}, "nrf9160", "mfw_nrf9160_1.3.5"),
+        ({"model": "nrf9151", "firmware": "2.0.2"}, "nrf9151", "mfw_nrf91x1_2.0.2"),
+    ],
+)
+def test_a_firmware_implies_its_chip_and_a_chip_its_firmware(
+    given: dict[str, str], model: str, firmware: str
+) -> None:
+    completed = VirtualOptions(**given).completed()
+    assert (completed.model, completed.firmware) == (model, firmware)
+    assert completed.completed() == completed
+
+
+@pytest.mark.parametrize(
+    ("firmware", "version"),
+    [
+        ("mfw_nrf9160_1.3.7", (1, 3, 7)),
+        ("mfw_nrf91x1_2.0.4-rc1", (2, 0, 4)),
+        ("nonsense", (0, 0, 0)),
+        ("1.2.3_4.5.6", (0, 0, 0)),
+    ],
+)
+def test_the_version_is_read_from_the_name(firmware: str, version: tuple[int, int, int]) -> None:
+    assert firmware_version(firmware) == version

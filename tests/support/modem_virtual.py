@@ -1,0 +1,33 @@
+"""`cellagent modem virtual` as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def modem_virtual(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """Run the command until the block ends; give its process and its ready line."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "agent", "modem", "virtual", "--instant", *options],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    try:
+        yield server, json.loads(server.stdout.readline())
+    finally:
+        if server.poll() is None:
+            server.kill()
+        server.wait(60)
+        server.stdout.close()
