@@ -1,4 +1,4 @@
-"""Chunks, version 2: a message cut to a device's transport, and put together again. Pure.
+"""Chunks, version 2: messages cut into chunks, and reassembled. Pure.
 
     single  08 | message                | crc
     first   48 | varint(message length) | data
@@ -22,8 +22,6 @@ MIN_MTU = 9
 """Bytes: header, the longest varint, one byte of data, CRC. A device gives none below it."""
 MAX_MESSAGE = 16 * 1024 * 1024
 """Bytes of one message: a longer one is a damaged length."""
-EXPIRY_S = 24 * 3600.0
-"""Seconds after which a message whose rest never came is given up."""
 
 _CONTINUATION = 0x80
 _MORE = 0x40
@@ -36,7 +34,7 @@ _VARINT_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class ReassembledMessage:
-    """A whole message whose CRC agrees."""
+    """A complete message whose CRC is correct."""
 
     device: str
     data: bytes
@@ -44,18 +42,18 @@ class ReassembledMessage:
 
 @dataclass(frozen=True, slots=True)
 class DamagedMessage:
-    """Chunks of `device` that do not add up to a message."""
+    """Chunks of `device` that make no complete message."""
 
     device: str
     reason: str
 
 
 class _BadChunk(Exception):
-    """The chunk breaks the format; nothing of it is used."""
+    """The chunk breaks the format and is not used."""
 
 
 def is_continuation(chunk: bytes) -> bool:
-    """Tell whether a chunk goes on with a message that another one began."""
+    """Return whether a chunk continues a message that another one began."""
     return chunk[:1] >= bytes([_CONTINUATION])
 
 
@@ -118,21 +116,20 @@ def _encode(message: bytes, mtu: int) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class _Stream:
-    """The message of one device that is being put together."""
+    """The message of one device that is being reassembled."""
 
     data: bytearray = field(default_factory=bytearray)
     total: int = 0
     crc: int | None = None
     open: bool = False
-    adrift: bool = False
-    """Chunks are passed over, already reported, until a first one comes."""
+    skipping: bool = False
+    """Continuations are skipped, as the damage is reported, until a first chunk comes."""
     last: bytes = b""
-    """The chunk that ended the message before: sent again, it is a duplicate, not damage."""
-    touched: float = 0.0
+    """The last chunk of the previous message: if it comes again, it is a duplicate."""
 
 
 class Reassembler:
-    """Puts messages together again, each device on its own; knows no clock.
+    """Reassembles messages, separately for each device; knows no clock.
 
     `receive` takes chunks in the order of the device. A chunk that was already received is a
     duplicate and adds nothing; a gap makes the message damaged until the next first chunk.
@@ -142,13 +139,10 @@ class Reassembler:
         self.max_message = max_message
         self._streams: dict[str, _Stream] = {}
 
-    def receive(
-        self, chunk: bytes, device: str = "", now: float = 0.0
-    ) -> list[ReassembledMessage | DamagedMessage]:
-        """Take the next chunk of `device` at `now` (seconds); return what it completed or broke."""
+    def receive(self, chunk: bytes, device: str = "") -> list[ReassembledMessage | DamagedMessage]:
+        """Read the next chunk of `device`; return what it completed or broke."""
         found: list[ReassembledMessage | DamagedMessage] = []
         stream = self._streams.setdefault(device, _Stream())
-        stream.touched = now
         try:
             message = self._take(chunk, device, stream, found)
         except (_BadChunk, ValueError) as exc:
@@ -159,20 +153,11 @@ class Reassembler:
         return found
 
     def finish(self) -> list[ReassembledMessage | DamagedMessage]:
-        """Give up every message whose rest has not come."""
+        """Return every unfinished message as damaged; no more chunks will come."""
         return [
             damage
             for device, stream in self._streams.items()
             if (damage := _give_up(device, stream, "no more chunks came")) is not None
-        ]
-
-    def expire(self, now: float) -> list[ReassembledMessage | DamagedMessage]:
-        """Give up the messages that got nothing for EXPIRY_S."""
-        stale = [name for name, each in self._streams.items() if now - each.touched >= EXPIRY_S]
-        return [
-            damage
-            for name in stale
-            if (damage := _give_up(name, self._streams.pop(name), "it expired")) is not None
         ]
 
     def _take(
@@ -200,7 +185,7 @@ class Reassembler:
 
     def _start(self, chunk: bytes, stream: _Stream) -> bytes | None:
         header, at, crc = chunk[0], 1, None
-        stream.adrift = True  # unless this chunk proves to be a good first one
+        stream.skipping = True  # unless this chunk proves to be a good first one
         if not header & _CRC_AT_END:
             crc = int.from_bytes(_exactly(chunk, at, _CRC_SIZE), "little")
             at += _CRC_SIZE
@@ -210,7 +195,7 @@ class Reassembler:
                 raise _BadChunk(f"{len(chunk)} bytes are too short for a chunk with its CRC")
             message = chunk[at:end]
             _check(message, crc if crc is not None else int.from_bytes(chunk[end:], "little"))
-            stream.adrift = False
+            stream.skipping = False
             return message
         total, at = decode_varint(chunk, at)
         if total > self.max_message:
@@ -219,16 +204,16 @@ class Reassembler:
             raise _BadChunk(f"{len(chunk) - at} bytes of a message of {total}")
         stream.data = bytearray(memoryview(chunk)[at:])
         stream.total, stream.crc = total, crc
-        stream.open, stream.adrift, stream.last = True, False, b""
+        stream.open, stream.skipping, stream.last = True, False, b""
         return None
 
 
 def _continue(chunk: bytes, stream: _Stream) -> bytes | None:
     offset, at = decode_varint(chunk, 1)
-    if stream.adrift or (chunk == stream.last and not stream.open):
+    if stream.skipping or (chunk == stream.last and not stream.open):
         return None
     if not stream.open:
-        stream.adrift = True
+        stream.skipping = True
         raise _BadChunk(f"a continuation at {offset} without the first chunk")
     more = bool(chunk[0] & _MORE)
     have = len(stream.data)
@@ -262,7 +247,7 @@ def _continue(chunk: bytes, stream: _Stream) -> bytes | None:
 
 
 def _drop(stream: _Stream) -> None:
-    stream.data, stream.open, stream.adrift = bytearray(), False, True
+    stream.data, stream.open, stream.skipping = bytearray(), False, True
 
 
 def _give_up(device: str, stream: _Stream, why: str) -> DamagedMessage | None:

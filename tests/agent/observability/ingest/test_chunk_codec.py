@@ -200,14 +200,6 @@ def test_the_old_form_carries_its_crc_behind_the_header():
     assert messages([b"\x40" + crc + b"\x54" + EVENT[:50], b"\x80\x32" + EVENT[50:]]) == [EVENT]
 
 
-def test_a_message_whose_rest_never_comes_expires_after_a_day():
-    reassembler = Reassembler()
-    reassembler.receive(next(iter(encode(EVENT, 20))), "kit", now=0.0)
-    assert reassembler.expire(now=86399.0) == []
-    (damage,) = reassembler.expire(now=86400.0)
-    assert damage == DamagedMessage("kit", "18 of 84 bytes were received, then it expired")
-
-
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_no_bytes_whatever_stop_the_reassembler(chunks):
     received(chunks)
