@@ -1,1 +1,1 @@
-"""What a kit prints: log lines, chunk export lines, core dumps and faults, told apart. Pure."""
+"""Reads what a kit prints: log lines, chunk export lines, core dumps, faults and restarts."""

@@ -1,4 +1,4 @@
-"""Chunk export lines: `MC:` base64 `:`, anywhere on a line, several on one. Pure."""
+"""Chunk export lines: `MC:` base64 `:`, anywhere on a line, also several on one line. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ MARK = b"MC:"
 _MIN_CHUNK = 3  # a header and a CRC: an empty message
 
 _FIRST_BYTES = (0x08, 0x48, 0x80, 0xC0)  # of a chunk of today's form
-# A mark that lost a character, got another one, or a line's end, and an export behind it. Its
-# letters could be digits of the export, too: so each is tried.
+# A mark with a character missing, changed or cut off by a line end, and an export behind it. The
+# letters of a mark are also base64 digits, so each pattern is tried.
 _DAMAGED_MARKS = [
     re.compile(mark + rb"([A-Za-z0-9+/]{4,}={0,2}):")
     # `ML:` begins a compact log line.
@@ -28,22 +28,22 @@ class ChunkLine:
 
     chunk: bytes
     starts: int = field(default=0, compare=False)
-    """Crashes and starts of the kit that were heard before it."""
+    """Crashes and starts of the kit that were read before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedChunk:
-    """A chunk export that cannot be read: its chunk is lost, as the kit prints each once."""
+    """A chunk export that cannot be read. Its chunk is lost: the kit prints each one once."""
 
     text: bytes
     reason: str
 
 
 def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
-    """Return every chunk and every damaged one of a line, in order, and what stood around them."""
+    """Return the chunks of a line in order, also damaged ones, and the rest of the line."""
     found: list[ChunkLine | DamagedChunk] = []
     around = bytearray()
-    taken = 0  # the line up to here is lifted out or kept
+    taken = 0  # the line up to here is read
     at = line.find(MARK)
     while at >= 0:
         start = at + len(MARK)
@@ -64,9 +64,9 @@ def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
 
 
 def damaged_mark(line: bytes) -> DamagedChunk | None:
-    """Return the chunk of a line without MARK whose mark is damaged; None for any other line.
+    """Return the chunk of a line whose mark is damaged; None for any other line.
 
-    What stands there is not taken for a chunk: that would be a guess.
+    Its bytes are not used as a chunk: that would be a guess.
     """
     if b":" not in line[-_TAIL:] or len(line) > _LONGEST:
         return None

@@ -1,7 +1,7 @@
-"""Core dumps in a console: `#CD:` lines gathered into dumps. Pure.
+"""Core dumps on a console: `#CD:` lines collected into dumps. Pure.
 
 `#CD:BEGIN#`, lines of hex digits, `#CD:END#`; `#CD:ERROR CANNOT DUMP#` where the device failed.
-Each may stand behind any prefix, and what is no such line may stand between them.
+Each may follow any prefix, and other lines may stand between them.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ MAX_DUMP = 16 * 1024 * 1024
 _HEX = re.compile(rb"[0-9A-Fa-f]*")
 # A mark of which one character is lost, or is another, and digits behind it.
 _DAMAGED_MARK = re.compile(rb"(?:#C.?:|#.?D:|.?CD:|#CD.?)[0-9A-Fa-f]{10,64}\b")
-_MOST_ENDS = 4096
-"""Ends of lines that are kept in mind: where the first line was lost, the others follow."""
+_MAX_ENDS = 4096
+"""Ends of short lines that are remembered; the first one that is wrong decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedDump:
-    """A dump from its beginning to its end, and what it is. `data` belongs to the receiver."""
+    """A dump, and what was read of it. `data` belongs to the receiver."""
 
     data: bytearray
     dump: Dump
     starts: int = field(default=0, compare=False)
-    """Crashes and starts of the kit that were heard before it."""
+    """Crashes and starts of the kit that were read before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class DamagedDumpLine:
 
 
 class LineEnds:
-    """Where the lines of a dump ended, by which a missing one is found.
+    """The byte positions at which the lines of a dump ended, to find a missing line.
 
-    Every line is as wide as the others, but the last of a block or of its header: the kernel
-    begins a new line with each. The shell does not, and then only the last line is shorter.
+    All lines are equally wide, except the last one of a block or of its header: the kernel begins
+    a new line with each block. The shell does not, and then only the last line is shorter.
     """
 
     def __init__(self) -> None:
@@ -53,15 +53,15 @@ class LineEnds:
         self._widest = 0
         self._ends: list[tuple[int, int]] = []  # of lines shorter than those before them
 
-    def take(self, size: int) -> None:
-        """Learn of a line of `size` bytes."""
+    def add(self, size: int) -> None:
+        """Record a line of `size` bytes."""
         self._at += size
         self._widest = max(self._widest, size)
-        if size < self._widest and len(self._ends) < _MOST_ENDS:
+        if size < self._widest and len(self._ends) < _MAX_ENDS:
             self._ends.append((self._at, size))
 
-    def astray(self, dump: Dump) -> int | None:
-        """Return where a shorter line ended in the middle of a block; None if none did."""
+    def missing_before(self, dump: Dump) -> int | None:
+        """Return the byte before which a line is missing; None if none is."""
         borders = {HEADER_SIZE}
         for block in dump.blocks:
             borders |= {block.start, block.start + block.size}
@@ -77,7 +77,7 @@ class LineEnds:
 
 
 class DumpCollector:
-    """Gathers one dump at a time, line by line, in memory no larger than the dump."""
+    """Collects one dump at a time, line by line, in memory no larger than the dump."""
 
     def __init__(self, limit: int = MAX_DUMP) -> None:
         self.limit = limit
@@ -89,7 +89,7 @@ class DumpCollector:
 
     @property
     def open(self) -> bool:
-        """Tell whether a dump has begun and not ended."""
+        """Whether a dump has begun and not ended."""
         return self._data is not None
 
     @property
@@ -97,8 +97,8 @@ class DumpCollector:
         """Bytes of the dump so far."""
         return len(self._data or b"")
 
-    def take(self, line: bytes) -> list[CapturedDump | DamagedDumpLine]:
-        """Take a line that holds MARK; return the dump that it ended, or what is wrong with it."""
+    def feed(self, line: bytes) -> list[CapturedDump | DamagedDumpLine]:
+        """Read a line that holds MARK; return the dump that it ended, or its damage."""
         content = line[line.index(MARK) + len(MARK) :]
         if content.startswith(b"BEGIN#"):
             ended = self._finish("a new dump began") if self.open else []
@@ -116,23 +116,23 @@ class DumpCollector:
             return []
         return self._digits(line, content, self._data)
 
-    def take_text(self, line: bytes) -> list[DamagedDumpLine]:
-        """Take a line without MARK; return what is wrong if it is one of the open dump's."""
+    def check_text(self, line: bytes) -> list[DamagedDumpLine]:
+        """Return the damage if a line without MARK belongs to the open dump."""
         if self._data is None or not (match := _DAMAGED_MARK.search(line)):
             return []
         self._damage = self._damage or "the mark of a line is damaged"
         return [DamagedDumpLine(match[0], "its mark is damaged")]
 
     def restarted(self) -> list[CapturedDump | DamagedDumpLine]:
-        """End the dump in progress, as the kit has restarted."""
+        """End the dump in progress: the kit has restarted."""
         return self._finish("the kit restarted") if self.open else []
 
-    def note_dropped(self, messages: int) -> None:
-        """Learn that the kit dropped log messages: an open dump may lack lines."""
+    def count_dropped(self, messages: int) -> None:
+        """Count log messages that the kit dropped: an open dump may lack lines."""
         self._dropped += messages
 
     def finish(self) -> list[CapturedDump | DamagedDumpLine]:
-        """End the dump in progress, as the input has ended."""
+        """End the dump in progress: the input has ended."""
         return self._finish("the input ended before the dump did") if self.open else []
 
     def _digits(
@@ -142,7 +142,7 @@ class DumpCollector:
         rest = strip_ansi(content[len(digits) :].decode("latin-1")).strip()
         room = self.limit - len(data)
         data += bytes.fromhex(digits[: len(digits) & ~1].decode())[:room]
-        self._lines.take(len(digits) // 2)
+        self._lines.add(len(digits) // 2)
         if rest:
             reason = f"no hex digits: {rest[:20]!r}"
         elif len(digits) & 1:
@@ -166,7 +166,11 @@ class DumpCollector:
             dump = replace(dump, status=DumpStatus.DAMAGED, detail=self._damage)
         elif cut_short:
             dump = replace(dump, status=DumpStatus.INCOMPLETE, detail=cut_short)
-        elif dump.usable and dump.unknown_tail and (at := self._lines.astray(dump)) is not None:
+        elif (
+            dump.usable
+            and dump.unknown_tail
+            and (at := self._lines.missing_before(dump)) is not None
+        ):
             # What looks like a block of an unknown kind is the middle of another one.
             detail = f"a line is missing before byte {at}"
             dump = replace(dump, status=DumpStatus.DAMAGED, detail=detail)

@@ -1,4 +1,4 @@
-"""Faults and restarts as a kit prints them in clear. Pure.
+"""Faults and restarts that a kit's firmware prints as text. Pure.
 
 ***** MPU FAULT *****                                  heading: Zephyr's fault handlers
 >>> ZEPHYR FATAL ERROR 19: Unknown error on CPU 0      end: the kernel gives up
@@ -29,34 +29,34 @@ _BOOTLOADERS = ("MCUboot",)
 
 @dataclass(frozen=True, slots=True)
 class FaultText:
-    """A line of a crash report. What it does not say is None."""
+    """A line of a crash report; None for what the line does not say."""
 
     line: str
     what: str
     reason: int | None = None
-    """The number behind ZEPHYR FATAL ERROR."""
+    """The number after ZEPHYR FATAL ERROR."""
     address: int | None = None
-    """The instruction at fault."""
+    """The address of the instruction at fault."""
     thread: str | None = None
     first: bool = True
-    """It is the first line of its crash: each crash has one such line."""
+    """Whether it is the first line of its crash: each crash has one such line."""
 
     @property
     def is_detail(self) -> bool:
-        """Tell whether the line only adds to a report that has a heading or an end."""
+        """Whether the line only adds to a report that has a heading or an end."""
         return self.address is not None or self.thread is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Reboot:
-    """The banner of a start."""
+    """A boot banner."""
 
     line: str
     banner: str
 
     @property
     def is_bootloader(self) -> bool:
-        """Tell whether it is a bootloader's: the banner of what it starts is still to come."""
+        """Whether it is a bootloader's: the banner of the application follows."""
         return self.banner.startswith(_BOOTLOADERS)
 
 
@@ -81,13 +81,13 @@ def read_fault(line: str) -> FaultText | Reboot | None:
 
 
 class CrashCounter:
-    """Tells the first line of each crash from the lines that go on about it."""
+    """Finds the first line of each crash, so that a crash is counted once."""
 
     def __init__(self) -> None:
         self._open = False
 
-    def take(self, item: FaultText | Reboot) -> FaultText | Reboot:
-        """Return `item`, with `first` as it is."""
+    def mark_first(self, item: FaultText | Reboot) -> FaultText | Reboot:
+        """Return `item` with `first` set."""
         if isinstance(item, Reboot):
             self._open = False
             return item
@@ -99,46 +99,46 @@ class CrashCounter:
         return replace(item, first=not goes_on)
 
 
-# A kit says several times that it starts: its bootloader, its kernel, its AT host, on one port or
-# on two. The order on two ports is not that of the kit.
+# A kit announces one start several times: its bootloader, its kernel, its AT host, on one port or
+# on two. The order of lines from two ports is not that of the kit.
 
 BOOT_S = 10.0
-"""From the first line of a start to its last: Serial Modem is ready after about 2 s."""
+"""Seconds from the first line of a start to its last: Serial Modem needs about 2 s."""
 
 _MODEM_FAULT, _MODEM_INIT, _MODEM_READY = "#XMODEM: FAULT", "#XMODEM: INIT", "ready"
 
 
 class RestartCounter:
-    """Counts restarts. It is told every line that says so, with a time in seconds."""
+    """Counts restarts from the lines that announce one, with their times in seconds."""
 
     def __init__(self) -> None:
         self.count = 0
         self._began = float("-inf")
-        self._heard: set[str] = set()
+        self._seen: set[str] = set()
 
     def is_new(self, line: str, now_s: float) -> bool:
-        """Tell whether `line`, heard at `now_s`, is the first of another restart."""
-        said = _what(line)
-        new = now_s - self._began >= BOOT_S or self._contradicts(said)
-        if said == _MODEM_INIT and _MODEM_FAULT in self._heard:
-            self._heard.remove(_MODEM_FAULT)  # what it began is over, however long that took
+        """Return whether `line`, read at `now_s`, is the first of another restart."""
+        announced = _announcement(line)
+        new = now_s - self._began >= BOOT_S or self._contradicts(announced)
+        if announced == _MODEM_INIT and _MODEM_FAULT in self._seen:
+            self._seen.remove(_MODEM_FAULT)  # what it began is over, however long that took
             new = False
         if new:
             self.count += 1
             self._began = now_s
-            self._heard.clear()
-        self._heard.add(said)
+            self._seen.clear()
+        self._seen.add(announced)
         return new
 
-    def _contradicts(self, said: str) -> bool:
-        """Tell whether a kit that starts once cannot say this after what it said."""
-        if said == _MODEM_FAULT:
+    def _contradicts(self, announced: str) -> bool:
+        """Return whether a kit that starts once cannot print this after what it printed."""
+        if announced == _MODEM_FAULT:
             return True
         # A boot may show one banner twice, for two of its stages, but not once it is done.
-        return said in self._heard and (said == _MODEM_READY or _MODEM_READY in self._heard)
+        return announced in self._seen and (announced == _MODEM_READY or _MODEM_READY in self._seen)
 
 
-def _what(line: str) -> str:
+def _announcement(line: str) -> str:
     if line.startswith("***"):
         return line
     for known in (_MODEM_FAULT, _MODEM_INIT):

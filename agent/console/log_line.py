@@ -6,7 +6,7 @@ E: text                                    its minimal mode, MCUboot
 [00:00:10.123] E: module: text             the same with a stamp
 E (1234) module: text                      ESP-IDF, on a companion chip
 
-A prompt of the shell, a tag, and the stamp of a program that recorded the line may stand before.
+A shell prompt, a tag, and the time stamp of a recording program may precede the line.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DROPPED = re.compile(r"--- (\d+) messages? dropped ---")
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that the kit printed, without colours. `level` is None where the line names none."""
+    """A line that the kit printed, without colours; None for what the line does not name."""
 
     text: str
     level: str | None = None
@@ -53,7 +53,7 @@ class LogLine:
     line: str = ""
     """The whole line, without colours, as the kit printed it."""
     cut: bool = False
-    """It is as long as the formatter allows: its end may be missing."""
+    """Whether it is as long as the formatter allows: its end may be missing."""
     thread: str | None = None
 
 
@@ -63,7 +63,7 @@ def strip_ansi(line: str) -> str:
 
 
 def parse_line(raw: bytes) -> LogLine:
-    """Read one line, without its end, in whatever form it comes."""
+    """Parse one line without its line end, in any of the forms."""
     line = strip_ansi(raw.decode("utf-8", "backslashreplace"))
     cut = len(line) >= FORMATTER_LIMIT
     if "<" in line and (match := _STANDARD.fullmatch(line)) and _PREFIX.fullmatch(match["prefix"]):
@@ -83,6 +83,6 @@ def parse_line(raw: bytes) -> LogLine:
 
 
 def dropped_messages(line: str) -> int:
-    """Return how many log messages the kit says it dropped here; 0 for any other line."""
+    """Return the number of a line that says how many log messages the kit dropped; else 0."""
     match = _DROPPED.search(line)
     return int(match[1]) if match else 0

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from at.transport.base import Transport
 
 LISTEN_S = 3.0
-"""How long the ports of a kit are listened to for a first line."""
+"""Seconds to wait for a first line on the ports of a kit."""
 
 
 class ByteQueue:
-    """A receiver that hands the bytes of a transport to one reader; None is their end."""
+    """A queue between a transport and one reader of its bytes; None is the end."""
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.reason: Exception | None = None
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes."""
+        """Queue bytes."""
         self.queue.put_nowait(data)
 
     def connection_lost(self, reason: Exception | None) -> None:
-        """Take note of the end."""
+        """Queue the end and keep its reason."""
         self.reason = reason
         self.queue.put_nowait(None)
 
@@ -50,12 +50,15 @@ def console_transport(port: str, baud: int) -> Transport:
     """Return the transport of a console. Raises PortNotFound."""
     from at.driver.opening import transport_of
 
-    # A console is only listened to: nobody answers for its flow control.
+    # A console is only read: there is no flow control.
     return transport_of(port, baud=baud, rtscts=False)
 
 
 async def find_console(kit: KitSettings, note: Callable[[str], None]) -> str:
-    """Return the port of the kit's console; `note` hears how. Raises UsageError, PortNotFound."""
+    """Return the port of the kit's console; calls `note` with each step of the search.
+
+    Raises UsageError, PortNotFound.
+    """
     if kit.console_port == "none":
         raise UsageError(
             "the profile says that the kit has no console", hint="kit.console_port = auto"
@@ -68,9 +71,9 @@ async def find_console(kit: KitSettings, note: Callable[[str], None]) -> str:
     if len(candidates) == 1:
         return candidates[0]
     note(f"listening to {', '.join(candidates)} for {LISTEN_S:g} s")
-    heard = await asyncio.gather(*(prints_text(port, kit.baud, note) for port in candidates))
-    for port, spoke in zip(candidates, heard, strict=True):
-        if spoke:
+    prints = await asyncio.gather(*(prints_text(port, kit.baud, note) for port in candidates))
+    for port, printed in zip(candidates, prints, strict=True):
+        if printed:
             return port
     # The kits print on their first port unless they are told otherwise.
     note("none of them prints anything: the first is taken; kit.console_port names another")
@@ -78,9 +81,9 @@ async def find_console(kit: KitSettings, note: Callable[[str], None]) -> str:
 
 
 async def own_port(kit: KitSettings) -> str:
-    """Return the port that is the console's alone; "" where the kit prints on its AT port.
+    """Return the port that only the console uses; "" if the kit prints on its AT port.
 
-    Whether a port speaks is found by listening, so it is a guess: kit.console_port settles it.
+    Which port prints is found by listening, so it is a guess; kit.console_port overrides it.
     """
     if kit.console_port in {"same", "none"}:
         return ""
@@ -92,8 +95,8 @@ async def own_port(kit: KitSettings) -> str:
     if others and kit.port.startswith("serial:"):
         device, _ = await asyncio.to_thread(resolve, kit.port)
         others = [port for port in others if port != device]
-    heard = await asyncio.gather(*(prints_text(port, kit.baud, _ignore) for port in others))
-    return next((port for port, spoke in zip(others, heard, strict=True) if spoke), "")
+    prints = await asyncio.gather(*(prints_text(port, kit.baud, _ignore) for port in others))
+    return next((port for port, printed in zip(others, prints, strict=True) if printed), "")
 
 
 def ports_of(kit: KitSettings) -> list[str]:
@@ -104,7 +107,7 @@ def ports_of(kit: KitSettings) -> list[str]:
 
 
 async def prints_text(port: str, baud: int, note: Callable[[str], None]) -> bool:
-    """Tell whether a port prints a line of text while it is listened to."""
+    """Return whether a port prints a line of text within LISTEN_S."""
     from agent.console.log_line import LogLine
     from agent.console.reader import ConsoleReader
     from at.driver.opening import is_garbage

@@ -1,10 +1,10 @@
-"""Everything that a kit prints, from any cut of the bytes. Knows no port and no clock.
+"""Reads everything that a kit prints, however the bytes were cut. Knows no port and no clock.
 
     reader = ConsoleReader()
     for item in reader.receive(data): ...
     for item in reader.finish(): ...
 
-Damage is an item like any other: it is counted and shown, and never stops the reader.
+Damage is an item, too: it is counted and shown, and never stops the reader.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _DUMP_LINES = re.compile(b"(?=" + DUMP_MARK + b")")
 
 MAX_LINE = 65536
-"""Bytes of one line: the line of a chunk of 48 KiB. A longer one is shown and passed over."""
+"""Bytes of one line, as of a chunk of 48 KiB. Of a longer line only the beginning is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverlongLine:
-    """A line over the limit: `size` bytes are not read, `text` is how it begins."""
+    """A line over the limit: `size` is its length in bytes, `text` its beginning."""
 
     text: bytes
     size: int
@@ -54,7 +54,7 @@ ConsoleItem = (
 
 @dataclass(slots=True)
 class ConsoleCounts:
-    """What was heard so far."""
+    """Counts of what was read so far."""
 
     lines: int = 0
     chunks: int = 0
@@ -64,17 +64,17 @@ class ConsoleCounts:
     faults: int = 0
     """Crashes and failed assertions, each with all its lines."""
     reboots: int = 0
-    """Starts of what the kit runs; that of a bootloader before it is not another."""
+    """Starts of the application; the bootloader's banner before it does not count."""
     dropped_by_kit: int = 0
-    """Log messages that the kit says it dropped."""
+    """Log messages that the kit reports as dropped."""
     overlong: int = 0
 
 
 class LineClassifier:
-    """Tells whole lines apart; for a port whose lines someone else has already divided."""
+    """Classifies whole lines; for a port whose bytes another reader has already divided."""
 
     def __init__(self, counts: ConsoleCounts | None = None) -> None:
-        """Go on with the `counts` of an earlier connection, if there are any."""
+        """Continue the `counts` of an earlier connection, if given."""
         self.counts = counts or ConsoleCounts()
         self._dumps = DumpCollector()
         self._crashes = CrashCounter()
@@ -85,7 +85,7 @@ class LineClassifier:
         return self._dumps.size
 
     def classify(self, line: bytes) -> list[ConsoleItem]:
-        """Return what a line without its end holds, in order."""
+        """Return the items of a line without its line end, in order."""
         self.counts.lines += 1
         if DUMP_MARK in line:
             return self._dump(line)
@@ -94,20 +94,20 @@ class LineClassifier:
         return self._text(line)
 
     def finish(self) -> list[ConsoleItem]:
-        """End what is in progress."""
+        """Return what is in progress, as the input has ended."""
         return self._count_dumps(self._dumps.finish())
 
     def _dump(self, line: bytes) -> list[ConsoleItem]:
         if CHUNK_MARK not in line and line.count(DUMP_MARK) == 1:
-            return self._count_dumps(self._dumps.take(line))
-        # Line ends were lost: each mark begins a line all the same. A chunk proves itself, and what
-        # stands behind digits is damage of the dump.
+            return self._count_dumps(self._dumps.feed(line))
+        # Line ends were lost: each mark begins a line all the same. A chunk is proven by its CRC;
+        # anything else behind the digits is damage of the dump.
         before, *lines = _DUMP_LINES.split(line)
         items = self._chunks(before) if CHUNK_MARK in before else []
         for number, each in enumerate(lines, 1):
             digits, chunk_mark, rest = each.partition(CHUNK_MARK)
             follows = chunk_mark or (DUMP_MARK if number < len(lines) else b"")
-            items += self._count_dumps(self._dumps.take(digits + follows))
+            items += self._count_dumps(self._dumps.feed(digits + follows))
             items += self._chunks(chunk_mark + rest) if chunk_mark else []
         return items
 
@@ -115,10 +115,10 @@ class LineClassifier:
         dumps = sum(isinstance(item, CapturedDump) for item in found)
         self.counts.dumps += dumps
         self.counts.damaged_dump_lines += len(found) - dumps
-        return self._dated(found)
+        return self._with_starts(found)
 
-    def _dated(self, found: Sequence[ConsoleItem]) -> list[ConsoleItem]:
-        """Say of what may be printed again how often the kit had crashed or started by then."""
+    def _with_starts(self, found: Sequence[ConsoleItem]) -> list[ConsoleItem]:
+        """Set `starts` of items that may be printed again: crashes and starts so far."""
         starts = self.counts.faults + self.counts.reboots
         return [
             replace(item, starts=starts) if isinstance(item, ChunkLine | CapturedDump) else item
@@ -130,20 +130,20 @@ class LineClassifier:
         good = sum(isinstance(item, ChunkLine) for item in found)
         self.counts.chunks += good
         self.counts.damaged_chunks += len(found) - good
-        # The log prefix of a chunk is no news; a line that got mixed up with one is.
+        # The log prefix of a chunk is no item; a line that got mixed up with a chunk is.
         rest = parse_line(around)
-        chunks = self._dated(found)
+        chunks = self._with_starts(found)
         return [*chunks, rest] if rest.text.strip() else chunks
 
     def _text(self, line: bytes) -> list[ConsoleItem]:
         log = parse_line(line)
         if dropped := dropped_messages(log.line):
             self.counts.dropped_by_kit += dropped
-            self._dumps.note_dropped(dropped)
+            self._dumps.count_dropped(dropped)
         fault = read_fault(log.text)
         if fault is None:
             return [*self._damaged_marks(line), log]
-        fault = self._crashes.take(fault)
+        fault = self._crashes.mark_first(fault)
         if isinstance(fault, FaultText):
             self.counts.faults += fault.first
             return [log, fault]
@@ -155,14 +155,14 @@ class LineClassifier:
         if chunk := damaged_mark(line):
             self.counts.damaged_chunks += 1
             return [chunk]
-        return self._count_dumps(self._dumps.take_text(line))
+        return self._count_dumps(self._dumps.check_text(line))
 
 
 class ConsoleReader:
-    """Divides bytes into lines, ended by CR, LF or both, and tells them apart."""
+    """Divides bytes into lines, ended by CR, LF or both, and classifies them."""
 
     def __init__(self, max_line: int = MAX_LINE, counts: ConsoleCounts | None = None) -> None:
-        """Go on with the `counts` of an earlier connection, if there are any."""
+        """Continue the `counts` of an earlier connection, if given."""
         self.max_line = max_line
         self._classifier = LineClassifier(counts)
         self._pending = bytearray()
@@ -170,7 +170,7 @@ class ConsoleReader:
 
     @property
     def counts(self) -> ConsoleCounts:
-        """What was heard so far."""
+        """Counts of what was read so far."""
         return self._classifier.counts
 
     @property
@@ -179,7 +179,7 @@ class ConsoleReader:
         return self._classifier.dump_bytes
 
     def receive(self, data: bytes) -> list[ConsoleItem]:
-        """Take bytes as they arrive; return what they completed."""
+        """Read bytes as they arrive; return the items that they completed."""
         *lines, tail = data.replace(b"\r", b"\n").split(b"\n")
         items: list[ConsoleItem] = []
         for line in lines:
@@ -190,7 +190,7 @@ class ConsoleReader:
         return items
 
     def finish(self) -> list[ConsoleItem]:
-        """End the last line and what is in progress."""
+        """Return the last line and what is in progress, as the input has ended."""
         return [*self._line(b""), *self._classifier.finish()]
 
     def _line(self, line: bytes) -> list[ConsoleItem]:

@@ -1,4 +1,4 @@
-"""Zephyr core dumps: the binary format, read for what it is. Pure; never guesses over damage.
+"""Zephyr core dumps: a parser of the binary format. Pure; damage is reported, never repaired.
 
     "ZE" | u16 version | u16 target | u8 log2(pointer bits) | u8 flag | u32 reason
     A  u16 version | u16 length | registers
@@ -72,7 +72,7 @@ _ARM_REASONS = {
 
 
 class DumpStatus(Enum):
-    """What a dump is. Only a whole one is COMPLETE, and only that is usable."""
+    """How complete a dump is. Only COMPLETE is usable."""
 
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
@@ -87,14 +87,14 @@ class DumpStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DumpBlock:
-    """One block: where its body stands in the dump, in bytes."""
+    """One block: start and size of its body in the dump, in bytes."""
 
     id: str
     version: int
     start: int
     size: int
     address: int | None = None
-    """Where the memory of an M block was."""
+    """The address of the memory of an M block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class DumpHeader:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A dump as far as it can be read. `detail` says why it is not complete."""
+    """A dump as far as it can be read; `detail` says why it is not complete."""
 
     status: DumpStatus
     size: int
@@ -121,12 +121,12 @@ class Dump:
 
     @property
     def usable(self) -> bool:
-        """Tell whether the dump is whole."""
+        """Whether the dump is complete."""
         return self.status is DumpStatus.COMPLETE
 
 
 def parse_dump(data: bytes | bytearray) -> Dump:
-    """Read the bytes of one dump. Raises nothing: damage is a status."""
+    """Parse the bytes of one dump. Raises nothing: damage is a status."""
     size = len(data)
     if not data:
         return Dump(DumpStatus.EMPTY, 0, detail="nothing stands between begin and end")
@@ -175,7 +175,7 @@ class _Reader:
         return self._end(DumpStatus.COMPLETE)
 
     def _block(self, name: str, at: int) -> Dump | int:
-        """Read the block at `at`; return where it ends, or the dump if the reading ends here."""
+        """Parse the block at `at`; return where it ends, or the dump if the parser ends here."""
         shape = {
             "M": f"<cH{2 * self.pointer}x",
             "C": "<cHI",
@@ -223,7 +223,7 @@ class _Reader:
         return self._end(DumpStatus.COMPLETE)
 
     def _unknown_tail(self, name: str, at: int) -> Dump:
-        """End the reading: what follows is kept unread, but an announced CRC still ends it."""
+        """End the parser: what follows stays unread, but an announced CRC is still checked."""
         detail = f"block {name} at byte {at} is of no known kind"
         if self.header.flag & _TRAILER_ANNOUNCED:
             end = len(self.data) - _TRAILER.size
@@ -241,12 +241,12 @@ class _Reader:
 
 
 def target_name(header: DumpHeader) -> str:
-    """Return the processor family as a person knows it."""
+    """Return the name of the processor family."""
     return TARGETS.get(header.target, f"target {header.target}")
 
 
 def reason_name(header: DumpHeader) -> str:
-    """Return why the kernel stopped, as a person would say it."""
+    """Return the name of the reason for which the kernel stopped."""
     name = REASONS.get(header.reason)
     if name is None and header.target == _ARM_CORTEX_M:
         name = _ARM_REASONS.get(min(header.reason, 37))

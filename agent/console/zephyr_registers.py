@@ -1,7 +1,7 @@
 """The registers of a Zephyr core dump (block A), by processor family and version. Pure.
 
-Each family has its own order, and so has each version of its block. A block that is shorter than
-its order gives the registers that it holds; one of a version that is not known gives none.
+The order of registers depends on the family and on the version of the block. A block that is
+shorter than its order gives the registers that it holds; an unknown version gives none.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _STACK_POINTERS = ("sp", "esp", "rsp")
 
 
 def registers(dump: Dump, data: bytes | bytearray) -> dict[str, int]:
-    """Return the registers by name, in the order of the dump; {} where none can be read."""
+    """Return the registers by name, in the order of the dump; {} if none can be read."""
     block = next((block for block in dump.blocks if block.id == "A"), None)
     if block is None or dump.header is None:
         return {}
@@ -64,7 +64,7 @@ def registers(dump: Dump, data: bytes | bytearray) -> dict[str, int]:
 
 
 def frame_registers(found: dict[str, int]) -> dict[str, int]:
-    """Return `pc`, `lr` and `sp` of what `registers` returned, whatever the family calls them."""
+    """Return `pc`, `lr` and `sp` of what `registers` returned, whatever their names there."""
     if "exccause" in found:  # Xtensa
         # The upper two bits of a return address are the size of its register window.
         link = found["a0"] & 0x3FFF_FFFF | found["pc"] & 0xC000_0000
@@ -83,7 +83,7 @@ def _order(target: int, block: DumpBlock) -> tuple[str, list[str]]:
 def _xtensa(body: bytes) -> dict[str, int]:
     """Read u8 chip, u16 version, from version 2 on u8 toolchain, and 21 to 25 registers.
 
-    Which ones a chip has beside the common 21 is told by their number.
+    The number of registers shows which ones a chip has beside the common 21.
     """
     start = 4 if int.from_bytes(body[1:3], "little") >= 2 else 3
     count, rest = divmod(len(body) - start, 4)

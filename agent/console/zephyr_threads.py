@@ -1,7 +1,7 @@
-"""The threads of a Zephyr core dump: block T read with the layout that the firmware's ELF gives.
+"""The threads of a Zephyr core dump: block T, read with the layout in the firmware's ELF file.
 
-Block T holds the kernel's own structure (`struct z_kernel`). Where in it, and in a thread, each
-field stands is the build's: CONFIG_DEBUG_THREAD_INFO puts a table of the places into the firmware
+Block T holds the kernel's own structure (`struct z_kernel`). The offsets of its fields, and of a
+thread's, depend on the build: CONFIG_DEBUG_THREAD_INFO puts a table of them into the firmware
 (subsys/debug/thread_info.c). The threads are a list in the memory that the dump holds. Pure.
 """
 
@@ -22,7 +22,7 @@ MAX_NAME = 64
 NEWEST_LAYOUT = 1
 
 _UNIMPLEMENTED = 0xFFFF_FFFF
-# Places in the table.
+# Indices in the table.
 _VERSION, _CURRENT, _THREADS, _ENTRY, _NEXT, _STATE, _OPTIONS, _PRIORITY, _STACK, _NAME = range(10)
 
 # Bit 2 has said "not started yet" up to kernel 3.7, and says "sleeping" since.
@@ -48,14 +48,14 @@ class ThreadLayout:
     """Bytes of a pointer."""
 
     def __post_init__(self) -> None:
-        """Check what a damaged table would give. Raises ValueError."""
+        """Check the table, which may be damaged. Raises ValueError."""
         if self.word not in (4, 8):
             raise ValueError(f"the table of threads has words of {self.word} bytes")
         if len(self.offsets) <= _STACK or self.offsets[_VERSION] > NEWEST_LAYOUT:
             raise ValueError("the table of threads is of a version that is not known")
 
     def at(self, field: int) -> int | None:
-        """Return where a field stands; None where this build has none."""
+        """Return the offset of a field in bytes; None if this build has none."""
         if field >= len(self.offsets) or self.offsets[field] == _UNIMPLEMENTED:
             return None
         return self.offsets[field]
@@ -63,19 +63,19 @@ class ThreadLayout:
 
 @dataclass(frozen=True, slots=True)
 class ZephyrThread:
-    """A thread; None stands for what the dump does not hold or the build does not have."""
+    """A thread; None for what the dump does not hold or the build does not have."""
 
     address: int
     current: bool
     name: str | None
     states: tuple[str, ...] | None
     priority: int | None
-    """Negative: it is never preempted."""
+    """If negative, the thread is never preempted."""
     entry: int | None
     stack_pointer: int | None
-    """Where it was when it was last switched out."""
+    """Its value when the thread was last switched out."""
     pc: int | None
-    """Where it goes on: of a Cortex-M's other threads, from their stacks."""
+    """Where the thread continues; of a Cortex-M's threads that do not run, from their stacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class ThreadList:
 
 
 def read_threads(dump: Dump, data: bytes | bytearray, layout: ThreadLayout) -> ThreadList:
-    """Return the threads of a dump. Raises nothing: what cannot be read is said."""
+    """Return the threads of a dump. Raises nothing: `detail` says what cannot be read."""
     block = next((block for block in dump.blocks if block.id == "T"), None)
     if block is None or dump.header is None:
         return ThreadList((), "the dump has no block of threads")
@@ -110,7 +110,7 @@ def read_threads(dump: Dump, data: bytes | bytearray, layout: ThreadLayout) -> T
 
 
 def _walk(first: int, memory: _Memory, next_at: int | None) -> tuple[list[int], str]:
-    """Follow the list of threads; say why it ended before its end."""
+    """Follow the list of threads; return the addresses, and why the list is not complete."""
     found: dict[int, None] = {}
     address: int | None = first
     while address:
@@ -154,7 +154,7 @@ def _state_names(state: int) -> tuple[str, ...]:
 
 
 def _pointer(kernel: bytes, at: int | None, word: int) -> int:
-    """Return a pointer of the kernel's structure; 0 where it has none, or ends before it."""
+    """Return a pointer of the kernel's structure; 0 if it has none or is too short."""
     if at is None or at + word > len(kernel):
         return 0
     return int.from_bytes(kernel[at : at + word], "little")
@@ -173,7 +173,7 @@ class _Memory:
         ]
 
     def read(self, address: int, size: int) -> bytes:
-        """Return up to `size` bytes; fewer where the memory ends, none where it is not there."""
+        """Return up to `size` bytes; fewer if the memory ends, none if it is not in the dump."""
         for start, length, at in self._regions:
             if start <= address < start + length:
                 begin = at + address - start
@@ -181,11 +181,11 @@ class _Memory:
         return b""
 
     def word(self, address: int) -> int | None:
-        """Return a pointer's value, None where it is not there."""
+        """Return the value of a pointer; None if it is not in the dump."""
         found = self.read(address, self._size)
         return int.from_bytes(found, "little") if len(found) == self._size else None
 
     def text(self, address: int) -> str | None:
-        """Return a text up to its NUL, None where it is not there."""
+        """Return a text up to its NUL; None if it is not in the dump."""
         found = self.read(address, MAX_NAME)
         return found.split(b"\0")[0].decode("utf-8", "backslashreplace") if found else None

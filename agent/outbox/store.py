@@ -236,7 +236,7 @@ class Store:
         return gone
 
     def retry_parked(self) -> int:
-        """Let all parked items wait again; return how many."""
+        """Return all parked items to the waiting ones; return how many."""
         self.tables.db.execute(
             "UPDATE items SET state = ?, refusals = 0, reason = '' WHERE state = ?",
             (WAITING, PARKED),

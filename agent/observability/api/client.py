@@ -59,7 +59,7 @@ class FetchMe(Call[Resource]):
 
 @dataclass(frozen=True, slots=True)
 class FetchLatestRelease(Call[Resource | None]):
-    """With the project key, by the short URL; None where nothing is newer."""
+    """The newest release for a device, with the project key; None if nothing is newer."""
 
     host = Host.API
     schemes = (Scheme.PROJECT_KEY,)
@@ -88,7 +88,7 @@ class FetchLatestRelease(Call[Resource | None]):
 
 
 class Observability:
-    """Calls of the observability service, for one organization and project unless told.
+    """Client of the observability service, for one organization and project.
 
     Errors are those of HttpClient.send; names and times are checked before anything is sent.
     """
@@ -98,7 +98,7 @@ class Observability:
         self.scope = Scope(organization, project)
 
     async def whoami(self) -> Resource | list[Resource]:
-        """Return the user; with an organization token alone, the organizations that it opens."""
+        """Return the user; with an organization token alone, the organizations it opens."""
         if Scheme.BASIC in self.client.keyring:
             return await self.client.send(FetchMe())
         return [each async for each in self.list(ORGANIZATION)]
@@ -114,7 +114,7 @@ class Observability:
     ) -> AsyncIterator[Resource]:
         """Yield every resource of a kind, a page at a time; `sort` is a field, `-` descends.
 
-        `progress` is told how many have come and how many there are.
+        `progress` is called with how many were yielded and how many there are.
         """
 
         async def fetch(page: int) -> Envelope:
@@ -142,13 +142,13 @@ class Observability:
         return await self.client.send(FetchResource(kind, self.scope, key))
 
     async def create(self, kind: ResourceKind, fields: Mapping[str, Any]) -> Resource | None:
-        """Create one; None where the service does not show it."""
+        """Create one; return it, or None if the service does not."""
         return await self.client.send(CreateResource(kind, self.scope, fields))
 
     async def update(
         self, kind: ResourceKind, key: str, fields: Mapping[str, Any]
     ) -> Resource | None:
-        """Change some fields of one; None where the service does not show it."""
+        """Change some fields of one; return it, or None if the service does not."""
         return await self.client.send(UpdateResource(kind, self.scope, key, fields))
 
     async def relate(
@@ -176,7 +176,7 @@ class Observability:
         return await self.client.send(FetchProjectKey(self.scope))
 
     async def cycle_project_key(self) -> str:
-        """Replace the project's key; the old one stops at once."""
+        """Replace the project's key; the old one stops working at once."""
         return await self.client.send(CycleProjectKey(self.scope))
 
     async def user_key(self) -> Secret | None:
@@ -198,7 +198,7 @@ class Observability:
         software_type: str,
         current_version: str = "",
     ) -> Resource | None:
-        """Return the newest release for a device, None where it has it."""
+        """Return the newest release for a device; None if it has that."""
         return await self.client.send(
             FetchLatestRelease(device_serial, hardware_version, software_type, current_version)
         )

@@ -1,4 +1,4 @@
-"""Project key and user API key: read, cycled (clauses O1.3, O5.5)."""
+"""Calls for the project key and the user API key: read, cycle, delete (clauses O1.3, O5.5)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FetchProjectKey(Call[str]):
 
 @dataclass(frozen=True, slots=True)
 class CycleProjectKey(Call[str]):
-    """Replace the key of a project: the old one stops at once, on every device that has it."""
+    """Replace the key of a project: the old one stops working at once, on every device."""
 
     host = Host.API
     schemes = USER
@@ -52,7 +52,7 @@ class CycleProjectKey(Call[str]):
         return _api_key(response)
 
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
-        """Name the roles that may."""
+        """Return which roles may cycle the key."""
         if status == 403:
             return "only organization admins and project managers generate and cycle the key"
         return ""
@@ -60,7 +60,7 @@ class CycleProjectKey(Call[str]):
 
 @dataclass(frozen=True, slots=True)
 class CycleUserKey(Call[Secret]):
-    """Make or replace the user's own API key, which works in all projects of the user."""
+    """Create or replace the user's own API key, which works in all projects of the user."""
 
     host = Host.API
     schemes = (Scheme.BASIC,)
@@ -77,7 +77,7 @@ class CycleUserKey(Call[Secret]):
 
 @dataclass(frozen=True, slots=True)
 class FetchUserKey(Call[Secret | None]):
-    """The user's own API key, None where there is none."""
+    """The user's own API key; None if there is none."""
 
     host = Host.API
     schemes = (Scheme.BASIC,)
@@ -108,7 +108,7 @@ class DeleteUserKey(Call[None]):
         return Request("DELETE", "/auth/api_key")
 
     def parse(self, response: Response) -> None:
-        """Rely on no reply body."""
+        """Return nothing: the response has no body that matters."""
 
 
 def _project_key_path(scope: Scope) -> str:

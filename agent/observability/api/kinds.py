@@ -1,4 +1,4 @@
-"""The ten resources that have a path, and how each is named (clause O1.2). Pure."""
+"""The ten kinds of resources, their paths and the rules for their keys (clause O1.2). Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ResourceLevel(Enum):
-    """What a resource lies under."""
+    """What the path of a resource lies under."""
 
     ROOT = "root"
     ORGANIZATION = "organization"
@@ -24,14 +24,14 @@ class ResourceLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
-    """One kind of resource: its words, where it lies, and the rule for its key."""
+    """One kind of resource: its names, its level, and the check of its key."""
 
     name: str
     plural: str
     level: ResourceLevel
     key: Callable[[str], str]
     not_created: str = ""
-    """Why it cannot be created here, "" where it can."""
+    """Why it cannot be created by this API; "" if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def path(kind: ResourceKind, scope: Scope, key: str | None = None) -> str:
 
 
 def related(kind: ResourceKind, key: str) -> str:
-    """Return how a resource's path goes on to one that it is related to. Raises UsageError."""
+    """Return what follows a resource's path to name a related one. Raises UsageError."""
     return f"/{kind.plural}/{quote(kind.key(key), safe='')}"
 
 

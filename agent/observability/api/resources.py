@@ -1,4 +1,4 @@
-"""Reading and changing resources by the service's conventions for methods (clause O3.1)."""
+"""The calls that read and change resources, and their pages, filters and times (clause O3.1)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def time_parameter(when: datetime) -> str:
 
 
 def is_time_name(name: str) -> bool:
-    """Tell whether a filter of this name is a time."""
+    """Return whether a filter of this name is a time."""
     return _TIME_NAME.search(name) is not None
 
 
@@ -65,7 +65,7 @@ LARGEST_PAGE = 100
 
 
 class Paging(msgspec.Struct, frozen=True):
-    """Where a page stands; `total_count` is on the server, `item_count` here."""
+    """The position of a page; `total_count` items are on the server, `item_count` on this page."""
 
     item_count: int
     total_count: int
@@ -76,7 +76,7 @@ class Paging(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """One page: its items as they came, and where it stands."""
+    """One page: its items as received, and its position."""
 
     data: list[Any]
     paging: Paging
@@ -88,7 +88,7 @@ class _Body(msgspec.Struct):
 
 
 def envelope(response: Response) -> Envelope:
-    """Return the page that an answer holds. Raises BadAnswer."""
+    """Return the page in a response. Raises BadAnswer."""
     body = response.decode(_Body)
     return Envelope(body.data, body.paging)
 
@@ -108,7 +108,7 @@ async def walk(
 ) -> AsyncIterator[Any]:
     """Yield every item of every page, holding one page; `fetch` gets the page's number.
 
-    `progress` is told how many have been yielded and how many there are, after each page.
+    After each page `progress` is called with how many were yielded and how many there are.
     """
     page, done = 1, 0
     while True:
@@ -134,7 +134,7 @@ USER = (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource: everything that came, and its times as times."""
+    """One resource: its fields as received; `time` reads one as a time."""
 
     raw: Mapping[str, Any]
 
@@ -157,7 +157,7 @@ class ResourceCall(Call[T], Generic[T]):
     scope: Scope
 
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
-        """Name the route that is not there."""
+        """Return which route does not exist."""
         if status == 405:
             return f"the service has no such route for {self.kind.plural}"
         return ""
@@ -201,14 +201,14 @@ class FetchResource(ResourceCall[Resource]):
 
 @dataclass(frozen=True, slots=True)
 class CreateResource(ResourceCall[Resource | None]):
-    """Create one; the answer is the resource where the service shows it."""
+    """Create one; the result is the resource if the service returns it."""
 
     repeatable = False
 
     fields: Mapping[str, Any]
 
     def request(self) -> Request:
-        """Return what to send. Raises UsageError for a kind that is made elsewhere."""
+        """Return what to send. Raises UsageError for a kind that is created in another way."""
         if self.kind.not_created:
             raise UsageError(f"no {self.kind.name} is created here", hint=self.kind.not_created)
         return Request("POST", path(self.kind, self.scope), json=dict(self.fields))
@@ -269,7 +269,7 @@ class DeleteResource(ResourceCall[None]):
         return Request("DELETE", path(self.kind, self.scope, self.key))
 
     def parse(self, response: Response) -> None:
-        """Rely on no reply body."""
+        """Return nothing: the response has no body that matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ class DeleteResources(ResourceCall[None]):
         return Request("DELETE", path(self.kind, self.scope), json=list(self.ids))
 
     def parse(self, response: Response) -> None:
-        """Rely on no reply body."""
+        """Return nothing: the response has no body that matters."""
 
 
 def filter_query(filters: Mapping[str, Any]) -> list[tuple[str, str]]:

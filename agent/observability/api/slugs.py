@@ -1,4 +1,4 @@
-"""The names of resources, checked whole before anything is sent (clause O1.1). Pure."""
+"""Slugs and versions: the rules for the names of resources (clause O1.1). Pure."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def slug(value: str, what: str) -> str:
 
 
 def as_slug(text: str) -> str:
-    """Return a name that nobody chose for the service as a slug."""
+    """Return `text` as a slug: other characters become `-`, and LONGEST is kept."""
     return re.sub(r"[^-a-zA-Z0-9_]", "-", text)[:LONGEST]
 
 
 def as_version(text: str) -> str:
-    """Return a version that nobody wrote for the service as it takes versions."""
+    """Return `text` as a version: other characters become `-`, and LONGEST is kept."""
     return re.sub(r"[^-a-zA-Z0-9_.+]", "-", text)[:LONGEST]
 
 

@@ -48,16 +48,16 @@ _ARM_SIZES = (17 * 4, 19 * 4)
 
 
 class CoredumpTruncated(ValueError):
-    """The dump ends before it says that it does."""
+    """The dump is shorter than its header says."""
 
 
 class UnsupportedVersion(ValueError):
-    """The dump is of a version of the format that nobody here reads."""
+    """The dump is of a version of the format that is not supported."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRegion:
-    """Memory that the dump holds: `start` is the place of its bytes in the dump."""
+    """Memory that the dump holds; `start` is where its bytes begin in the dump."""
 
     address: int
     size: int
@@ -66,7 +66,7 @@ class MemoryRegion:
 
 @dataclass(frozen=True, slots=True)
 class DeviceCoredump:
-    """What a dump says about itself; `identity` holds the names of the JSON interface."""
+    """The content of a dump; the keys of `identity` are those of the JSON interface."""
 
     size: int
     machine: str
@@ -77,7 +77,7 @@ class DeviceCoredump:
     """Of an ARM Cortex-M; empty for every other machine."""
     memory: tuple[MemoryRegion, ...]
     truncated: bool
-    """The device had no room for all of its memory."""
+    """Whether the device had no room for all of its memory."""
 
 
 def parse_device_coredump(data: bytes) -> DeviceCoredump:

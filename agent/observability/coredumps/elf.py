@@ -13,7 +13,7 @@ ELF = b"\x7fELF"
 PT_LOAD, PT_NOTE = 1, 4
 
 _MORE = 0xFFFF
-"""A number of program headers that stands for the one in the first section header."""
+"""A count of program headers that means: it is in the first section header."""
 _MAX_FILE = 1 << 48  # bytes: beyond it an offset is damage, and no file system can seek there
 _NOTE_HEADER = 12
 
@@ -24,7 +24,7 @@ class ElfTruncated(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ElfHeader:
-    """What the first bytes say: `order` is "<" or ">", `wide` whether it has 64 bits."""
+    """The ELF header: `order` is "<" or ">" as in `struct`, `wide` whether it has 64 bits."""
 
     order: str
     wide: bool

@@ -1,4 +1,4 @@
-"""A Linux core dump: who died of what, where each thread stood. Pure.
+"""A Linux core dump: the process, its signal, its threads and the files it had loaded. Pure.
 
 ELF of type CORE; its notes hold one NT_PRSTATUS a thread (the one that died first), one
 NT_PRPSINFO, one NT_SIGINFO and one NT_FILE (elf(5), and `elf_prstatus` of the kernel's
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 NOTE = (b"Memfault", 0x4154454D)
-"""Name and number of the note."""
+"""Name and number of the note that the service's agent for Linux writes."""
 
 _NAMES = {
     2: "sdk_version",
@@ -46,7 +46,7 @@ _NAMES = {
 
 
 def read_metadata(body: bytes) -> dict[str, Any]:
-    """Return what the note says under its names; {} when it cannot be read."""
+    """Return the fields of the note by name; {} if it cannot be read."""
     try:
         value = decode_cbor(body)
         if not isinstance(value, dict):
@@ -77,7 +77,7 @@ SIGNALS = {
     25: "SIGXFSZ",
     31: "SIGSYS",
 }
-"""Of those that leave a core dump."""
+"""Signals that leave a core dump."""
 _WITH_ADDRESS = frozenset({4, 5, 7, 8, 11})  # their `siginfo` says where
 
 # In the order of the kernel's `elf_gregset_t`, by ELF machine.
@@ -96,7 +96,7 @@ LINKS = ("lr", "ra", "x30")
 
 @dataclass(frozen=True, slots=True)
 class LinuxThread:
-    """A thread as the kernel saw it; `registers` is empty for a machine that is not known."""
+    """A thread as the kernel saw it; `registers` is empty for an unknown machine."""
 
     id: int
     signal: int
@@ -105,7 +105,7 @@ class LinuxThread:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Memory that the core holds: `offset` is the place of its bytes in the file."""
+    """Memory that the core holds; `offset` is where its bytes begin in the file."""
 
     address: int
     size: int
@@ -114,7 +114,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class MappedFile:
-    """A part of a file that the process had in its memory."""
+    """A part of a file that the process had mapped into its memory."""
 
     start: int
     end: int
@@ -125,7 +125,7 @@ class MappedFile:
 
 @dataclass(frozen=True, slots=True)
 class LinuxCore:
-    """What a Linux core dump says of the process that died."""
+    """The content of a Linux core dump: the process that died."""
 
     machine: str
     command: str
@@ -135,19 +135,19 @@ class LinuxCore:
     """Bytes by which the file is shorter than its headers say: 0 when it is whole."""
     regions: tuple[Segment, ...]
     fault_address: int | None = None
-    """What the process touched, or where it stood, when the signal says so."""
+    """The address that the process accessed or executed; None if the signal has none."""
     files: tuple[MappedFile, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Who it came from, where the service's agent for Linux has written it in."""
+    """The identity of the device, where the service's agent for Linux has written it."""
 
     @property
     def signal(self) -> int | None:
-        """What the process died of; None where no thread tells."""
+        """The signal that ended the process; None if the core holds no thread."""
         return self.threads[0].signal if self.threads else None
 
 
 def is_core(head: bytes) -> bool:
-    """Tell by its first 20 bytes whether a file is an ELF core dump."""
+    """Return whether a file that begins with these 20 bytes is an ELF core dump."""
     header = read_header(head)
     return header is not None and header.kind == _ET_CORE
 
@@ -266,7 +266,7 @@ class Module:
     ranges: tuple[tuple[int, int], ...]
 
     def holds(self, address: int) -> bool:
-        """Tell whether `address` lies in it."""
+        """Return whether `address` lies in it."""
         return any(start <= address < end for start, end in self.ranges)
 
 

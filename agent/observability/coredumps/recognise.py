@@ -1,4 +1,4 @@
-"""Which kind of core dump a file is, by its first bytes. Pure."""
+"""Recognises the kind of a core dump by its first bytes. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMPRESSED = {
     b"\x04\x22\x4d\x18": "lz4 -d",
     b"BZh": "bzip2 -d",
 }
-"""First bytes -> the program that undoes it."""
+"""First bytes -> the command that decompresses the file."""
 
 
 def recognise(file: BinaryIO) -> FileKind:

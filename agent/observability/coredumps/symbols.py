@@ -1,4 +1,4 @@
-"""Names for addresses, from a firmware's ELF file (extra `coredump`: pyelftools)."""
+"""Symbols of a firmware's ELF file: names and lines of addresses (extra `coredump`: pyelftools)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _THUMB_BIT = 1
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """Where an address lies; None for what the file does not say."""
+    """The function and the line of an address; None for what the file does not say."""
 
     address: int
     function: str | None
@@ -84,16 +84,16 @@ class ElfSymbols:
                 self.machine: str = elf["e_machine"]
                 self.build_id = _build_id(elf)
                 self.thread_table = thread_table(elf)
-                """Where a Zephyr kernel keeps what of its threads; None without it."""
+                """The layout of a Zephyr kernel's threads, as `thread_table` returns it."""
                 self._functions = _functions(elf)
                 self._lines = _lines(elf)
-            # What a damaged file makes pyelftools raise is no one tree of errors: its own, those of
+            # On a damaged file pyelftools raises errors without a common base: its own, those of
             # struct, zlib and seek, IndexError, MemoryError ...
             except Exception as exc:
                 raise AgentError(f"{path} is no ELF file, or is damaged: {exc}") from exc
 
     def locate(self, address: int) -> SourceLocation:
-        """Return where `address` lies. The Thumb bit of an ARM address is no part of it."""
+        """Return function and line of `address`; the Thumb bit of an ARM address is ignored."""
         if self.machine == "EM_ARM":
             address &= ~_THUMB_BIT
         name, offset = None, None

@@ -1,4 +1,4 @@
-"""Chunks pushed as the kit printed them: never re-cut, in order (clause O5.1). Pure."""
+"""The call that pushes chunks: as the kit printed them, in order (clause O5.1). Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PushChunks(Call[None]):
         return Request("POST", path, headers=headers, content=_multipart(self.chunks, boundary))
 
     def parse(self, response: Response) -> None:
-        """Return nothing: 202 says that they are queued, not that they can be read.
+        """Return nothing: 202 means that they are queued, not that they can be read.
 
         Raises BadAnswer.
         """

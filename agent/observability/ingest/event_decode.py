@@ -1,4 +1,4 @@
-"""Events of a device: CBOR with small integer keys, read under the names of the JSON interface."""
+"""Decodes a device's events: CBOR with integer keys, to the names of the JSON interface. Pure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _LOGS_WITH_TIMES = 6
 
 
 class NotDecodable(ValueError):
-    """The payload is no CBOR, or not the CBOR of an event. It is still to be forwarded."""
+    """The payload is not the CBOR of an event. It is forwarded all the same."""
 
 
 def decode_payload(message: DeviceMessage) -> Any:
@@ -67,7 +67,7 @@ def decode_payload(message: DeviceMessage) -> Any:
 
 
 class _Budget:
-    """How many values may still be shown: shared references let a few bytes stand for millions."""
+    """How many values are left: with shared references a few bytes can stand for millions."""
 
     def __init__(self) -> None:
         self.left = MAX_VALUES
@@ -79,7 +79,7 @@ class _Budget:
 
 
 def json_value(value: Any) -> Any:
-    """Return `value` as JSON can carry it: bytes as {"hex": ...}, odd numbers and tags as text.
+    """Return `value` as JSON: bytes as {"hex": ...}, numbers out of range and tags as text.
 
     Raises NotDecodable when it stands for more than MAX_VALUES values.
     """
@@ -166,7 +166,7 @@ def _logs(flat: list[Any], *, timed: bool) -> list[dict[str, Any]]:
 
 
 def date_text(value: Any) -> Any:
-    """Unix seconds as the service writes times; anything else stays as it is."""
+    """Return unix seconds as the service writes times; any other value as JSON."""
     if isinstance(value, int) and not isinstance(value, bool):
         try:
             return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

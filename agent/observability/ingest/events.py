@@ -1,4 +1,4 @@
-"""Events of devices: made, checked before they are kept, pushed in batches (clause O3.4). Pure."""
+"""Events of devices: created, checked, pushed in batches (clause O3.4). Pure."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def trace(
     user_info: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Return a checked trace as JSON: a reset or a fault, by the service's numbers."""
-    places = {"pc": pc, "lr": lr, "sp": sp}
-    info = {"reason": reason} | {name: at for name, at in places.items() if at is not None}
+    registers = {"pc": pc, "lr": lr, "sp": sp}
+    info = {"reason": reason} | {name: at for name, at in registers.items() if at is not None}
     return _event("trace", device, info, captured, user_info)
 
 
@@ -84,10 +84,10 @@ def _event(
 
 
 def check_event(event: object, now: datetime) -> bytes:
-    """Return one event of a person or a program as the JSON that is sent.
+    """Return an event as the checked JSON that is sent.
 
     Times become UTC; a missing `captured_date` becomes `now` (aware). Raises UsageError, naming
-    the field and its rule; nothing is guessed.
+    the field and its rule.
     """
     if not isinstance(event, dict):
         raise UsageError("an event is a JSON object")
@@ -122,7 +122,7 @@ def check_event(event: object, now: datetime) -> bytes:
 
 
 def captured_date(value: object, now: datetime) -> str:
-    """Return when something happened as the service reads it: UTC, to the millisecond."""
+    """Return a time as the service reads it: UTC, to the millisecond. Raises UsageError."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -202,5 +202,5 @@ class PushEvents(Call[None]):
         return Request("POST", "/api/v0/events", headers=headers, content=body)
 
     def parse(self, response: Response) -> None:
-        """Return nothing: 202 says that they are queued. Raises BadAnswer."""
+        """Return nothing: 202 means that they are queued. Raises BadAnswer."""
         response.taken()

@@ -1,4 +1,4 @@
-"""Messages as chunks carry them: their kind, a project key of their own, run-length coding."""
+"""The messages in chunks: their kind, an optional project key, run-length coding. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from agent.observability.ingest.chunk_codec import decode_varint
 
 KINDS = {0: "none", 1: "coredump", 2: "event", 3: "log", 4: "cdr", 5: "mar"}
-"""The type in the low six bits of the first byte -> our name for it."""
+"""The low six bits of the first byte -> the kind of the message."""
 MAX_EXPANDED = 64 * 1024 * 1024
 """Bytes that a run-length coded payload may expand to: a few bytes can claim gigabytes."""
 
@@ -18,7 +18,7 @@ _KEY_SIZE = 32
 
 @dataclass(frozen=True, slots=True)
 class DeviceMessage:
-    """A message of a device, opened: `payload` is expanded; the key overrides the sender's."""
+    """A decoded message: `payload` is expanded; its project key overrides the sender's."""
 
     kind: str
     """A value of KINDS, or "unknown"."""
@@ -27,7 +27,7 @@ class DeviceMessage:
 
 
 def open_message(data: bytes) -> DeviceMessage:
-    """Open a message. Raises ValueError when it is cut short or its run lengths do not add up."""
+    """Decode a message. Raises ValueError if it is truncated or its run lengths are wrong."""
     if not data:
         raise ValueError("an empty message has no type")
     header, payload, key = data[0], data[1:], None
@@ -42,7 +42,7 @@ def open_message(data: bytes) -> DeviceMessage:
 
 
 def kind_of(data: bytes) -> str:
-    """Return the kind of a message without opening it; "unknown" for an empty one."""
+    """Return the kind of a message without decoding it; "unknown" for an empty one."""
     return KINDS.get(data[0] & 0x3F, "unknown") if data else "unknown"
 
 

@@ -49,7 +49,7 @@ class FileKind(Enum):
 
     @property
     def is_coredump(self) -> bool:
-        """Tell whether it goes to the ingress host."""
+        """Whether it is sent to the ingress host."""
         return self in _COREDUMPS
 
 
