@@ -15,6 +15,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,3 +71,9 @@ async def running_standin(
         base = cloud.urls["device_cloud"]
         async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=60) as client:
             yield StandIn(cloud, credentials(cloud, folder), client)
+
+
+def serve(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `cellagent cloud serve` to its end."""
+    command = [sys.executable, "-m", "agent", "cloud", "serve", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)

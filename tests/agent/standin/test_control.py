@@ -93,3 +93,24 @@ async def test_a_clock_that_stood_still_runs_on_from_there(standin: StandIn) -> 
     await control(standin, {"clock": {"freeze": False}})
     first = standin.clock.time()
     assert 1_800_000_000 < first < standin.clock.time()
+
+
+async def test_control_needs_its_own_token_and_moves_the_clock(standin: StandIn) -> None:
+    refused = await standin.client.get("/control", headers=standin.bearer("api_key"))
+    assert refused.status_code == 401
+    before = standin.clock.time()
+    answer = await standin.client.post(
+        "/control", headers=standin.bearer("control_token"), json={"clock": {"advance_s": 86400}}
+    )
+    assert answer.status_code == 200
+    assert standin.clock.time() - before >= 86400
+    for wrong in (
+        {"nothing": 1},
+        {"settings": {"x": 1}},
+        {"clock": 3},
+        {"settings": {"bulk_s": True}},
+    ):
+        answer = await standin.client.post(
+            "/control", headers=standin.bearer("control_token"), json=wrong
+        )
+        assert answer.status_code == 400, wrong

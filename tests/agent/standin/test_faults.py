@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,15 +17,8 @@ import pytest
 from observability import an_event, with_project_key, with_token
 from standin import StandIn, running_standin
 
-from agent.standin.connect_proxy import connect_proxy
 from agent.standin.faults import active, describe, install, parse
 from agent.standin.state import open_cloud
-
-PLACE = "/api/v0/organizations"
-
-
-async def get(standin: StandIn, path: str = PLACE) -> httpx.Response:
-    return await with_token(standin)("GET", path)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +58,13 @@ def test_every_fault_is_described() -> None:
     assert {"latency", "slow-body", "cut-body", "wrong-length", "too-many-requests",
             "server-error", "html-error", "array-error", "huge-json", "deep-json", "redirect",
             "connection-reset", "tls-wrong-certificate"} <= set(describe())  # fmt: skip
+
+
+PLACE = "/api/v0/organizations"
+
+
+async def get(standin: StandIn, path: str = PLACE) -> httpx.Response:
+    return await with_token(standin)("GET", path)
 
 
 async def test_a_fault_strikes_its_route_and_its_times_and_no_more(standin: StandIn) -> None:
@@ -223,24 +227,6 @@ async def test_a_client_that_speaks_no_tls_is_let_go(standin: StandIn) -> None:
     assert (await standin.client.get("/v1/status")).status_code == 200
 
 
-@pytest.mark.parametrize("fault", [None, "tls-wrong-certificate"])
-async def test_the_proxy_shows_the_wrong_certificate_too(
-    standin: StandIn, tmp_path: Path, fault: str | None
-) -> None:
-    ca = tmp_path / "ca.pem"
-    async with connect_proxy(standin.cloud, 0, ca) as port:
-        install(standin.cloud, [fault] if fault else [])
-        trusting = ssl.create_default_context(cafile=str(ca))
-        proxy = f"http://127.0.0.1:{port}"
-        async with httpx.AsyncClient(proxy=proxy, verify=trusting, trust_env=False) as client:
-            asked = client.get("https://api.nrfcloud.com/v1/status")
-            if fault is None:
-                assert (await asked).status_code == 200
-            else:
-                with pytest.raises(httpx.ConnectError, match="certificate"):
-                    await asked
-
-
 async def test_spoiled_answers_leave_nothing_behind(standin: StandIn) -> None:
     before = len(asyncio.all_tasks())
     for fault in ("cut-body", "connection-reset", "wrong-length=3"):
@@ -251,3 +237,86 @@ async def test_spoiled_answers_leave_nothing_behind(standin: StandIn) -> None:
     install(standin.cloud, [])
     assert (await get(standin)).status_code == 200
     assert len(asyncio.all_tasks()) <= before + 2
+
+
+PATH = "/v1/openapi.json"
+SEEN = {
+    "latency=3600": httpx.ReadTimeout,
+    "slow-body=3600": httpx.ReadTimeout,
+    "cut-body": httpx.RemoteProtocolError,
+    "wrong-length=10": httpx.RemoteProtocolError,
+    "too-many-requests=7": (429, "retry-after", "7"),
+    "server-error=504": (504, "content-type", "application/json"),
+    "html-error": (502, "content-type", "text/html; charset=utf-8"),
+    "array-error": (400, "content-type", "application/json"),
+    "huge-json=2": (200, "content-type", "application/json"),
+    "deep-json=5000": (200, "content-length", "10000"),
+    "redirect=http://elsewhere.invalid": (307, "location", "http://elsewhere.invalid" + PATH),
+    "connection-reset": httpx.ReadError,
+    "tls-wrong-certificate": httpx.ConnectError,
+    "rate-limit=1": (429, "retry-after", None),
+}
+"""Fault -> what a client meets: an error, or a status and a header (None: whatever it is)."""
+
+
+def test_every_fault_is_in_the_table() -> None:
+    assert {text.partition("=")[0] for text in SEEN} == set(describe())
+
+
+async def meet(ready: dict[str, Any], fault: str) -> httpx.Response:
+    base = ready["urls"]["api"]
+    if fault.startswith("tls"):
+        base = base.replace("http:", "https:")
+    async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=60) as client:
+        if not fault.startswith("rate-limit"):
+            patience = httpx.Timeout(30, read=0.5 if fault.endswith("3600") else 30)
+            return await client.get(PATH, timeout=patience)
+        key = {"Service-Project-Key": ready["credentials"]["project_key"]}
+        for _ in range(2):
+            answer = await client.post("/api/v0/events", json=[an_event()], headers=key)
+        return answer
+
+
+@contextlib.asynccontextmanager
+async def spoiled(way: str, fault: str, folder: Path) -> AsyncIterator[dict[str, Any]]:
+    """Give the ready line of a stand-in with that fault."""
+    if way == "command line":
+        command = [sys.executable, "-m", "agent", "cloud", "serve", "--fault", fault]
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        assert process.stdout is not None
+        try:
+            yield json.loads(await process.stdout.readline())
+        finally:
+            process.terminate()
+            await process.wait()
+        return
+    async with running_standin(folder) as standin:
+        if way == "a test":
+            install(standin.cloud, [fault])
+        else:
+            token = standin.bearer("control_token")
+            answer = await standin.client.post("/control", json={"faults": [fault]}, headers=token)
+            assert answer.json()["faults"] == [fault]
+        yield {"urls": dict(standin.urls), "credentials": standin.credentials}
+
+
+@pytest.mark.parametrize("way", ["command line", "control endpoint", "a test"])
+@pytest.mark.parametrize("fault", SEEN)
+async def test_a_fault_is_met_however_it_was_switched_on(
+    fault: str, way: str, tmp_path: Path
+) -> None:
+    seen = SEEN[fault]
+    async with spoiled(way, fault, tmp_path) as ready:
+        if isinstance(seen, type):
+            with pytest.raises(seen):
+                await meet(ready, fault)
+            return
+        answer = await meet(ready, fault)
+    status, header, value = seen
+    assert answer.status_code == status
+    assert header in answer.headers
+    assert value in {None, answer.headers[header]}
+    if fault.startswith("huge"):
+        assert len(answer.content) > 2 * 1024 * 1024
+    if fault.startswith("array"):
+        assert isinstance(answer.json(), list)

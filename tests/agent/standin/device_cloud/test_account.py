@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 
-import jwt
 import pytest
 from standin import StandIn
-
-PATHS = (("GET", "/v1/account/service-token"), ("POST", "/v1/account/service-key-and-token"))
-
-
-async def statuses(standin: StandIn) -> list[int]:
-    header = standin.bearer("api_key")
-    return [(await standin.client.request(m, p, headers=header)).status_code for m, p in PATHS]
 
 
 async def control(standin: StandIn, **wishes: object) -> None:
@@ -22,6 +13,14 @@ async def control(standin: StandIn, **wishes: object) -> None:
         "/control", headers=standin.bearer("control_token"), json=wishes
     )
     assert answer.status_code == 200, answer.text
+
+
+PATHS = (("GET", "/v1/account/service-token"), ("POST", "/v1/account/service-key-and-token"))
+
+
+async def statuses(standin: StandIn) -> list[int]:
+    header = standin.bearer("api_key")
+    return [(await standin.client.request(m, p, headers=header)).status_code for m, p in PATHS]
 
 
 @pytest.mark.contract("D9.4")
@@ -55,29 +54,6 @@ async def test_a_service_key_needs_the_plan_and_the_role(standin: StandIn) -> No
         assert answer.status_code == expected, (plan, role)
 
 
-@pytest.mark.contract("D9.4", "D10.4")
-async def test_a_new_service_key_ends_the_one_before(standin: StandIn) -> None:
-    body = {"accessPoints": [{"macAddress": f"40:01:7a:00:00:{n:02x}"} for n in range(3)]}
-
-    async def locate(token: str) -> int:
-        answer = await standin.client.post(
-            "/v1/location/wifi", headers={"Authorization": f"Bearer {token}"}, json=body
-        )
-        return answer.status_code
-
-    old = standin.credentials["service_token"]
-    assert await locate(old) in {200, 404}
-    made = await standin.client.request(*PATHS[1], headers=standin.bearer("api_key"))
-    new = made.json()
-    assert await locate(old) == 401
-    assert await locate(new["token"]) in {200, 404}
-    claims = {"aud": standin.team_id, "iat": int(time.time())}
-    signed = jwt.encode(claims, new["serviceKey"], algorithm="ES256")
-    assert await locate(signed) in {200, 404}
-    stranger = jwt.encode({**claims, "aud": "x"}, new["serviceKey"], algorithm="ES256")
-    assert await locate(stranger) == 401
-
-
 @pytest.mark.contract("D10.6", "D10.7")
 async def test_no_path_makes_an_evaluation_token_or_shows_an_organization_token(
     standin: StandIn,
@@ -88,3 +64,23 @@ async def test_no_path_makes_an_evaluation_token_or_shows_an_organization_token(
     account = await standin.client.get("/v1/account", headers=header)
     assert standin.credentials["organization_auth_token"] not in account.text
     assert "PRIVATE KEY" not in account.text
+
+
+@pytest.mark.contract("D5.2")
+async def test_a_service_key_is_made_for_the_version_of_the_account_that_was_seen(
+    standin: StandIn,
+) -> None:
+    path, key = "/v1/account/service-key-and-token", standin.bearer("api_key")
+
+    async def make(version: str) -> int:
+        return (await standin.client.post(path, headers=key | {"If-Match": version})).status_code
+
+    async def version() -> str:
+        return (await standin.client.get("/v1/account", headers=key)).headers["etag"]
+
+    seen = await version()
+    standin.clock.advance(1)
+    assert await make("another") == 412
+    assert await make(seen) == 200
+    assert await version() != seen
+    assert await make(seen) == 412

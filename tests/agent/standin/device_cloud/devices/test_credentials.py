@@ -1,10 +1,14 @@
-"""What the document says of a CSV and what the server takes are the same (clauses D1.2, D9.3)."""
+"""CSV and keys at the stand-in: what the document says is what is taken (D1.2, D9.3)."""
 
 from __future__ import annotations
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from device_tokens import DEVICE, fetch, token, upload
 from hypothesis import example, given
 from hypothesis import strategies as st
+from key_files import pem
+from standin import StandIn
 
 from agent.standin.core.schema import check
 from agent.standin.device_cloud.devices.claiming import CLAIMS
@@ -44,3 +48,48 @@ def test_a_column_too_many_is_named_with_its_row(table: CsvTable) -> None:
     good = ",".join(["x" * 40] * table.most)
     with pytest.raises(DeviceCloudRefused, match=r"\[1\]: the columns are"):
         table.rows(f"{good}\n{good},\n")
+
+
+@pytest.mark.parametrize(
+    ("rows", "status"),
+    [
+        ("", 422),
+        ('a,"x\n', 422),
+        ("a,x\n\nb,y\n", 422),
+        ("a,x\n" * 1001, 422),
+        ("a,x\n" * 1000, 202),
+    ],
+    ids=["empty", "open quote", "blank line", "1001 rows", "1000 rows"],
+)
+async def test_a_csv_is_checked_before_it_is_accepted(
+    standin: StandIn, rows: str, status: int
+) -> None:
+    answer = await standin.client.post(
+        "/v1/devices/public-keys",
+        headers=standin.bearer("api_key") | {"Content-Type": "application/octet-stream"},
+        content=rows,
+    )
+    assert answer.status_code == status
+
+
+@pytest.mark.contract("D10.1", "D9.3")
+@pytest.mark.parametrize("registered", [False, True], ids=["without a key", "with a key"])
+async def test_no_other_team_registers_a_key_for_our_device(
+    standin: StandIn, registered: bool
+) -> None:
+    ours, theirs = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    row = f'{DEVICE},"{pem(ours)}"\n'
+    if registered:
+        await upload(standin, "public-keys", row)
+    rows = standin.cloud.table("api_keys").values()
+    key = next(one["key"] for one in rows if one["team"] != standin.team_id)
+    accepted = await standin.client.post(
+        "/v1/devices/public-keys",
+        headers={"Authorization": f"Bearer {key}", "Content-Type": "text/csv"},
+        content=f'{DEVICE},"{pem(theirs)}"\n',
+    )
+    assert accepted.status_code == 202
+    standin.clock.advance(1)
+    assert await fetch(standin, token(theirs, {"sub": DEVICE})) == 401
+    assert (await upload(standin, "public-keys", row))["status"] == "SUCCEEDED"
+    assert await fetch(standin, token(ours, {"sub": DEVICE})) == 200

@@ -1,33 +1,43 @@
-"""The examples of the device cloud's document are answered as they stand (clauses D1.2, D8.1)."""
+"""Bulk requests at the stand-in (clauses D5.3, D9.3)."""
 
 from __future__ import annotations
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from device_tokens import DEVICE, upload
+from key_files import pem
 from standin import StandIn
 
 
-@pytest.mark.contract("D8.1", "D8.2")
-@pytest.mark.parametrize("suffix", ["wifi", "cell", "ground-fix"])
-async def test_an_example_of_a_scan_has_a_position(standin: StandIn, suffix: str) -> None:
-    document = (await standin.client.get("/v1/openapi.json")).json()
-    path = f"/v1/organizations/{{organization}}/projects/{{project}}/location/{suffix}"
-    body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
-    (example,) = body["schema"]["examples"]
+async def test_nothing_is_registered_before_the_bulk_request_is_done(standin: StandIn) -> None:
+    standin.clock.freeze()
+    key = ec.generate_private_key(ec.SECP256R1())
     answer = await standin.client.post(
-        path.format(organization=standin.organization, project=standin.project),
-        headers=standin.bearer("organization_auth_token"),
-        json=example,
+        "/v1/devices/public-keys",
+        headers=standin.bearer("api_key") | {"Content-Type": "text/plain; charset=utf-8"},
+        content=f'{DEVICE},"{pem(key)}"',
     )
-    assert answer.status_code == 200, answer.text
-    assert {"lat", "lon", "uncertainty"} <= answer.json().keys()
+    operation = answer.json()["bulkOpsRequestId"]
+    states = []
+    for _ in range(3):
+        shown = await standin.client.get(
+            f"/v1/bulk-ops-requests/{operation}", headers=standin.bearer("api_key")
+        )
+        states.append(shown.json()["status"])
+        standin.clock.advance(0.2)
+    assert states == ["PENDING", "IN_PROGRESS", "SUCCEEDED"]
 
 
-async def test_one_cell_of_the_query_has_a_position(standin: StandIn) -> None:
-    answer = await standin.client.get(
-        "/v1/location/single-cell?mcc=1&mnc=1&eci=33703681&tac=2305&rsrp=-97",
-        headers=standin.bearer("service_token"),
-    )
-    assert answer.json()["fulfilledWith"] == "SCELL", answer.text
+@pytest.mark.contract("D10.2")
+async def test_an_rsa_key_is_refused_and_the_row_is_named(standin: StandIn) -> None:
+    good = ec.generate_private_key(ec.SECP256R1())
+    bad = rsa.generate_private_key(65537, 2048)
+    other_curve = ec.generate_private_key(ec.SECP384R1())
+    rows = f'a,"{pem(good)}"\nb,"{pem(bad)}"\nc,"{pem(other_curve)}"\nd,nonsense\n'
+    done = await upload(standin, "public-keys", rows)
+    assert done["status"] == "FAILED"
+    errors = (await standin.client.get(done["errorSummaryUrl"])).json()["errors"]
+    assert [text.split("]")[0] for text in errors] == ["[1", "[2", "[3"]
 
 
 @pytest.mark.contract("D5.3")

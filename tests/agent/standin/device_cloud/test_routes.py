@@ -1,4 +1,4 @@
-"""The device cloud's document is true: D1.2, D1.5."""
+"""The device cloud's document is true (clauses D1.2, D1.5)."""
 
 from __future__ import annotations
 

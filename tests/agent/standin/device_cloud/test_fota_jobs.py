@@ -1,0 +1,75 @@
+"""FOTA jobs at the stand-in (clause D9.2)."""
+
+from __future__ import annotations
+
+import pytest
+from fota_calls import DEVICE, IMAGE, OTHER, bundle, call, current, job, report, upload
+from standin import StandIn
+
+
+@pytest.mark.contract("D9.2")
+async def test_a_job_is_pending_for_its_device_alone_until_it_has_ended(standin: StandIn) -> None:
+    nothing = await current(standin)
+    assert (nothing.status_code, nothing.json()["code"]) == (404, 40499)
+    job_id = await job(standin, await upload(standin, bundle()))
+    pending = await current(standin)
+    execution = pending.json()
+    assert execution["jobId"] == job_id
+    assert execution["status"] == "QUEUED"
+    assert pending.headers["etag"] == execution["$meta"]["version"]
+    document = execution["jobDocument"]
+    assert document["host"] == standin.urls["downloads"]
+    assert not document["path"].startswith("/")
+    assert "*" in document["path"]
+    assert document["fileSize"] == len(IMAGE)
+    assert document["firmwareType"] == "APP"
+    assert (await current(standin, OTHER)).status_code == 404
+    assert await report(standin, job_id, "IN_PROGRESS") == 202
+    assert (await current(standin)).json()["status"] == "IN_PROGRESS"
+    assert await report(standin, job_id, "SUCCEEDED", details="fine") == 202
+    assert (await current(standin)).status_code == 404
+    shown = (await call(standin, "GET", f"/fota-jobs/{job_id}")).json()
+    assert shown["status"] == "COMPLETED"
+    assert shown["executionStats"]["succeeded"] == 1
+    one = await call(standin, "GET", f"/fota-job-executions/{DEVICE}/{job_id}")
+    assert one.json()["statusDetail"] == "fine"
+
+
+@pytest.mark.contract("D5.2", "D5.3")
+async def test_jobs_bundles_and_executions_have_versions_that_if_match_checks(
+    standin: StandIn,
+) -> None:
+    bundle_id = await upload(standin, bundle())
+    job_id = await job(standin, bundle_id, autoApply="false")
+    stale = {"If-Match": "stale"}
+    for path, change, given in (
+        (f"/fota-jobs/{job_id}", ("POST", "/apply"), {}),
+        (f"/fota-job-executions/{DEVICE}/{job_id}", ("PATCH", ""), {"json": {"status": "FAILED"}}),
+        (f"/fota-jobs/{job_id}", ("DELETE", ""), {}),
+        (f"/firmwares/{bundle_id}", ("DELETE", ""), {}),
+    ):
+        read = await call(standin, "GET", path)
+        assert read.headers["etag"] == read.json()["$meta"]["version"], path
+        method, suffix = change
+        refused = await call(standin, method, path + suffix, headers=stale, **given)
+        assert refused.status_code == 412, path
+        good = {"If-Match": read.headers["etag"]}
+        done = await call(standin, method, path + suffix, headers=good, **given)
+        assert done.status_code == 202, done.text
+    account = await call(standin, "GET", "/account")
+    assert account.headers["etag"] == account.json()["$meta"]["version"]
+
+
+async def test_a_job_by_tag_reaches_every_device_that_carries_it(standin: StandIn) -> None:
+    job_id = await job(standin, await upload(standin, bundle()), tags=["demo"])
+    assert (await current(standin)).json()["jobId"] == job_id
+    statuses = await call(standin, "GET", f"/fota-job-execution-statuses/{job_id}")
+    assert [item["deviceId"] for item in statuses.json()["items"]] == [DEVICE]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"bundleId": "x"}, {"bundleId": 5}, [], {"bundleId": "B", "deviceIds": [], "tags": []}],
+)
+async def test_a_malformed_job_is_refused(standin: StandIn, body: object) -> None:
+    assert (await call(standin, "POST", "/fota-jobs", json=body)).status_code in {404, 422}

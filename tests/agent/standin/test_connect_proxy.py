@@ -1,0 +1,37 @@
+"""The proxy that ends TLS for the public hosts."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import httpx
+import pytest
+from standin import StandIn, serve
+
+from agent.standin.connect_proxy import connect_proxy
+from agent.standin.faults import install
+
+
+def test_a_certificate_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    done = serve("--connect-proxy", "0", "--ca-file", str(tmp_path / "none" / "ca.pem"))
+    assert done.returncode == 2
+    assert "ca.pem" in done.stderr
+
+
+@pytest.mark.parametrize("fault", [None, "tls-wrong-certificate"])
+async def test_the_proxy_shows_the_wrong_certificate_too(
+    standin: StandIn, tmp_path: Path, fault: str | None
+) -> None:
+    ca = tmp_path / "ca.pem"
+    async with connect_proxy(standin.cloud, 0, ca) as port:
+        install(standin.cloud, [fault] if fault else [])
+        trusting = ssl.create_default_context(cafile=str(ca))
+        proxy = f"http://127.0.0.1:{port}"
+        async with httpx.AsyncClient(proxy=proxy, verify=trusting, trust_env=False) as client:
+            asked = client.get("https://api.nrfcloud.com/v1/status")
+            if fault is None:
+                assert (await asked).status_code == 200
+            else:
+                with pytest.raises(httpx.ConnectError, match="certificate"):
+                    await asked

@@ -1,0 +1,53 @@
+"""The keys that the stand-in makes (clauses D9.4, D10.4)."""
+
+from __future__ import annotations
+
+import stat
+import time
+from pathlib import Path
+
+import jwt
+import pytest
+from standin import StandIn, running_standin
+
+
+async def test_the_state_file_and_the_key_files_are_private_and_are_read_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "state" / "cloud.sqlite"
+    private_file = tmp_path / "a" / "service-key-location.pem"
+    async with running_standin(tmp_path / "a", state=path) as first:
+        key = first.credentials["api_key"]
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        key_file = private_file.stat()
+        assert stat.S_IMODE(key_file.st_mode) == 0o600
+        team = first.team_id
+    async with running_standin(tmp_path / "b", state=path) as second:
+        assert second.team_id == team
+        assert second.credentials["api_key"] == key
+
+
+NEW_KEY = ("POST", "/v1/account/service-key-and-token")
+
+
+@pytest.mark.contract("D9.4", "D10.4")
+async def test_a_new_service_key_ends_the_one_before(standin: StandIn) -> None:
+    body = {"accessPoints": [{"macAddress": f"40:01:7a:00:00:{n:02x}"} for n in range(3)]}
+
+    async def locate(token: str) -> int:
+        answer = await standin.client.post(
+            "/v1/location/wifi", headers={"Authorization": f"Bearer {token}"}, json=body
+        )
+        return answer.status_code
+
+    old = standin.credentials["service_token"]
+    assert await locate(old) in {200, 404}
+    made = await standin.client.request(*NEW_KEY, headers=standin.bearer("api_key"))
+    new = made.json()
+    assert await locate(old) == 401
+    assert await locate(new["token"]) in {200, 404}
+    claims = {"aud": standin.team_id, "iat": int(time.time())}
+    signed = jwt.encode(claims, new["serviceKey"], algorithm="ES256")
+    assert await locate(signed) in {200, 404}
+    stranger = jwt.encode({**claims, "aud": "x"}, new["serviceKey"], algorithm="ES256")
+    assert await locate(stranger) == 401

@@ -1,0 +1,89 @@
+"""The server: the ready line, its hosts, its end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from standin import StandIn, running_standin, serve
+
+CREDENTIALS = {
+    "api_key",
+    "organization_auth_token",
+    "project_key",
+    "user_email",
+    "user_password",
+    "user_api_key",
+    "service_key_file",
+    "service_token",
+    "evaluation_token",
+    "control_token",
+}
+URLS = {"device_cloud", "api", "chunks", "ingress", "files", "provisioning", "downloads"}
+
+
+def test_the_ready_line_has_the_fixed_shape_and_the_program_s_exit_code_is_ours() -> None:
+    show = "import sys; sys.exit(7)"
+    done = serve("--", sys.executable, "-c", show)
+    assert done.returncode == 7, done.stderr
+    (line,) = done.stdout.splitlines()
+    ready = json.loads(line)
+    assert ready["ready"] is True
+    assert set(ready) == {"ready", "urls", "organization", "project", "team_id", "credentials"}
+    assert set(ready["urls"]) == URLS
+    assert set(ready["credentials"]) == CREDENTIALS
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_told_to_stop_it_ends_well_and_takes_its_private_keys_along(name: str) -> None:
+    command = [sys.executable, "-m", "agent", "cloud", "serve"]
+    number = getattr(signal, name)
+    # Whoever runs the tests may ignore it (nohup): the stand-in is not to inherit that.
+    before = signal.signal(number, signal.default_int_handler)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        signal.signal(number, before)
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        key = Path(ready["credentials"]["service_key_file"])
+        assert key.exists()
+        process.send_signal(number)
+        assert process.wait(30) == 0
+    assert not key.parent.exists()
+
+
+def test_an_address_that_is_taken_is_an_error_and_no_traceback() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = serve("--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert done.returncode == 2
+    assert "cannot listen" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.contract("D1.1")
+async def test_it_answers_json_over_http_on_loopback(standin: StandIn) -> None:
+    answer = await standin.client.get("/v1/account", headers=standin.bearer("api_key"))
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["team"]["tenantId"] == standin.team_id
+
+
+async def test_split_gives_each_host_a_port_that_refuses_the_others(tmp_path: Path) -> None:
+    async with running_standin(tmp_path, split=True) as standin:
+        assert len(set(standin.urls.values())) == len(URLS)
+        assert (await standin.client.get("/v1/status")).status_code == 200
+        elsewhere = await standin.client.get(standin.urls["ingress"] + "/v1/status")
+        assert elsewhere.status_code == 404
+
+
+async def test_accepted_connections_have_no_nagle_delay(standin: StandIn) -> None:
+    # Without it a request takes 40 ms; the listening socket must say TCP for asyncio to set it.
+    from agent.standin.serve import listen
+
+    with listen("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP

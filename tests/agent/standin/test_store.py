@@ -1,0 +1,93 @@
+"""The state file: private, not shared, and true after any end."""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from observability import an_event, with_project_key
+from standin import running_standin, serve
+
+from agent.standin.state import open_cloud
+
+
+@pytest.mark.parametrize("content", [b"root:x:0:0\n" * 20, b"SQLite format 3\0" + bytes(84)])
+def test_a_state_file_of_another_program_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(content)
+    other.chmod(0o644)
+    done = serve("--state", str(other), "--", "true")
+    assert done.returncode == 2
+    assert "no state file" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert other.read_bytes() == content
+    assert stat.S_IMODE(other.stat().st_mode) == 0o644
+
+
+def test_two_stand_ins_do_not_share_a_state_file(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    again = [sys.executable, "-m", "agent", "cloud", "serve", "--state", str(state), "--", "true"]
+    done = serve("--state", str(state), "--", *again)
+    assert done.returncode == 2
+    assert "cannot be used" in done.stderr
+    assert serve("--state", str(state), "--", "true").returncode == 0
+
+
+async def test_a_full_disk_is_an_error_of_the_request_and_of_no_other(tmp_path: Path) -> None:
+    async with running_standin(tmp_path, state=tmp_path / "cloud.sqlite") as standin:
+        connection = standin.cloud.store._connection
+        assert connection is not None
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count={pages}")
+        many = [an_event(user_info={"text": "x" * 1000}) for _ in range(200)]
+        full = await with_project_key(standin)("POST", "/api/v0/events", json=many)
+        assert full.status_code == 507
+        assert "state file" in full.json()["error"]["message"]
+        answer = await standin.client.get("/v1/devices", headers=standin.bearer("control_token"))
+        assert answer.status_code == 401
+        connection.execute("PRAGMA max_page_count=1000000")
+        one = await with_project_key(standin)("POST", "/api/v0/events", json=[an_event()])
+        assert one.status_code == 202
+        kept = len(standin.cloud.table("observability/acme/kits/events"))
+    # What could not be written then was written with the next change.
+    with contextlib.closing(open_cloud(tmp_path / "cloud.sqlite").store) as store:
+        assert len(store.table("observability/acme/kits/events")) == kept
+
+
+async def test_numbers_go_on_where_they_were_after_a_restart(tmp_path: Path) -> None:
+    state = tmp_path / "cloud.sqlite"
+    path = "/v1/devices/nrf-352656109000002/messages"
+    async with running_standin(tmp_path / "a", state=state) as standin:
+        for number in range(3):
+            body = {"message": {"appId": "TEMP", "data": number}}
+            await standin.client.post(path, json=body, headers=standin.bearer("api_key"))
+        table = standin.cloud.table("messages")
+        table.delete(table.keys()[0])  # as happens to the oldest where there are too many
+    async with running_standin(tmp_path / "b", state=state) as standin:
+        await standin.client.post(
+            path, json={"message": {"appId": "TEMP", "data": 3}}, headers=standin.bearer("api_key")
+        )
+        listed = await standin.client.get("/v1/messages", headers=standin.bearer("api_key"))
+        assert [item["message"]["data"] for item in listed.json()["items"]] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**19 * 4], ids=str)
+async def test_a_number_that_the_file_cannot_hold_stops_nothing(
+    tmp_path: Path, number: int
+) -> None:
+    state, device = tmp_path / "cloud.sqlite", "/v1/devices/nrf-352656109000001"
+    async with running_standin(tmp_path / "a", state=state) as standin:
+        key = standin.bearer("api_key")
+        for method, path, body in (
+            ("PATCH", f"{device}/state", {"reported": {"n": number}}),
+            ("POST", f"{device}/messages", {"message": {"n": [number]}}),
+        ):
+            answer = await standin.client.request(method, path, json=body, headers=key)
+            assert answer.status_code == 202, answer.text
+        assert (await standin.client.get("/v1/messages", headers=key)).status_code == 200
+    async with running_standin(tmp_path / "b", state=state) as standin:
+        shown = await standin.client.get(device, headers=key)
+        assert shown.json()["state"]["reported"]["n"] == float(number)
