@@ -1,6 +1,6 @@
-"""One call to a service as data: how it is asked beside how its answer is read. No I/O.
+"""One call to a service as data: its request and how its answer is read. No I/O.
 
-A room that talks to a service describes each operation as a `Call`; the client (`agent.http`)
+Whoever talks to a service describes each operation as a `Call`; the client (`agent.http`)
 chooses the credential, sends, retries and turns refusals into errors, in one place for all.
 """
 
@@ -82,10 +82,10 @@ class Response:
                 f"expected JSON, got {self._what_came()}", status=self.status
             ) from error
 
-    def taken(self) -> None:
-        """Check that the service took what was pushed; what it says to that is not fixed.
+    def check_accepted(self) -> None:
+        """Check that the service accepted a push, whose answer has no fixed form.
 
-        Raises BadAnswer for a page: a portal on the way answers with one, whatever is pushed.
+        Raises BadAnswer for HTML: a captive portal answers every push with a page.
         """
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/html" or self.content.lstrip()[:1] == b"<":

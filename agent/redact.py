@@ -1,7 +1,7 @@
-"""Keeps secrets out of logs and messages, at the sink: whatever the caller forgot, this does not.
+"""Hides secrets in logs and messages, whatever the caller forgot.
 
-Two nets: every `Secret` of this process is known here by its value; and what has the shape of a
-token or a private key is hidden even if nobody ever registered it.
+Every `Secret` of this process is registered here by its value. What has the form of a token or of
+a private key is hidden even if it was never registered.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from urllib.parse import quote
 HIDDEN = "[secret]"
 
 # A shorter value would blot out ordinary words; such a password is refused where it is read.
-SHORTEST = 4
+MIN_LENGTH = 4
 
 _SHAPES = re.compile(
     r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)?"  # a JWT, whole or cut
@@ -31,7 +31,7 @@ _pattern: re.Pattern[str] | None = None
 def hide(value: str) -> None:
     """Hide `value` (and its percent-encoded form) in everything that is redacted from now on."""
     global _pattern  # noqa: PLW0603 - the sink is the process's, and so is what it knows
-    if len(value) < SHORTEST:
+    if len(value) < MIN_LENGTH:
         return
     added = {value, quote(value, safe="")}
     if not added <= _known:

@@ -1,1 +1,1 @@
-"""Credentials, one file for each kind: how it is made, sent, renewed, and what a refusal means."""
+"""Credentials: how each kind is made, sent and renewed, and what a refusal of it means."""

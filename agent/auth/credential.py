@@ -1,4 +1,4 @@
-"""What a credential is to the client, and which one a call is sent with."""
+"""The interface of a credential, and the choice of the one that a call is sent with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from agent.call import Call
 
-# Where each kind may go at all, whatever a call declares: the second lock on the same door.
+# The hosts that each kind may be sent to, whatever a call declares: a second check.
 HOSTS: Mapping[Scheme, frozenset[Host]] = {
     Scheme.API_KEY: frozenset({Host.DEVICE_CLOUD, Host.PROVISIONING}),
     Scheme.DEVICE_JWT: frozenset({Host.DEVICE_CLOUD}),
@@ -40,16 +40,16 @@ class Credential(Protocol):
         """Return the headers that carry it for `call`. Raises CredentialError, at.AtError."""
 
     def forget(self) -> bool:
-        """Drop what was made and kept; True if the next `headers` may differ (401, once)."""
+        """Drop a cached token; return True if the next `headers` may differ (once, after a 401)."""
 
     def advice(self, status: int) -> str:
         """Return what to check after a 401 or 403, "" where nothing is known."""
 
 
 class Keyring:
-    """The credentials at hand, at most one of each kind.
+    """The configured credentials, at most one of each kind.
 
-    `prefer` goes before the order in which a call names the kinds that it takes.
+    `prefer` takes precedence over the order in which a call names the kinds that it takes.
     """
 
     def __init__(

@@ -115,7 +115,7 @@ def signing_key(path: Path) -> ec.EllipticCurvePrivateKey:
     return key
 
 
-class KeptToken:
+class CachedToken:
     """A token that is made when it is first needed and again at 80 % of its life."""
 
     def __init__(
@@ -141,7 +141,7 @@ class KeptToken:
         return self._token
 
     def drop(self) -> None:
-        """Have the next `get` make a new one."""
+        """Drop the token: the next `get` makes a new one."""
         self._token = ""
 
 

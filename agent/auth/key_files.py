@@ -1,4 +1,4 @@
-"""Tokens signed with a service key, for proxies: one key for each service (clause D10.4)."""
+"""Tokens signed with key files: of a device (D10.3), and of the services (D10.4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agent.auth.jwt import KeptToken, sign, signing_key
+from agent.auth.jwt import CachedToken, sign, signing_key
 from agent.call import Scheme
 from agent.errors import ConfigError, CredentialMissing
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DeviceKey:
-    """A host-made token always names the device in `sub`, and has no `aud`."""
+    """Signs a device's tokens with a key on this host: `sub` is the device, without `aud`."""
 
     scheme: ClassVar[Scheme] = Scheme.DEVICE_JWT
     warning: ClassVar[str] = (
@@ -42,11 +42,11 @@ class DeviceKey:
         self._path = Path(path).expanduser()
         self._device_id = device_id
         self._now = now
-        self._kept = KeptToken(self._make, monotonic=monotonic)
+        self._token = CachedToken(self._make, monotonic=monotonic)
 
     async def headers(self, call: Call[Any]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
         """Return the Authorization header. Raises ConfigError, CredentialError."""
-        return {"authorization": f"Bearer {await self._kept.get()}"}
+        return {"authorization": f"Bearer {await self._token.get()}"}
 
     async def device_id(self) -> str:
         """Return the id at the device cloud."""
@@ -54,7 +54,7 @@ class DeviceKey:
 
     def forget(self) -> bool:
         """Drop the token; the next is made anew."""
-        self._kept.drop()
+        self._token.drop()
         return True
 
     def advice(self, status: int) -> str:
@@ -71,12 +71,11 @@ class DeviceKey:
 
 
 ANY_SERVICE = "all"
-# Tokens are kept for so many pairs of service and device; a bench has fewer kits.
-_KEPT = 256
+_MAX_TOKENS = 256  # pairs of service and device; a bench has fewer kits
 
 
 class ServiceKeys:
-    """`aud` is the team's id; `sub` is the device served, where the call serves one."""
+    """Signs with a key for each service: `aud` is the team, `sub` the call's device, if any."""
 
     scheme: ClassVar[Scheme] = Scheme.SERVICE_JWT
     warning: ClassVar[str] = ""
@@ -97,21 +96,21 @@ class ServiceKeys:
         self._team_id = team_id
         self._now = now
         self._monotonic = monotonic
-        self._kept: OrderedDict[tuple[str, str], KeptToken] = OrderedDict()
+        self._tokens: OrderedDict[tuple[str, str], CachedToken] = OrderedDict()
 
     async def headers(self, call: Call[Any]) -> Mapping[str, str]:
         """Return the Authorization header. Raises ConfigError, CredentialError."""
         pair = (call.service, call.serves())
-        if pair not in self._kept:
-            self._kept[pair] = KeptToken(partial(self._make, *pair), monotonic=self._monotonic)
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(pair)
-        return {"authorization": f"Bearer {await self._kept[pair].get()}"}
+        if pair not in self._tokens:
+            self._tokens[pair] = CachedToken(partial(self._make, *pair), monotonic=self._monotonic)
+            if len(self._tokens) > _MAX_TOKENS:
+                self._tokens.popitem(last=False)
+        self._tokens.move_to_end(pair)
+        return {"authorization": f"Bearer {await self._tokens[pair].get()}"}
 
     def forget(self) -> bool:
         """Drop all tokens; the next are made anew."""
-        self._kept.clear()
+        self._tokens.clear()
         return True
 
     def advice(self, status: int) -> str:

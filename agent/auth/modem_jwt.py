@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from uuid import UUID
 
-from agent.auth.jwt import LIFE_S, KeptToken, TokenClaims, check_claims, read_claims
+from agent.auth.jwt import LIFE_S, CachedToken, TokenClaims, check_claims, read_claims
 from agent.call import Scheme
 from agent.errors import CredentialError
 from at.commands.jwt import MakeJwt
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class AskModem(Protocol):
-    """Whoever can have a modem make a token (`AT%JWT`)."""
+    """A function that requests a token from a modem (`AT%JWT`)."""
 
     async def __call__(self, subject: str, life_s: int) -> str:
         """Return an ES256 token that lives `life_s`; without `sub` where `subject` is ""."""
 
 
 class ModemJwt:
-    """Signs in the kit's name; the key never leaves the modem.
+    """Tokens that the kit's modem signs; the key never leaves the modem.
 
     `device_id` is the id at the device cloud, "" for the modem's UUID. Only where the id is that
     UUID is `sub` left out.
@@ -47,10 +47,10 @@ class ModemJwt:
         self._ask = ask
         self._now = now
         self._configured_id = device_id
-        # An id that looks like a UUID may be the modem's own: its first token will tell.
+        # An id that looks like a UUID may be the modem's own: its first token shows that.
         self._subject = "" if _uuid(device_id) else device_id
         self._uuid = ""
-        self._kept = KeptToken(self._make, monotonic=monotonic)
+        self._kept = CachedToken(self._make, monotonic=monotonic)
 
     async def headers(self, call: Call[Any]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
         """Return the Authorization header. Raises CredentialError, at.AtError."""
@@ -81,14 +81,14 @@ class ModemJwt:
         )
 
     async def _make(self) -> str:
-        token, claims = await self._asked()
+        token, claims = await self._requested()
         if (
             not self._subject
             and self._configured_id
             and not _same_uuid(claims, self._configured_id)
         ):
             self._subject = self._configured_id
-            token, claims = await self._asked()
+            token, claims = await self._requested()
         if not self._subject and not _uuid(claims.uuid):
             raise CredentialError(
                 "the modem's token names no device: neither `sub` nor a UUID in `iss`",
@@ -97,7 +97,7 @@ class ModemJwt:
         self._uuid = claims.uuid
         return token
 
-    async def _asked(self) -> tuple[str, TokenClaims]:
+    async def _requested(self) -> tuple[str, TokenClaims]:
         token = await self._ask(self._subject, LIFE_S)
         claims = read_claims(token)
         check_claims(claims, now=self._now())
@@ -119,18 +119,18 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _same_uuid(claims: TokenClaims, device_id: str) -> bool:
-    found = _uuid(claims.uuid)
-    return found is not None and found == _uuid(device_id)
+    uuid = _uuid(claims.uuid)
+    return uuid is not None and uuid == _uuid(device_id)
 
 
 _KEY_NOT_FOUND = 513
 
 
 def ask_modem(modem: Modem, security_tag: int) -> AskModem:
-    """Return what makes a kit's tokens, with the private key in `security_tag`.
+    """Return a function that has a kit sign tokens with the private key in `security_tag`.
 
-    A kit that holds none there signs with its device identity key, which may be registered as
-    well: provisioning is one way among others to make a key known.
+    A kit without one there signs with its device identity key, which may be registered as well:
+    provisioning is not the only way to register a key.
     """
 
     async def ask(subject: str, life_s: int) -> str:

@@ -136,7 +136,7 @@ class DeleteDevice(Change):
 
 @dataclass(frozen=True, slots=True)
 class DiscoverServices(Change):
-    """Have a gateway read all services of a BLE device again; it takes seconds (clause D7)."""
+    """Request that a gateway reads a BLE device's services again; it takes seconds (clause D7)."""
 
     gateway_id: str
     version: str | None = None

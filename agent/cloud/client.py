@@ -56,74 +56,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_EMPTY_PAGES = 20
-"""Pages without items, one after another, after which the service is not believed any more."""
-
-
-async def walk(fetch: Callable[[str | None], Awaitable[Page[T]]]) -> AsyncIterator[T]:
-    """Yield every item; `fetch` gets the page that a token names, None for the first.
-
-    Raises BadAnswer where the pages lead nowhere: the same token again, or only empty ones.
-    """
-    token: str | None = None
-    empty = 0
-    while True:
-        page = await fetch(token)
-        for item in page.items:
-            yield item
-        if page.next_token is None:
-            return
-        empty = 0 if page.items else empty + 1
-        if page.next_token == token or empty >= MOST_EMPTY_PAGES:
-            raise BadAnswer("the list does not end: its pages lead nowhere")
-        token = page.next_token
-
-
+MAX_EMPTY_PAGES = 20
+"""So many empty pages, one after another, and the list is taken for endless."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 5.0
-_LARGEST = 1024 * 1024  # bytes of the errors of a bulk request
-_MOST_ERRORS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Poll:
-    """Looks again and again, each time after a longer pause."""
-
-    sleep: Callable[[float], Awaitable[None]]
-    monotonic: Callable[[], float]
-
-    async def until(
-        self, look: Callable[[], Awaitable[tuple[bool, T]]], what: str, deadline_s: float
-    ) -> T:
-        """Return what was found once `look` says that it is so; the first look is at once.
-
-        Raises DeadlineExceeded, which says `what` did not come about.
-        """
-        started = self.monotonic()
-        pause = _FIRST_PAUSE_S
-        while True:
-            done, found = await look()
-            if done:
-                return found
-            left = started + deadline_s - self.monotonic()
-            if left <= 0:
-                raise DeadlineExceeded(f"{what} within {deadline_s:g} s")
-            await self.sleep(min(pause, left))
-            pause = min(pause * 1.5, _LONGEST_PAUSE_S)
-
-
-async def row_errors(transport: HttpTransport, url: str | None) -> str:
-    """Return what was wrong with which row of a bulk request, from the file that it names."""
-    if url is None:
-        return ""
-    try:
-        # A signed address somewhere else: no credential goes there.
-        answer = await transport.exchange("GET", url, headers={}, max_bytes=_LARGEST)
-        errors = answer.json()["errors"] if answer.status == 200 else []
-        return "; ".join(map(str, errors[:_MOST_ERRORS])) or f"see {url}"
-    except (AgentError, KeyError, TypeError):
-        return f"see {url}"
-
-
+_MAX_ERROR_BYTES = 1024 * 1024
+_MAX_ROW_ERRORS = 20
 CHANGE_TRIES = 5
 DISCOVERY_DEADLINE_S = 90.0
 """The contract says a few seconds, the vendor's document 30 to 60."""
@@ -144,14 +81,14 @@ class DeviceCloud:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.client = client
-        self._poll = Poll(sleep, monotonic)
+        self._poller = _Poller(sleep, monotonic)
 
     async def device(self, device_id: str) -> Device:
         """Return one device with its state."""
         return await self.client.send(FetchDevice(device_id))
 
     async def transformed(self, device_id: str, transform: str) -> Transformed:
-        """Return what a JSONata expression makes of one device."""
+        """Return the value of a JSONata expression for one device."""
         return await self.client.send(TransformDevice(device_id, transform))
 
     def devices(
@@ -159,7 +96,7 @@ class DeviceCloud:
     ) -> AsyncIterator[Device]:
         """Yield every device that the filter chooses, a page at a time."""
         picked = chosen or Filter()
-        return walk(
+        return _pages(
             lambda token: self.client.send(
                 ListDevices(picked, include_state=include_state, page_token=token)
             )
@@ -168,9 +105,9 @@ class DeviceCloud:
     def transformed_devices(
         self, transform: str, chosen: Filter | None = None
     ) -> AsyncIterator[Any]:
-        """Yield what a JSONata expression makes of each device; None where it does not match."""
+        """Yield the value of a JSONata expression for each device; None where it has none."""
         picked = chosen or Filter()
-        return walk(
+        return _pages(
             lambda token: self.client.send(TransformDevices(transform, picked, page_token=token))
         )
 
@@ -206,10 +143,10 @@ class DeviceCloud:
         *,
         tries: int = CHANGE_TRIES,
     ) -> Device:
-        """Read a device, decide, change it; read again where somebody else was faster (D5.2).
+        """Read a device, decide, change it; begin again where somebody else was faster (D5.2).
 
-        `decide` returns a change that carries `device.version`, or None where nothing is to be
-        done; it is asked again with what is there now. Returns the device as last read. Raises
+        `decide` returns a change that carries `device.version`, or None for no change; it is
+        called again with the device as it then is. Returns the device as last read. Raises
         PreconditionFailed after `tries`.
         """
         for left in reversed(range(tries)):
@@ -255,7 +192,7 @@ class DeviceCloud:
         )
 
     async def discover(self, gateway_id: str, device_id: str) -> None:
-        """Have a gateway read a BLE device's services again; returns before that is done."""
+        """Request that a gateway reads a BLE device's services again; does not wait for it."""
         await self.client.send(DiscoverServices(device_id, gateway_id))
 
     async def discover_and_wait(
@@ -280,29 +217,29 @@ class DeviceCloud:
         *,
         deadline_s: float,
     ) -> Device:
-        """Return the device once `holds` says so; the first look is at once.
+        """Return the device once `holds` is true of it; it is checked at once.
 
         Raises DeadlineExceeded.
         """
 
-        async def look() -> tuple[bool, Device]:
+        async def check() -> tuple[bool, Device]:
             device = await self.device(device_id)
             return holds(device), device
 
-        return await self._poll.until(look, f"{device_id} did not change", deadline_s)
+        return await self._poller.until(check, f"{device_id} did not change", deadline_s)
 
     async def wait_for_transform(
         self, device_id: str, transform: str, *, deadline_s: float
     ) -> Device:
-        """Return the device once a JSONata expression gives something true of it.
+        """Return the device once a JSONata expression is true of it.
 
         Raises DeadlineExceeded.
         """
 
-        async def look() -> tuple[bool, None]:
+        async def check() -> tuple[bool, None]:
             return bool((await self.transformed(device_id, transform)).value), None
 
-        await self._poll.until(look, f"{device_id} did not become so", deadline_s)
+        await self._poller.until(check, f"{device_id} did not become so", deadline_s)
         return await self.device(device_id)
 
     async def register_public_keys(self, keys: Iterable[PublicKey]) -> str:
@@ -320,21 +257,21 @@ class DeviceCloud:
     async def wait_for_bulk(
         self, request_id: str, *, deadline_s: float = BULK_DEADLINE_S
     ) -> BulkOperation:
-        """Return a bulk request once it succeeded; the first look is at once.
+        """Return a bulk request once it has succeeded; it is checked at once.
 
         Raises ServiceRefusal where it failed, DeadlineExceeded.
         """
 
-        async def look() -> tuple[bool, BulkOperation]:
+        async def check() -> tuple[bool, BulkOperation]:
             operation = await self.bulk_operation(request_id)
             return operation.done, operation
 
         what = f"the bulk request {request_id} did not end"
-        operation = await self._poll.until(look, what, deadline_s)
+        operation = await self._poller.until(check, what, deadline_s)
         if operation.status != "SUCCEEDED":
             raise ServiceRefusal(
                 f"the bulk request {request_id} ended as {operation.status}",
-                hint=await row_errors(self.client.transport, operation.error_summary_url),
+                hint=await _row_errors(self.client.transport, operation.error_summary_url),
             )
         return operation
 
@@ -351,7 +288,7 @@ class DeviceCloud:
         end: datetime | None = None,
     ) -> AsyncIterator[Message]:
         """Yield the messages that were kept, the newest first."""
-        return walk(
+        return _pages(
             lambda token: self.client.send(
                 ListMessages(device_id, app_id, start, end, page_token=token)
             )
@@ -366,9 +303,68 @@ class DeviceCloud:
         return await self.client.send(FetchServiceToken())
 
     async def make_service_key_and_token(self) -> ServiceTokenIssued:
-        """Make a new service key, which ends the old one: deprecated, as above."""
+        """Make a new service key, which ends the old one: deprecated as the service token is."""
         return await self.client.send(MakeServiceKeyAndToken())
 
     async def openapi(self) -> OpenApi:
         """Return the cloud's own description of itself."""
         return await self.client.send(FetchOpenApi())
+
+
+async def _pages(fetch: Callable[[str | None], Awaitable[Page[T]]]) -> AsyncIterator[T]:
+    """Yield the items of all pages; `fetch` returns the page of a token, None for the first.
+
+    Raises BadAnswer for a list without end: the same token again, or only empty pages.
+    """
+    token: str | None = None
+    empty = 0
+    while True:
+        page = await fetch(token)
+        for item in page.items:
+            yield item
+        if page.next_token is None:
+            return
+        empty = 0 if page.items else empty + 1
+        if page.next_token == token or empty >= MAX_EMPTY_PAGES:
+            raise BadAnswer("the list does not end: its pages lead nowhere")
+        token = page.next_token
+
+
+@dataclass(frozen=True, slots=True)
+class _Poller:
+    """Polls until a condition holds, each time after a longer pause."""
+
+    sleep: Callable[[float], Awaitable[None]]
+    monotonic: Callable[[], float]
+
+    async def until(
+        self, check: Callable[[], Awaitable[tuple[bool, T]]], what: str, deadline_s: float
+    ) -> T:
+        """Return the value of `check` once it says that the condition holds; it is checked at once.
+
+        Raises DeadlineExceeded with `what` as its message.
+        """
+        started = self.monotonic()
+        pause = _FIRST_PAUSE_S
+        while True:
+            done, value = await check()
+            if done:
+                return value
+            left = started + deadline_s - self.monotonic()
+            if left <= 0:
+                raise DeadlineExceeded(f"{what} within {deadline_s:g} s")
+            await self.sleep(min(pause, left))
+            pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+
+
+async def _row_errors(transport: HttpTransport, url: str | None) -> str:
+    """Return the errors of a bulk request by row, from the file at `url`; "" without one."""
+    if url is None:
+        return ""
+    try:
+        # A signed URL of another host: no credential is sent to it.
+        answer = await transport.exchange("GET", url, headers={}, max_bytes=_MAX_ERROR_BYTES)
+        errors = answer.json()["errors"] if answer.status == 200 else []
+        return "; ".join(map(str, errors[:_MAX_ROW_ERRORS])) or f"see {url}"
+    except (AgentError, KeyError, TypeError):
+        return f"see {url}"

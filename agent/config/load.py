@@ -1,4 +1,4 @@
-"""Puts a configuration together: flags over environment over file over built-in over default."""
+"""Loads a configuration: flags take precedence over environment, file, built-in, default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.config.paths import config_file, secrets_file, state_dir
-from agent.config.private_files import LARGEST
+from agent.config.private_files import MAX_BYTES
 from agent.config.secrets import Origin, Secrets
 from agent.config.validate import leaves, nearest, profile_from, set_keys
 from agent.errors import ConfigError
@@ -115,13 +115,13 @@ def read_config(file: Path) -> dict[str, Any]:
     """Return the tables of a configuration file, {} if there is none. Raises ConfigError."""
     try:
         with file.open("rb") as opened:
-            content = opened.read(LARGEST + 1)
+            content = opened.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise ConfigError(f"cannot read {file} ({error.strerror})") from error
-    if len(content) > LARGEST:
-        raise ConfigError(f"{file} is larger than {LARGEST} bytes")
+    if len(content) > MAX_BYTES:
+        raise ConfigError(f"{file} is larger than {MAX_BYTES} bytes")
     try:
         document = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

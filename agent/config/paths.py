@@ -1,4 +1,4 @@
-"""Where the configuration, the secrets and the state are, unless the environment says otherwise."""
+"""Paths of the configuration, the secrets and the state; the environment may name others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def config_file(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def secrets_file(file: Path) -> Path:
-    """Return the path of the secrets file that stands beside a configuration file."""
+    """Return the path of the secrets file, in the folder of a configuration file."""
     return file.with_name("secrets.toml")
 
 

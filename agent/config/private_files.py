@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _POSIX = os.name == "posix"
-LARGEST = 1024 * 1024
-"""Bytes; no configuration, secrets or key file is larger."""
+MAX_BYTES = 1024 * 1024
+"""No configuration, secrets or key file is larger."""
 
 
 class FolderUnusable(AgentError):
-    """A folder cannot be made, or not be written to: the state folder, or one that was named."""
+    """A folder cannot be created, or not be written to."""
 
     kind = "folder-unusable"
 
@@ -81,9 +81,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make `folder` and what is missing above it, each 0700 whatever the umask lets through.
+    """Create `folder` and its missing parents, each 0700 whatever the umask is.
 
-    Raises FolderUnusable, also where it is there and may not be written to.
+    Raises FolderUnusable, also for a folder that exists and may not be written to.
     """
     try:
         for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
@@ -98,7 +98,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def read_private(path: Path, what: str) -> str:
-    """Return the text of a file that only its owner may read: as `read_plain`, and UTF-8."""
+    """Return the text of a UTF-8 file that only its owner may read; raises as `read_plain`."""
     try:
         return read_plain(path, what, private=True).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -111,30 +111,30 @@ def read_plain(path: Path, what: str, *, private: bool = False) -> bytes:
     Raises ConfigError if it is missing, not a plain file or too large; with `private` also if it
     is somebody else's or open to others: a secret that anyone could have read is not used.
     """
-    # A pipe that nobody writes to would hold us for ever; Windows would change line ends.
+    # A pipe that nobody writes to would block for ever; Windows would change line ends.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)
     except OSError as error:
         raise ConfigError(f"{what}: cannot read {path} ({error.strerror})") from error
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise ConfigError(f"{what}: {path} is no plain file", hint="name a file, no folder or pipe")
     with os.fdopen(descriptor, "rb") as file:
         if private:
-            _require_private(path, what, found)
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise ConfigError(f"{what}: {path} is larger than {LARGEST} bytes")
+            _require_private(path, what, status)
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ConfigError(f"{what}: {path} is larger than {MAX_BYTES} bytes")
     return content
 
 
-def _require_private(path: Path, what: str, found: os.stat_result) -> None:
-    if _POSIX and found.st_mode & 0o077:
+def _require_private(path: Path, what: str, status: os.stat_result) -> None:
+    if _POSIX and status.st_mode & 0o077:
         raise ConfigError(
-            f"{what}: others can read {path} (mode {stat.S_IMODE(found.st_mode):04o})",
+            f"{what}: others can read {path} (mode {stat.S_IMODE(status.st_mode):04o})",
             hint=f"chmod 600 {path}; and change the secret if others may have seen it",
         )
-    if _POSIX and found.st_uid not in {os.geteuid(), 0}:
+    if _POSIX and status.st_uid not in {os.geteuid(), 0}:
         raise ConfigError(f"{what}: {path} belongs to another user")

@@ -1,4 +1,4 @@
-"""What a profile may say: one section a room, every key optional, a misspelt key an error.
+"""The schema of a profile: its sections and keys, with their defaults. Every key is optional.
 
 Secrets have no key here: they come from the environment, a 0600 file, systemd credentials or a
 keyring (`agent.config.secrets`).
@@ -39,7 +39,7 @@ class HostSettings(Section, frozen=True):
 
 
 class AccountSettings(Section, frozen=True):
-    """Who we are at the services; slugs, not secrets."""
+    """The account at the services: slugs, not secrets."""
 
     organization: str = ""
     project: str = ""
@@ -50,7 +50,7 @@ class AccountSettings(Section, frozen=True):
 
 
 class CredentialSettings(Section, frozen=True):
-    """Which credentials are used; the secrets themselves are not here."""
+    """Which credentials are used; the secrets themselves have no key."""
 
     prefer: Literal["", "api-key", "device-jwt", "service-jwt", "organization-token"] = ""
     """The kind to use wherever an operation takes it (clause D9.2); else each has its own order."""
@@ -63,7 +63,7 @@ class CredentialSettings(Section, frozen=True):
 
 
 class KitSettings(Section, frozen=True):
-    """One kit: where it is and how to speak to it."""
+    """One kit: its ports and how to talk to it."""
 
     port: str = ""
     console_port: str = "auto"
@@ -75,11 +75,11 @@ class KitSettings(Section, frozen=True):
     device_id: str = ""
     """The id at the device cloud; "" means the modem's UUID."""
     hardware_version: Version = ""
-    """The board, as `nrf9161dk`; "" means what the kit itself, or its USB identity, tells."""
+    """The board, as `nrf9161dk`; "" means what the kit itself, or its USB identity, says."""
     software_type: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,128}$")] = ""
     """The component that prints core dumps, as `main`; "" means what the kit's own events say."""
     software_version: Version = ""
-    """Its version, where the kit does not tell it: an update does not change it here."""
+    """Its version, where the kit does not say it: an update does not change it here."""
     slot: str = ""
     """The bench operator's name for the place on the hub."""
 
@@ -112,11 +112,11 @@ class FotaSettings(Section, frozen=True):
     trust_proxy: bool = False
     public_key_file: str = ""
     digests: tuple[str, ...] = ()
-    """SHA-256 digests, in hex, of images that the operator vouches for."""
+    """SHA-256 digests, in hex, of images that the operator trusts."""
     installer: Literal["auto", "mcuboot", "serial-modem", "command", "virtual"] = "auto"
     mcuboot_port: str = ""
     modem_fetches: bool = False
-    """Let a Serial Modem kit download modem images itself: they are then only size-checked."""
+    """Whether a Serial Modem kit downloads modem images itself: they are then only size-checked."""
     command: tuple[str, ...] = ()
     """Program and arguments of an external installer; {image} stands for the path."""
     command_timeout_s: NotNegative = 600.0
@@ -135,7 +135,7 @@ class OutboxSettings(Section, frozen=True):
 
 
 class EventSettings(Section, frozen=True):
-    """What `run` itself tells the observability service about its kits."""
+    """What `run` itself reports to the observability service about its kits."""
 
     own: bool = True
     """A trace when a link is lost, a modem restarts, an update ends, a task of the agent fails."""
@@ -215,7 +215,7 @@ def _check_different(kits: dict[str, KitSettings], key: str) -> None:
 
 
 def _over(common: KitSettings, kit: KitSettings) -> KitSettings:
-    """Return a kit of the table with what it does not say taken from the common part."""
+    """Return `kit` with each key that has its default taken from `common`."""
     default = type(kit)()
     own = {
         name: value

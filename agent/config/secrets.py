@@ -1,4 +1,4 @@
-"""Where secrets come from: environment, systemd credentials, a 0600 file, a keyring.
+"""Looks up secrets: in the environment, systemd credentials, a 0600 file, a keyring.
 
 A secret is never an argument of a command, never printed, never a key of a profile.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from agent.config.private_files import read_private
 from agent.config.validate import nearest
 from agent.errors import ConfigError, CredentialMissing
-from agent.redact import HIDDEN, SHORTEST, hide
+from agent.redact import HIDDEN, MIN_LENGTH, hide
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One source; from the strongest to the weakest: flag, environment, file, built-in, default.
+    """The source of a value, in order of precedence: flag, environment, file, built-in, default.
 
     Secrets also come from "credentials" (systemd) and from a "keyring". `where` is the option,
     the variable, or file and key.
@@ -54,12 +54,12 @@ class Secret:
                 f"{what} holds a space, a line break or a character that is not ASCII",
                 hint="it may have been cut or joined when it was copied: copy it again",
             )
-        if len(value) < SHORTEST:
-            raise ConfigError(f"{what} is shorter than {SHORTEST} characters")
+        if len(value) < MIN_LENGTH:
+            raise ConfigError(f"{what} is shorter than {MIN_LENGTH} characters")
         return cls(value)
 
     def reveal(self) -> str:
-        """Return the value, for the place that sends or signs with it."""
+        """Return the value, for the code that sends it or signs with it."""
         return self._value
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class Secrets:
         return secret
 
     def origin(self, name: str) -> Origin | None:
-        """Return where `get` finds the secret, None where it does not."""
+        """Return the source that `get` takes the secret from, None if there is none."""
         found = self._find(name)
         return found[1] if found else None
 
@@ -167,7 +167,7 @@ class Secrets:
             if credential.is_file():
                 # The folder is systemd's, private to the service: no mode to check.
                 return _checked(_text(credential), known, Origin("credentials", credential.name))
-        value = self._of_file().get(name)
+        value = self._file_table().get(name)
         if value is not None:
             if not isinstance(value, str):
                 raise ConfigError(f"{self.file}: {self.profile}.{name} is not a text")
@@ -176,7 +176,7 @@ class Secrets:
             return _checked(stored, known, Origin("keyring", f"{self.profile}:{name}"))
         return None
 
-    def _of_file(self) -> Mapping[str, Any]:
+    def _file_table(self) -> Mapping[str, Any]:
         if self._table is None:
             self._table = read_secrets_file(self.file).get(self.profile, {})
             if not isinstance(self._table, dict):
@@ -202,7 +202,7 @@ def read_secrets_file(path: Path) -> dict[str, Any]:
 
 
 def _checked(value: str, known: SecretName, origin: Origin) -> tuple[Secret, Origin] | None:
-    """Return the value as a secret: a final line end is an editor's, the rest must fit."""
+    """Return the value as a secret, without the line end that editors add. Raises ConfigError."""
     value = value.rstrip("\r\n")
     if not value:
         return None

@@ -1,4 +1,4 @@
-"""Which URLs may be used at all, and which of two are the same place. Pure."""
+"""Which URLs may be used, and whether two have the same origin. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def checked_url(url: str, what: str) -> SplitResult:
     `what` names the setting, or where the URL came from.
     """
     if not url.isprintable() or " " in url or "\\" in url:
-        raise ConfigError(f"{what}: {url!r} holds what no URL may hold")
+        raise ConfigError(f"{what}: {url!r} holds characters that no URL may hold")
     try:
         parts = urlsplit(url)
         port_is_number = parts.port is None or parts.port > 0
@@ -38,17 +38,17 @@ def checked_url(url: str, what: str) -> SplitResult:
 
 
 def same_origin(first: str, second: str) -> bool:
-    """Return whether scheme, host and port agree: what must be so for a secret to be sent."""
+    """Return whether scheme, host and port agree: else no secret is sent."""
     return _origin(urlsplit(first)) == _origin(urlsplit(second))
 
 
-def next_url(url: str, place: str) -> str:
-    """Return where a redirect from `url` to `place` leads.
+def next_url(url: str, location: str) -> str:
+    """Return where a redirect from `url` to `location` leads.
 
     Raises BadAnswer for what is no URL, or is not encrypted while `url` is.
     """
     try:
-        target = urljoin(url, place)
+        target = urljoin(url, location)
         checked_url(target, "redirect")
     except (ConfigError, ValueError) as error:
         raise BadAnswer(f"a redirect that cannot be followed: {error}") from error

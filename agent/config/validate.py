@@ -1,4 +1,4 @@
-"""Reads a profile's tables into `Profile`; says which key is wrong, and which was meant."""
+"""Validates a profile's tables as a `Profile`; errors name the wrong key and the nearest one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 def profile_from(table: Mapping[str, Any], place: str) -> Profile:
     """Return the profile that `table` describes. Raises ConfigError, naming `place` and key.
 
-    What stands under `kit` is what every kit of `kits` starts from.
+    The keys of `kit` are the defaults of each kit of `kits`.
     """
     for key, known in _unknown_keys(table, Profile):
         raise ConfigError(f"{place}: there is no key {key!r}", hint=nearest(key, known))
@@ -34,14 +34,14 @@ def profile_from(table: Mapping[str, Any], place: str) -> Profile:
         profile = msgspec.convert(table, Profile)
     except msgspec.ValidationError as error:
         text = str(error)
-        found = _AT.search(text)
-        key = f"{found.group(1)}: " if found else ""
+        match = _AT.search(text)
+        key = f"{match.group(1)}: " if match else ""
         raise ConfigError(f"{place}: {key}{_AT.sub('', text)}", hint=_choices(key)) from error
     for field in ("device_cloud", "api", "chunks", "ingress", "files", "provisioning"):
         if url := getattr(profile.hosts, field):
             checked_url(url, f"{place}: hosts.{field}")
     if is_pkcs11(profile.provisioning.device_ca_key_file):
-        # Here already: a PIN that stands in it is not written to the file, nor shown from there.
+        # Checked before it is written or shown: it may contain a PIN.
         parse_pkcs11(
             profile.provisioning.device_ca_key_file, f"{place}: provisioning.device_ca_key_file"
         )
@@ -51,8 +51,8 @@ def profile_from(table: Mapping[str, Any], place: str) -> Profile:
 def nearest(key: str, known: Iterable[str]) -> str:
     """Return a hint that names the known key nearest to `key`."""
     known = sorted(known)
-    # What was meant may also stand in another section: its last part is compared as well, and
-    # of several keys that end alike the shortest is named.
+    # The key may belong to another section: its last part is compared as well, and of several
+    # keys that end alike the shortest is named.
     names = {name.rpartition(".")[2]: name for name in sorted(known, key=len, reverse=True)}
     names |= {name: name for name in known}
     found = get_close_matches(key, names, n=1) or get_close_matches(

@@ -1,4 +1,4 @@
-"""Changes the configuration and the secrets file, keeping comments and what else is there."""
+"""Changes the configuration and the secrets file; comments and other keys are kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_profile(
     base: str = "standin",
     file: Path | None = None,
 ) -> Path:
-    """Write a whole profile and its secrets in place of an older one; return the file's path.
+    """Write a whole profile and its secrets, replacing an older one; return the file's path.
 
     `values` are the profile's sections ({"hosts": {"api": ...}, ...}), `secrets` keys of SECRETS.
     Both files are 0600. Raises ConfigError before anything is written.
@@ -83,7 +83,7 @@ def set_secret(name: str, value: str, *, profile: str, file: Path | None = None)
 
 
 def _edit(file: Path, keys: list[str], value: Any) -> None:
-    """Set one dotted key in a TOML file and write it back as one step."""
+    """Set one dotted key in a TOML file and replace the file as one step."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 

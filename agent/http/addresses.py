@@ -1,8 +1,8 @@
-"""Where a file may be fetched from: which URLs, which addresses. No I/O.
+"""Which URLs and IP addresses a file may be fetched from.
 
-A job or an answer is another's word about what to fetch from inside our network: an address of the
-own machine, the local network or a metadata service is refused. Names are resolved by the caller,
-who then connects to the address checked here.
+Whoever writes a job or an answer chooses what is fetched from inside our network: an address of
+this machine, the local network or a metadata service is refused. The caller resolves a name with
+`addresses_of`, and connects to the address that was checked here.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def plain_target(url: str, *, stand_in: bool) -> Target:
 def checked_address(target: Target, addresses: Sequence[str], *, stand_in: bool) -> str:
     """Return the address to connect to: the first, if every one is public. Raises SourceRefused.
 
-    All are looked at: a name that is half public, half private is a trick, not a service.
+    All are checked: a name with public and private addresses is an attack, not a service.
     """
     if not addresses:
         raise SourceRefused(f"{target.host} has no address")
@@ -209,11 +209,11 @@ async def addresses_of(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(_RESOLVE_S):
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except TimeoutError as error:
         raise Unreachable(
             f"the name {host} was not resolved in {_RESOLVE_S:.0f} s", sent=False
         ) from error
     except (OSError, UnicodeError) as error:
         raise Unreachable(f"the name {host} cannot be resolved: {error}", sent=False) from error
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))

@@ -1,4 +1,4 @@
-"""Sends a `Call`: chooses the credential, retries, renews once, turns refusals into errors."""
+"""Sends a `Call`: credential, retries, one renewal of a token; turns refusals into errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _utc_now() -> datetime:
 
 
 class HttpClient:
-    """One way to send every call, whichever service it is for.
+    """Sends the calls of every service.
 
     `hosts` are the base URLs; a call to a host that has none is a ConfigError. Clients made by
     `acting_as` share the transport; closing any of them closes it.
@@ -119,9 +119,9 @@ class HttpClient:
             ) from None
 
     def require(self, call: Call[Any]) -> None:
-        """Find out whether `call` can be sent, as far as the configuration decides that.
+        """Raise what `send` would for this call if the configuration does not allow it.
 
-        Raises ConfigError, CredentialMissing, WrongCredential: what `send` would raise.
+        That is ConfigError, CredentialMissing or WrongCredential.
         """
         self.base_url(call.host)
         self.keyring.choose(call)
@@ -149,7 +149,7 @@ class HttpClient:
         try:
             response = await self._authorized(call, prepared, credential)
         except Unavailable as error:
-            response = await self._again(error, chosen, call, prepared, credential)
+            response = await self._retry(error, chosen, call, prepared, credential)
         try:
             return call.parse(response)
         except BadAnswer as error:
@@ -157,7 +157,7 @@ class HttpClient:
                 f"{type(call).__name__}: {error}", hint=error.hint, status=response.status
             ) from error
 
-    async def _again(
+    async def _retry(
         self,
         first: Unavailable,
         retries: RetryPolicy,
@@ -165,7 +165,7 @@ class HttpClient:
         prepared: _Prepared,
         credential: Credential | None,
     ) -> Response:
-        """Go on after the first failure, as far as `retries` and the error allow."""
+        """Send again after the first failure, as far as `retries` and the error allow."""
         import stamina  # only failures pay for it
 
         tries = 0
@@ -225,12 +225,12 @@ class HttpClient:
                 content=prepared.content,
                 max_bytes=call.max_bytes,
             )
-            place = response.headers.get("location", "")
-            if not (call.follows and place and response.status in _REDIRECTS):
+            location = response.headers.get("location", "")
+            if not (call.follows and location and response.status in _REDIRECTS):
                 return self._accepted(call, response, credential)
             if prepared.method not in {"GET", "HEAD"}:
                 return self._accepted(call, response, credential)
-            url = next_url(url, place)
+            url = next_url(url, location)
             if not same_origin(prepared.url, url):
                 # Once away it stays away: a hop back home may be the other host's doing.
                 headers = prepared.headers

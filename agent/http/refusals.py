@@ -1,4 +1,4 @@
-"""From an answer that says no to the exception that says why and what to try. Pure."""
+"""Turns an HTTP refusal into the exception that says why and what to try. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Advise = Callable[[int, int | None], str]
 
-LONGEST_TEXT = 300
+MAX_TEXT = 300
 """Characters of the service's own words that a message quotes."""
 NOTABLE_SKEW_S = 60.0
 """What servers commonly allow a token's times to be off by."""
@@ -58,7 +58,7 @@ def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> 
     compared when it refuses a credential; `advise` gives what to try, from status and code.
     """
     status = response.status
-    code, text = said(response)
+    code, text = service_message(response)
     advice = advise(status, code)
     message = f"{what}: the service answered {status} {_phrase(status)}"
     if text:
@@ -73,9 +73,9 @@ def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> 
             retry_after_s=retry_after(response.headers, now),
         )
     if status < 400:
-        place = _shorten(response.headers.get("location", ""))
-        redirect = f"{what}: the service redirects to {place!r}, which is not followed"
-        return BadAnswer(redirect if place else message, hint=advice, status=status, code=code)
+        location = _shorten(response.headers.get("location", ""))
+        redirect = f"{what}: the service redirects to {location!r}, which is not followed"
+        return BadAnswer(redirect if location else message, hint=advice, status=status, code=code)
     if status == 401:
         advice = "; ".join(filter(None, (skew_hint(response, now), advice)))
     return _REFUSALS.get(status, InvalidRequest)(message, hint=advice, status=status, code=code)
@@ -95,8 +95,8 @@ def skew_hint(response: Response, now: datetime) -> str:
     )
 
 
-def said(response: Response) -> tuple[int | None, str]:
-    """Return the service's own error number and words, whatever form they have.
+def service_message(response: Response) -> tuple[int | None, str]:
+    """Return the service's own error number and message, in whatever form they came.
 
     Forms met: {code, message}; {error: {code, message, type}} with a text or nested lists of
     texts; an array of strings; a bare string; HTML; nothing.
@@ -118,14 +118,14 @@ def said(response: Response) -> tuple[int | None, str]:
 
 
 def _texts(value: Any, path: str = "", depth: int = 0) -> list[str]:
-    """Return the texts in a nest of objects and arrays, each behind the path that leads to it."""
+    """Return the texts in nested objects and arrays, each with the path that leads to it."""
     if value is None or depth > 12:
         return []
     if isinstance(value, dict):
-        found: list[str] = []
+        texts: list[str] = []
         for key, inner in list(value.items())[:20]:
-            found += _texts(inner, f"{path}.{key}" if path else str(key), depth + 1)
-        return found
+            texts += _texts(inner, f"{path}.{key}" if path else str(key), depth + 1)
+        return texts
     if isinstance(value, list):
         return [text for inner in value[:20] for text in _texts(inner, path, depth + 1)]
     return [f"{path}: {value}" if path else str(value)]
@@ -142,7 +142,7 @@ def _plain(body: bytes) -> str:
 def _shorten(text: str) -> str:
     # A service that quotes the credential must not bring it into what is kept, as the outbox does.
     text = redact(" ".join(text.split()))
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
 
 def _phrase(status: int) -> str:

@@ -1,7 +1,7 @@
-"""The one module that knows httpx: connections, deadlines, caps; foreign errors become ours.
+"""HTTP connections: proxy, TLS, deadlines, size limits; the one module that knows httpx.
 
-Nothing here knows a credential: headers come as arguments and go where they are sent, no further.
-Redirects are never followed here, cookies never kept, and the environment is never asked.
+It turns the errors of httpx into those of this package. It knows no credential: headers are
+arguments, for one request only. It follows no redirect, keeps no cookie, reads no environment.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SLOWEST_BYTES_PER_S = 4096
 
 
 class StreamedResponse:
-    """An answer whose body is still on its way."""
+    """An answer whose body has not been read yet."""
 
     def __init__(self, response: httpx.Response, name: str) -> None:
         self.status = response.status_code
@@ -67,13 +67,13 @@ class StreamedResponse:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it came, undecoded. Raises Unreachable, DeadlineExceeded."""
-        with _ours(self._name):
+        with _own_errors(self._name):
             async for chunk in self._response.aiter_raw():
                 yield chunk
 
 
 class HttpTransport:
-    """Connections that every client of the process may share; close it once."""
+    """A pool of connections that every client of the process may share; close it once."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class HttpTransport:
         self._transports: dict[str, httpx.AsyncBaseTransport] = {}
 
     def require_trust(self) -> None:
-        """Find out whether the CA file can be used. Raises ConfigError."""
+        """Raise ConfigError if the CA file cannot be used."""
         if self._ca_file:
             tls_context(self._ca_file)
 
@@ -128,7 +128,7 @@ class HttpTransport:
         content: bytes | AsyncIterable[bytes] | None = None,
         address: str = "",
     ) -> AsyncIterator[StreamedResponse]:
-        """Send one request and hand out its answer while the body is still coming.
+        """Send one request and yield its answer while the body is still coming.
 
         For images and large files: the caller bounds size and whole time, and sees redirects as
         they are. `address` is the IP address to connect to, already checked by the caller; the
@@ -142,7 +142,7 @@ class HttpTransport:
             "timeout": {**silence, "connect": limits.connect_s, "pool": limits.connect_s}
         }
         name = urlsplit(url).hostname or ""
-        with _ours(f"{name} ({address})" if address else name):
+        with _own_errors(f"{name} ({address})" if address else name):
             target = httpx.URL(url)
             if address:
                 extensions["sni_hostname"] = target.host
@@ -226,8 +226,8 @@ async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
     async for chunk in stream.chunks():
         try:
             # One byte more than allowed is enough to know, and bounds a bomb.
-            room = max_bytes + 1 - len(body)
-            body += inflate.decompress(chunk, room) if inflate else chunk
+            missing = max_bytes + 1 - len(body)
+            body += inflate.decompress(chunk, missing) if inflate else chunk
         except zlib.error as error:
             raise BadAnswer("the compressed answer is damaged") from error
         if len(body) > max_bytes:
@@ -236,7 +236,7 @@ async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
 
 
 @contextmanager
-def _ours(host: str) -> Iterator[None]:
+def _own_errors(host: str) -> Iterator[None]:
     """Turn what httpx raises into this package's errors; the one place that does."""
     try:
         yield

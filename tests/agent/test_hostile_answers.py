@@ -14,7 +14,7 @@ from agent.auth.jwt import check_claims, read_claims
 from agent.call import Call, Response
 from agent.cloud import Device
 from agent.errors import AgentError, CredentialError
-from agent.http.refusals import LONGEST_TEXT, said
+from agent.http.refusals import MAX_TEXT, service_message
 
 NAMES = """
 id name type tags state firmware supports $meta version createdAt updatedAt items total
@@ -65,9 +65,9 @@ def test_any_device_is_read_or_refused(raw: Any) -> None:
 @settings(max_examples=300)
 @given(content=st.binary(max_size=200) | ANSWERS.map(lambda value: json.dumps(value).encode()))
 def test_the_words_of_any_refusal_are_short(content: bytes) -> None:
-    code, text = said(Response(400, {}, content))
+    code, text = service_message(Response(400, {}, content))
     assert code is None or isinstance(code, int)
-    assert len(text) <= LONGEST_TEXT
+    assert len(text) <= MAX_TEXT
 
 
 @settings(max_examples=300)

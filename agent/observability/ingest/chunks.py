@@ -50,7 +50,7 @@ class PushChunks(Call[None]):
 
         Raises BadAnswer.
         """
-        response.taken()
+        response.check_accepted()
 
 
 def _multipart(chunks: Sequence[bytes], boundary: str) -> bytes:

@@ -203,4 +203,4 @@ class PushEvents(Call[None]):
 
     def parse(self, response: Response) -> None:
         """Return nothing: 202 means that they are queued. Raises BadAnswer."""
-        response.taken()
+        response.check_accepted()

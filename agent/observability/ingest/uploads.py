@@ -187,7 +187,7 @@ class CommitUpload(Call[None]):
 
     def parse(self, response: Response) -> None:
         """Return nothing: 202 means that it is queued. Raises BadAnswer."""
-        response.taken()
+        response.check_accepted()
 
 
 _WITH_USER = {
@@ -236,7 +236,7 @@ class UploadCoredump(Call[None]):
 
     def parse(self, response: Response) -> None:
         """Return nothing: 202 means that it is queued. Raises BadAnswer."""
-        response.taken()
+        response.check_accepted()
 
 
 def commit_details(

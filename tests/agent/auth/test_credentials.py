@@ -259,7 +259,7 @@ async def test_tokens_for_many_devices_are_kept_within_a_bound(p256: Path) -> No
     credential = ServiceKeys({"all": str(p256)}, "team-1")
     for number in range(300):
         await credential.headers(Locate(f"nrf-{number}"))
-    assert len(credential._kept) == 256
+    assert len(credential._tokens) == 256
 
 
 @pytest.mark.contract("D10.2")

@@ -35,7 +35,7 @@ from agent.errors import (
     WrongCredential,
 )
 from agent.http import HttpClient, HttpTransport
-from agent.http.refusals import LONGEST_TEXT
+from agent.http.refusals import MAX_TEXT
 from agent.redact import hide
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -225,7 +225,7 @@ async def test_every_form_of_an_error_body_is_read(body: bytes, kind: str, expec
 async def test_a_credential_that_the_service_quotes_is_in_no_message_not_even_half_of_it() -> None:
     key = "quoted-test-key-0123456789abcdef"
     hide(key)
-    for padding in range(LONGEST_TEXT - len(key) - 10, LONGEST_TEXT + 5):
+    for padding in range(MAX_TEXT - len(key) - 10, MAX_TEXT + 5):
         text = f"{'x' * padding} {key}"
         for answer in (
             httpx.Response(400, json={"message": text}),

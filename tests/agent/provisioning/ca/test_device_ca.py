@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 from operator_ca import make_ca, openssl_verifies
 
-from agent.config.private_files import LARGEST
+from agent.config.private_files import MAX_BYTES
 from agent.errors import CredentialError, UsageError
 from agent.provisioning.ca.certificates import pem_of
 from agent.provisioning.ca.device_ca import DeviceCa
@@ -98,7 +98,7 @@ def folder(file: Path) -> None:
 
 def huge(file: Path) -> None:
     with file.open("wb") as opened:
-        opened.truncate(LARGEST + 1)
+        opened.truncate(MAX_BYTES + 1)
     file.chmod(0o600)
 
 
