@@ -1,198 +1,293 @@
-"""Assistance files: read whole, or refused with the element and the offset."""
+"""Assistance data over a real socket: ranges, another host, and a service that lies."""
 
 from __future__ import annotations
 
-import struct
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
+import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from odd_answers import odd_transport
+from standin import StandIn
 
-from agent.call import Response
-from agent.errors import BadAnswer, UsageError
-from agent.location.agnss import (
-    AgnssRequest,
-    FetchAgnss,
-    MeasureAgnss,
-    ServingCell,
-)
-from agent.location.agnss_file import ELEMENTS, DamagedAssistance, parse_agnss
+from agent.auth.bearer import OrganizationToken
+from agent.auth.credential import Keyring
+from agent.call import Host
+from agent.config.secrets import Secret
+from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound
+from agent.http import HttpClient, HttpTransport
+from agent.http.addresses import SourceRefused
+from agent.location import agnss
+from agent.location.agnss import AgnssRequest, ServingCell
+from agent.location.agnss_file import DamagedAssistance, parse_agnss
+from agent.location.assistance import MAX_PIECES, fetch_agnss, fetch_pgps
 from agent.location.calls import ProjectSlugs
-from agent.location.pgps import PredictionRequest, RequestPgps
-from agent.location.pgps_file import gps_day_and_second, parse_pgps, utc_of
+from agent.location.pgps import PredictionRequest
+from agent.location.pgps_file import parse_pgps
+from agent.standin.faults import install
 
-PROJECT = ProjectSlugs("acme", "trackers")
-
-
-def block(number: int, count: int = 1) -> bytes:
-    return struct.pack("<BH", number, count) + bytes(count * ELEMENTS[number].layout.size)
-
-
-def predictions(count: int, *, day: int = 15187, second: int = 0, period_min: int = 240) -> bytes:
-    data = struct.pack("<BBHHHHhi", 1, 10, 1, count, 2006, period_min, day, second)
-    for index in range(count):
-        extra, rest = divmod(second + index * period_min * 60, 86400)
-        data += struct.pack("<BHHIHI4x", 7, 1, day + extra, rest, 0, 0) + struct.pack("<BH", 2, 32)
-        for satellite in range(32):
-            data += bytes([satellite + 1]) + (bytes(61) if satellite > 29 else b"\x01" * 61)
-    return data
+CELL = ServingCell(1, 1, 2305, 33703793, -90)
+HERE = ProjectSlugs("acme", "kits")
+CLOUD = "https://cloud.invalid"
 
 
-# The sizes are those of the documented elements.
+def nothing(_done: int, _total: int | None) -> None:
+    pass
+
+
+@pytest.fixture
+async def client(standin: StandIn) -> AsyncIterator[HttpClient]:
+    token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
+    urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
+    async with HttpClient(HttpTransport(), urls, Keyring([token])) as made:
+        yield made
+
+
+def lying(answer: Callable[[httpx.Request], httpx.Response]) -> HttpClient:
+    keyring = Keyring([OrganizationToken(Secret("oat_test"))])
+    return HttpClient(odd_transport(answer), {Host.DEVICE_CLOUD: CLOUD}, keyring)
+
+
+# --- A-GNSS
+
+
 @pytest.mark.contract("D8.2")
+async def test_every_type_is_fetched_in_ranges_and_is_whole(
+    client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    types = [number for number in range(1, 18) if number != 10]
+    wanted = AgnssRequest(types, CELL)
+    whole = await fetch_agnss(client, HERE, wanted, nothing)
+    assert [one.element.number for one in whole.blocks] == types
+    monkeypatch.setattr(agnss.FetchAgnss, "request", _in_pieces_of(700))
+    seen: list[tuple[int, int | None]] = []
+    pieces = await fetch_agnss(client, HERE, wanted, lambda *told: seen.append(told))
+    assert len(seen) == -(-len(whole.content) // 700) > 5
+    assert seen[-1] == (len(whole.content), len(whole.content))
+    assert len(pieces.content) == len(whole.content)
+
+
+def _in_pieces_of(size: int) -> Callable[[agnss.FetchAgnss], object]:
+    asked = agnss.FetchAgnss.request
+
+    def request(call: agnss.FetchAgnss) -> object:
+        return asked(agnss.FetchAgnss(call.project, call.wanted, call.start, size))
+
+    return request
+
+
+@pytest.mark.contract("D8.2")
+async def test_a_filtered_set_holds_what_can_be_seen_from_the_cell(client: HttpClient) -> None:
+    every = await fetch_agnss(client, HERE, AgnssRequest((2,), CELL), nothing)
+    seen = await fetch_agnss(client, HERE, AgnssRequest((2,), CELL, True, 10), nothing)
+    assert 0 < len(seen.blocks[0].values) <= 16 < len(every.blocks[0].values)
+
+
+FILE = b"\x01" + b"\x09\x01\x00" + bytes(4) + b"\x04\x01\x00" + bytes(8)  # 19 bytes, by hand
+
+
+def agnss_server(
+    pieces: Callable[[int], httpx.Response], size: int | None = len(FILE)
+) -> Callable[[httpx.Request], httpx.Response]:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "HEAD":
+            return httpx.Response(
+                200, headers={} if size is None else {"content-length": str(size)}
+            )
+        return pieces(int(request.headers["range"].split("=")[1].split("-")[0]))
+
+    return answer
+
+
+def part(start: int, end: int, total: int = len(FILE)) -> httpx.Response:
+    told = {"Content-Range": f"bytes {start}-{end - 1}/{total}"}
+    return httpx.Response(206, headers=told, content=FILE[start:end])
+
+
+@pytest.mark.parametrize("size", [None, len(FILE), 5, 500])
+async def test_a_service_with_and_without_ranges_and_sizes_gives_the_same(size: int | None) -> None:
+    whole = agnss_server(lambda _start: httpx.Response(200, content=FILE), size)
+    by_five = agnss_server(lambda start: part(start, min(start + 5, len(FILE))), size)
+    for server in (whole, by_five):
+        assert (await fetch_agnss(lying(server), HERE, AgnssRequest(), nothing)).content == FILE
+
+
 @pytest.mark.parametrize(
-    ("number", "size"),
-    [(1, 14), (2, 62), (3, 31), (4, 8), (5, 8), (6, 4), (7, 16), (8, 15), (9, 4), (11, 31),
-     (12, 62), (13, 4), (14, 24), (15, 61), (16, 8), (17, 8)],
+    ("pieces", "words"),
+    [
+        (lambda start: part(start, start + 5, 19 + start), "changed while it was fetched"),
+        (lambda start: part(start, start + 5, 2**40), "bytes are announced"),
+        (lambda start: part(start + 1, start + 5), "was told bytes"),
+        (lambda start: part(start, start), "was told bytes|legal"),
+        (lambda _start: httpx.Response(206, content=b"x"), "without a legal Content-Range"),
+        (lambda _start: httpx.Response(206, headers={"content-range": "bytes 0-0/" + "9" * 5000},
+                                       content=b"x"), "without a legal Content-Range"),
+        (lambda _start: httpx.Response(200, json={"code": 40400}), "JSON"),
+        (lambda _start: httpx.Response(200, content=bytes(2 * 1024 * 1024)), "at most"),
+    ],
 )  # fmt: skip
-def test_each_element_has_its_documented_size(number: int, size: int) -> None:
-    assert ELEMENTS[number].layout.size == size
-    values = ELEMENTS[number].layout.unpack(bytes(size))
-    assert len(values) == len(ELEMENTS[number].fields)
+async def test_ranges_that_do_not_add_up_are_refused_by_name(
+    pieces: Callable[[int], httpx.Response], words: str
+) -> None:
+    with pytest.raises(BadAnswer, match=words):
+        await fetch_agnss(lying(agnss_server(pieces)), HERE, AgnssRequest(), nothing)
+
+
+async def test_a_service_that_drips_is_given_up() -> None:
+    asked = []
+
+    def drip(start: int) -> httpx.Response:
+        asked.append(start)
+        told = {"Content-Range": f"bytes {start}-{start}/1000"}
+        return httpx.Response(206, headers=told, content=b"\x01")
+
+    with pytest.raises(BadAnswer, match="not whole"):
+        await fetch_agnss(lying(agnss_server(drip, 1000)), HERE, AgnssRequest(), nothing)
+    assert len(asked) == MAX_PIECES
+
+
+async def test_an_error_of_the_service_is_one(standin: StandIn, client: HttpClient) -> None:
+    with pytest.raises(InvalidRequest):
+        await fetch_agnss(client, HERE, AgnssRequest((1, 8), ServingCell(0, 1, 1, 1)), nothing)
+    install(standin.cloud, ["html-error=404@POST /v1/*agnss"])
+    with pytest.raises(NotFound):
+        await fetch_agnss(client, HERE, AgnssRequest(), nothing)
+
+
+# --- P-GPS
 
 
 @pytest.mark.contract("D8.2")
-def test_blocks_in_any_order_are_read() -> None:
-    blocks = parse_agnss(b"\x01" + block(3, 2) + block(9) + block(6, 32) + block(7))
-    assert [(found.element.number, len(found.values)) for found in blocks] == [
-        (3, 2), (9, 1), (6, 32), (7, 1),
-    ]  # fmt: skip
-    assert blocks[1].values == ({"unhealthy_mask": 0},)
+async def test_predictions_come_from_the_other_host_with_no_credential(
+    standin: StandIn, client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    real = client.transport.open
+
+    def watched(method: str, url: str, **more: object) -> object:
+        opened.append((url, more))
+        return real(method, url, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(client.transport, "open", watched)
+    now = datetime.now(UTC)
+    data = await fetch_pgps(client, HERE, PredictionRequest(42, 240), nothing, now=now)
+    assert len(data.content) == 16 + 42 * 2006
+    assert data.file.start <= now < data.file.end
+    url, more = opened[-1]
+    assert url.startswith(standin.urls["downloads"])
+    assert more.get("headers") is None
+    assert more["address"] == "127.0.0.1"
 
 
-def test_no_block_at_all_is_legal() -> None:
-    assert parse_agnss(b"\x01") == ()
+@pytest.mark.contract("D8.2")
+async def test_the_start_that_was_asked_for_is_the_one_that_comes(client: HttpClient) -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    start = now + timedelta(days=3, hours=1)
+    wanted = PredictionRequest(4, 120, start)
+    data = await fetch_pgps(client, HERE, wanted, nothing, now=now)
+    assert data.file.start == start
+    assert [p.valid_from - start for p in data.file.predictions] == [
+        timedelta(hours=2 * step) for step in range(4)
+    ]
+
+
+async def test_predictions_of_another_time_are_refused(
+    standin: StandIn, client: HttpClient
+) -> None:
+    later = datetime.now(UTC) + timedelta(days=30)
+    with pytest.raises(DamagedAssistance, match="is outside") as told:
+        await fetch_pgps(client, HERE, PredictionRequest(2), nothing, now=later)
+    assert "clock" in told.value.hint
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("host", "addresses", "words"),
     [
-        (b"", "empty"),
-        (b"\x02", "schema 2 at offset 0"),
-        (b"\x01" + block(1) + b"\x09", "offset 18"),
-        (b"\x01\x0a\x01\x00", "unknown A-GNSS element 10 at offset 1"),
-        (b"\x01" + block(1) + block(2)[:-1], "element 2 .* at offset 18 needs 62 bytes; 61"),
-        (b"\x01" + block(1, 2), "2 elements of type 1"),
-        (b"\x01" + block(2, 33), "33 elements of type 2"),
-        (b'{"message":"no"}', "schema 123"),
+        ("http://pgps.example.com", ["93.184.215.14"], "https only"),
+        ("https://user@pgps.example.com", ["93.184.215.14"], "user name"),
+        ("https://169.254.169.254", ["169.254.169.254"], "link-local"),
+        ("pgps.example.com", ["10.0.0.1"], "private address"),
+        ("pgps.example.com", ["93.184.215.14", "127.0.0.1"], "this machine"),
+        ("pgps.example.com", ["::ffff:192.168.1.1"], "private address"),
+        ("pgps.example.com", [], "no address"),
+        ("0x7f.1", ["127.0.0.1"], "not a host name"),
     ],
 )
-def test_damage_is_named_with_element_and_offset(data: bytes, words: str) -> None:
-    with pytest.raises(DamagedAssistance, match=words):
-        parse_agnss(data)
+async def test_predictions_are_not_fetched_from_inside(
+    host: str, addresses: list[str], words: str
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.url.host == "cloud.invalid", "connected to where it may not"
+        return httpx.Response(200, json={"host": host, "path": "public/a.bin"})
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return addresses
+
+    with pytest.raises(SourceRefused, match=words):
+        await fetch_pgps(
+            lying(answer), HERE, PredictionRequest(), nothing,
+            now=datetime.now(UTC), resolve=resolve,
+        )  # fmt: skip
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_blocks_or_are_refused(data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("served", "words"),
+    [
+        (httpx.Response(404), "answered 404"),
+        (httpx.Response(302, headers={"location": "http://10.0.0.1/"}), "answered 302"),
+        (httpx.Response(200, content=bytes(400_000)), "larger than"),
+        (httpx.Response(200, content=b"<html>"), "no P-GPS file"),
+    ],
+)
+async def test_a_download_that_is_none_is_refused_by_name(
+    served: httpx.Response, words: str
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "cloud.invalid":
+            return httpx.Response(200, json={"host": "pgps.example.com", "path": "public/a.bin"})
+        assert request.url.host == "93.184.215.14"
+        assert request.headers["host"] == "pgps.example.com"
+        assert "authorization" not in request.headers
+        return served
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return ["93.184.215.14"]
+
+    with pytest.raises(AgentError, match=words):
+        await fetch_pgps(
+            lying(answer), HERE, PredictionRequest(), nothing,
+            now=datetime.now(UTC), resolve=resolve,
+        )  # fmt: skip
+
+
+# --- damage
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_one_changed_byte_is_read_or_refused_with_its_place(data: st.DataObject) -> None:
+    whole = bytearray(FILE)
+    place = data.draw(st.integers(0, len(FILE) - 1))
+    whole[place] = data.draw(st.integers(0, 255))
     try:
-        blocks = parse_agnss(data)
-    except DamagedAssistance:
+        blocks = parse_agnss(bytes(whole))
+    except DamagedAssistance as damage:
+        assert "offset" in str(damage)  # noqa: PT017 - what is read is as good
         return
-    assert 1 + sum(3 + len(b.values) * b.element.layout.size for b in blocks) == len(data)
+    assert sum(3 + len(b.values) * b.element.layout.size for b in blocks) == len(FILE) - 1
 
 
-@pytest.mark.contract("D8.2")
-def test_a_prediction_file_is_listed_with_its_times() -> None:
-    file = parse_pgps(predictions(42), asked_count=42, asked_period_min=240)
-    assert len(predictions(42)) == 84268
-    assert file.start == utc_of(15187, 0) == datetime(2021, 8, 4, 23, 59, 42, tzinfo=UTC)
-    assert file.end - file.start == timedelta(days=7)
-    assert {prediction.satellites for prediction in file.predictions} == {30}
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (b"", "no P-GPS file"),
-        (predictions(2)[:-1], "has 4027 bytes"),
-        (b"\x02" + predictions(2)[1:], "schema 2 at offset 0"),
-        (predictions(3), "3 predictions"),
-        (predictions(2, period_min=120), "period 120 at offset 8; 240"),
-        (predictions(2)[:16] + b"\x08" + predictions(2)[17:], "no clock element at offset 16"),
-        (predictions(2)[:19] + b"\x00\x00" + predictions(2)[21:], "clock at offset 16 says"),
-        (predictions(2)[:35] + b"\x03" + predictions(2)[36:], "ephemerides at offset 35"),
-    ],
-)
-def test_a_damaged_prediction_file_is_refused_with_the_offset(data: bytes, words: str) -> None:
-    with pytest.raises(DamagedAssistance, match=words):
-        parse_pgps(data, asked_count=2, asked_period_min=240)
-
-
-def test_a_gps_day_is_counted_from_1980_with_leap_seconds() -> None:
-    assert gps_day_and_second(datetime(2021, 8, 5, tzinfo=UTC)) == (15187, 18)
-
-
-@given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
-def test_gps_time_goes_there_and_back(moment: datetime) -> None:
-    assert utc_of(*gps_day_and_second(moment)) == moment.replace(microsecond=0)
-
-
-@pytest.mark.contract("D8.2")
-def test_agnss_is_asked_for_by_types_and_cell_in_a_range() -> None:
-    wanted = AgnssRequest(
-        (8, 1), ServingCell(1, 1, 2305, 33703681, -97), filtered=True, mask_degrees=5
-    )
-    request = FetchAgnss(PROJECT, wanted, start=100, size=50).request()
-    assert request.method == "POST"
-    assert request.path == "/v1/organizations/acme/projects/trackers/location/agnss"
-    assert request.headers["range"] == "bytes=100-149"
-    assert request.json == {
-        "types": [1, 8], "mcc": 1, "mnc": 1, "tac": 2305, "eci": 33703681, "rsrp": -97,
-        "filtered": True, "mask": 5,
-    }  # fmt: skip
-    head = MeasureAgnss(PROJECT, AgnssRequest((1, 2))).request()
-    assert (head.method, head.query) == ("HEAD", [("types", "1"), ("types", "2")])
-
-
-def test_type_8_without_a_cell_is_refused_before_it_is_sent() -> None:
-    with pytest.raises(UsageError, match="serving cell"):
-        AgnssRequest((8,))
-
-
-def test_a_piece_must_be_the_one_that_was_asked_for() -> None:
-    call = FetchAgnss(PROJECT, AgnssRequest(), start=4, size=4)
-    good = call.parse(Response(206, {"content-range": "bytes 4-7/10"}, b"abcd"))
-    assert (good.start, good.data, good.total) == (4, b"abcd", 10)
-    whole = call.parse(Response(200, {}, b"0123456789"))
-    assert (whole.start, whole.total) == (0, 10)
-    for told in ("", "bytes 0-3/10", "bytes 4-8/10", "bytes 4-7/*", "bytes 4-7/99999999"):
-        with pytest.raises(BadAnswer):
-            call.parse(Response(206, {"content-range": told}, b"abcd"))
-    with pytest.raises(BadAnswer, match="JSON"):
-        call.parse(Response(200, {"content-type": "application/json"}, b'{"code":40400}'))
-
-
-@pytest.mark.contract("D8.2")
-@pytest.mark.parametrize("host", ["pgps.example.org", "https://pgps.example.org"])
-def test_predictions_are_asked_for_and_linked_to_another_host(host: str) -> None:
-    call = RequestPgps(PROJECT, PredictionRequest(42, 240, utc_of(15187, 0)))
-    assert call.request().query == [
-        ("predictionCount", "42"), ("predictionIntervalMinutes", "240"), ("startGpsDay", "15187"),
-        ("startGpsTimeOfDaySeconds", "0"),
-    ]  # fmt: skip
-    answer = f'{{"host":"{host}","path":"/public/a.bin"}}'.encode()
-    link = call.parse(Response(200, {}, answer))
-    assert link.url == "https://pgps.example.org/public/a.bin"
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"host":1,"path":"x"}', b'{"host":""}', b"null"])
-def test_an_answer_without_a_link_is_refused(body: bytes) -> None:
-    with pytest.raises(BadAnswer):
-        RequestPgps(PROJECT, PredictionRequest()).parse(Response(200, {}, body))
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"start": datetime(2026, 1, 1)},  # noqa: DTZ001 - naive on purpose
-        {"count": 0},
-        {"count": 169},
-        {"interval_min": 90},
-        {"count": 85, "interval_min": 240},
-    ],
-)
-def test_impossible_predictions_are_not_asked_for(arguments: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
-        PredictionRequest(**arguments)
+async def test_every_damage_to_the_frame_of_a_real_file_is_found(client: HttpClient) -> None:
+    now = datetime.now(UTC)
+    good = (await fetch_pgps(client, HERE, PredictionRequest(2, 240), nothing, now=now)).content
+    # Each byte of the header, of a clock's head and time, and of the head of its table.
+    for place in (*range(16), *range(16, 16 + 3 + 6), *range(35, 38), *range(16 + 2006, 16 + 2009)):
+        damaged = bytearray(good)
+        damaged[place] ^= 0xFF
+        with pytest.raises(DamagedAssistance):
+            parse_pgps(bytes(damaged), asked_count=2, asked_period_min=240)
+    for size in (0, 15, 16, 17, 2022, len(good) - 1, len(good) + 1):
+        with pytest.raises(DamagedAssistance):
+            parse_pgps((good + b"\0")[:size], asked_count=2, asked_period_min=240)

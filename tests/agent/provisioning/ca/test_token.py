@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
 import pkcs11
 import pytest
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from operator_ca import CaKey, make_ca, openssl_verifies
+from cryptography.hazmat.primitives.asymmetric import ec
+from operator_ca import make_ca, openssl_verifies
 from pkcs11 import Attribute, KeyType, TokenFlag
 from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
-from soft_token import PIN, WRONG_PIN, SoftToken, soft_token
+from soft_token import PIN, WRONG_PIN, SoftToken
+from token_ca import BOARD, KEYS, NOW, ca_on, right_pin, uri_of
 
-from agent.config.pkcs11_uri import Pkcs11Uri, parse_pkcs11
+from agent.config.pkcs11_uri import Pkcs11Uri
 from agent.config.secrets import Secret
 from agent.errors import AgentError, CredentialError, UsageError
 from agent.provisioning.ca import token as on_token
-from agent.provisioning.ca import token_keys
 from agent.provisioning.ca.certificates import pem_of
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.ca.token import (
@@ -34,38 +30,6 @@ from agent.provisioning.ca.token import (
     refuse_locked,
     tries_left,
 )
-from agent.provisioning.ca.token_keys import TokenError
-
-NOW = datetime.now(UTC)
-BOARD = ec.generate_private_key(ec.SECP256R1()).public_key()
-KEYS = {
-    "P-256": lambda: ec.generate_private_key(ec.SECP256R1()),
-    "P-384": lambda: ec.generate_private_key(ec.SECP384R1()),
-    "P-521": lambda: ec.generate_private_key(ec.SECP521R1()),
-    "RSA": lambda: rsa.generate_private_key(65537, 2048),
-}
-
-
-@pytest.fixture
-def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SoftToken]:
-    with soft_token(tmp_path, monkeypatch) as made:
-        yield made
-
-
-def uri_of(made: SoftToken, /, **attributes: str) -> Pkcs11Uri:
-    return parse_pkcs11(made.uri(**attributes), "test")
-
-
-def right_pin(_label: str) -> Pin:
-    return Pin(Secret(PIN), "from the test")
-
-
-def ca_on(token: SoftToken, folder: Path, key: CaKey | None = None) -> tuple[DeviceCa, DeviceCa]:
-    """Return one CA twice: its key on the token, and in the file that it was imported from."""
-    files = make_ca(folder, key=key)
-    token.import_key(files[1])
-    on_token = DeviceCa.on_token(files[0], uri_of(token), right_pin)
-    return on_token, DeviceCa.load(*files, lambda: pytest.fail("asked for a passphrase"))
 
 
 @pytest.mark.contract("D10.8")
@@ -252,34 +216,6 @@ def test_a_token_that_takes_no_pin_is_given_none() -> None:
     assert on_token._pin_for(open_to_all, lambda _: pytest.fail("asked for a PIN")) is None
 
 
-def test_a_token_that_is_pulled_fails_each_board_by_name(token: SoftToken, tmp_path: Path) -> None:
-    ca, _ = ca_on(token, tmp_path)
-    ca.sign(BOARD, "before", NOW)
-    token.pull()
-    for _ in range(2):
-        with pytest.raises(TokenError, match="bench did not sign: it was taken out") as failed:
-            ca.sign(BOARD, "after", NOW)
-        assert "run again" in failed.value.hint
-        assert failed.value.exit_code == 1
-
-
-def test_a_token_that_does_not_answer_keeps_nobody(
-    token: SoftToken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first board waits for the deadline, the others not even for that."""
-    ca, _ = ca_on(token, tmp_path)
-    lost = threading.Event()
-    monkeypatch.setattr(token_keys, "ANSWERS_WITHIN_S", 0.05)
-    monkeypatch.setattr(ca._key._ask.__self__._key, "sign", lambda *_, **__: lost.wait())
-    try:
-        for _ in range(3):
-            with pytest.raises(TokenError, match="bench did not sign within"):
-                ca.sign(BOARD, "board", NOW)
-        assert [one.name for one in threading.enumerate()].count("pkcs11") == 1
-    finally:
-        lost.set()
-
-
 FINAL = TokenFlag.USER_PIN_COUNT_LOW | TokenFlag.USER_PIN_FINAL_TRY
 
 
@@ -303,24 +239,6 @@ def test_the_last_try_is_for_a_person_alone() -> None:
 )
 def test_what_a_token_tells_of_its_tries_is_said(flags: TokenFlag, says: str) -> None:
     assert says in tries_left(flags)
-
-
-def test_a_key_on_a_token_does_nothing_but_sign(token: SoftToken, tmp_path: Path) -> None:
-    key = ca_on(token, tmp_path)[0]._key
-    for forbidden in (key.private_numbers, key.private_bytes, key.__copy__):
-        with pytest.raises(UnsupportedAlgorithm, match="does not leave"):
-            forbidden()
-    assert (key.key_size, key.curve.name) == (256, "secp256r1")
-
-
-def test_an_rsa_key_signs_as_certificates_are_signed_and_no_other_way(
-    token: SoftToken, tmp_path: Path
-) -> None:
-    key = ca_on(token, tmp_path, KEYS["RSA"]())[0]._key
-    assert isinstance(key, rsa.RSAPrivateKey)
-    assert key.key_size == 2048
-    with pytest.raises(UnsupportedAlgorithm, match="PKCS #1"):
-        key.sign(b"data", padding.PKCS1v15(), hashes.SHA512())
 
 
 def test_a_certificate_of_another_kind_needs_no_token(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""iw, files, Windows and macOS: what each gives is read alike."""
+"""The output of `iw` is read; what it cannot do is told."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.location.access_points import AccessPoint
-from agent.location.wifi.file import WifiFile
 from agent.location.wifi.iw import Iw, parse_iw, unescape_ssid
-from agent.location.wifi.macos import access_points_of
 from agent.location.wifi.scanner import WifiUnavailable
-from agent.location.wifi.windows import _BssEntry, access_point_of
 
 # Written by hand in the form that `iw dev IF scan` prints.
 IW = """\
@@ -74,49 +71,3 @@ async def test_a_host_without_iw_says_so(tmp_path: Path) -> None:
 async def test_an_iw_that_hangs_is_ended(tmp_path: Path) -> None:
     with pytest.raises(WifiUnavailable, match=r"did not end within 0\.05 s"):
         await fake_iw(tmp_path, "exec sleep 60").scan(0.05)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61}]',
-        '{"accessPoints":[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61}]}',
-    ],
-)
-async def test_a_file_holds_the_scan_as_the_service_takes_it(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "scan.json"
-    path.write_text(text)
-    assert (await WifiFile(path).scan(1.0)).points == (AccessPoint("40:01:7a:00:00:01", -61),)
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"macAddress":"x"}]', "hello", "[" * 100_000,
-                                  '[{"macAddress":"x","signalStrength":"-61"}]',
-                                  '[{"macAddress":"x","signalStrength":-61,"age":1e300}]',
-                                  '[{"macAddress":"x","signalStrength":-61,"channel":"6"}]',
-                                  ])  # fmt: skip
-async def test_a_file_without_a_scan_is_refused_by_name(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "scan.json"
-    path.write_text(text)
-    with pytest.raises(WifiUnavailable, match=r"scan\.json"):
-        await WifiFile(path).scan(1.0)
-
-
-def test_an_entry_of_the_windows_list_is_read() -> None:
-    entry = _BssEntry(rssi_dbm=-61, frequency_khz=2437000)
-    entry.bssid[:] = bytes.fromhex("40017a000001")
-    entry.ssid.length = 4
-    entry.ssid.octets[:4] = b"home"
-    assert access_point_of(entry) == AccessPoint("40:01:7a:00:00:01", -61, b"home", 6, 2437)
-
-
-class HiddenNetwork:
-    """A CWNetwork as macOS gives it without the location permission."""
-
-    def bssid(self) -> None:
-        return None
-
-
-def test_hidden_addresses_on_macos_are_told_as_the_reason() -> None:
-    assert access_points_of([]) == ()
-    with pytest.raises(WifiUnavailable, match="hears 1 networks but hides their addresses"):
-        access_points_of([HiddenNetwork()])

@@ -1,4 +1,4 @@
-"""Wi-Fi from an ESP-AT on a real terminal, and how the profile's word leads to a source."""
+"""How `location.wifi` of a profile leads to a source of scans."""
 
 from __future__ import annotations
 
@@ -7,68 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from moving_kit import moving_kit
-from pty_far_end import PtyFarEnd
 
 from agent.errors import UsageError
-from agent.location.access_points import AccessPoint, select_usable
 from agent.location.wifi.choice import FirstAvailable, wifi_source
 from agent.location.wifi.companion import WifiCompanion
 from agent.location.wifi.file import WifiFile
 from agent.location.wifi.iw import Iw
 from agent.location.wifi.networkmanager import NetworkManager
 from agent.location.wifi.scanner import WifiScan, WifiUnavailable
-
-
-@pytest.mark.contract("C5", "D8.1")
-async def test_a_companion_that_echoes_tells_what_it_hears(tmp_path: Path) -> None:
-    async with moving_kit(tmp_path) as kit:
-        source = WifiCompanion(str(kit.companion))
-        first = await source.scan(10.0)
-        assert first.source == "companion"
-        assert len(select_usable(first.points).usable) >= 2
-        assert all(point.channel and point.ssid for point in first.points)
-        kit.go_to(63.415688, 10.418089)
-        moved = await source.scan(10.0)
-        assert {point.bssid for point in moved.points} != {point.bssid for point in first.points}
-
-
-def esp_at(lines: bytes) -> object:
-    """Answer as a companion does that knows no CMEE, and hears `lines`."""
-
-    def answer(command: bytes) -> bytes:
-        word = command.strip()
-        if word in {b"", b"AT+CMEE?"}:
-            return b"\r\nERROR\r\n" if word else b""
-        return lines + b"\r\nOK\r\n" if word == b"AT+CWLAP" else b"\r\nOK\r\n"
-
-    return answer
-
-
-async def test_names_may_hold_what_separates_fields() -> None:
-    far = PtyFarEnd(
-        esp_at(b'+CWLAP:(3,"a,\\"b\\")",-60,"40:01:7a:00:00:01",1)\r\n'
-               b'+CWLAP:(0,"",-80,"40:01:7A:00:00:02")\r\n'),
-        terminator=b"\n",
-    )  # fmt: skip
-    try:
-        scan = await WifiCompanion(far.path).scan(10.0)
-    finally:
-        far.unplug()
-    assert scan.points[1] == AccessPoint("40:01:7a:00:00:02", -80)
-    assert (scan.points[0].rssi_dbm, scan.points[0].channel) == (-60, 1)
-
-
-async def test_a_companion_that_is_none_is_said_to_be() -> None:
-    far = PtyFarEnd(esp_at(b"+CWLAP:(nonsense"), terminator=b"\n")  # type: ignore[arg-type]
-    try:
-        with pytest.raises(WifiUnavailable, match=r"the Wi-Fi companion on .*CWLAP"):
-            await WifiCompanion(far.path).scan(10.0)
-    finally:
-        far.unplug()
-    with pytest.raises(WifiUnavailable, match="on tcp://") as told:
-        await WifiCompanion("tcp://127.0.0.1:1").scan(1.0)
-    assert told.value.hint
 
 
 def test_a_word_of_the_profile_is_a_source(tmp_path: Path) -> None:

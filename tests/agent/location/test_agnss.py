@@ -1,0 +1,52 @@
+"""A-GNSS is asked for by types and cell, and taken only in the range that was asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.call import Response
+from agent.errors import BadAnswer, UsageError
+from agent.location.agnss import (
+    AgnssRequest,
+    FetchAgnss,
+    MeasureAgnss,
+    ServingCell,
+)
+from agent.location.calls import ProjectSlugs
+
+PROJECT = ProjectSlugs("acme", "trackers")
+
+
+@pytest.mark.contract("D8.2")
+def test_agnss_is_asked_for_by_types_and_cell_in_a_range() -> None:
+    wanted = AgnssRequest(
+        (8, 1), ServingCell(1, 1, 2305, 33703681, -97), filtered=True, mask_degrees=5
+    )
+    request = FetchAgnss(PROJECT, wanted, start=100, size=50).request()
+    assert request.method == "POST"
+    assert request.path == "/v1/organizations/acme/projects/trackers/location/agnss"
+    assert request.headers["range"] == "bytes=100-149"
+    assert request.json == {
+        "types": [1, 8], "mcc": 1, "mnc": 1, "tac": 2305, "eci": 33703681, "rsrp": -97,
+        "filtered": True, "mask": 5,
+    }  # fmt: skip
+    head = MeasureAgnss(PROJECT, AgnssRequest((1, 2))).request()
+    assert (head.method, head.query) == ("HEAD", [("types", "1"), ("types", "2")])
+
+
+def test_type_8_without_a_cell_is_refused_before_it_is_sent() -> None:
+    with pytest.raises(UsageError, match="serving cell"):
+        AgnssRequest((8,))
+
+
+def test_a_piece_must_be_the_one_that_was_asked_for() -> None:
+    call = FetchAgnss(PROJECT, AgnssRequest(), start=4, size=4)
+    good = call.parse(Response(206, {"content-range": "bytes 4-7/10"}, b"abcd"))
+    assert (good.start, good.data, good.total) == (4, b"abcd", 10)
+    whole = call.parse(Response(200, {}, b"0123456789"))
+    assert (whole.start, whole.total) == (0, 10)
+    for told in ("", "bytes 0-3/10", "bytes 4-8/10", "bytes 4-7/*", "bytes 4-7/99999999"):
+        with pytest.raises(BadAnswer):
+            call.parse(Response(206, {"content-range": told}, b"abcd"))
+    with pytest.raises(BadAnswer, match="JSON"):
+        call.parse(Response(200, {"content-type": "application/json"}, b'{"code":40400}'))

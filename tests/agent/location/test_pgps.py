@@ -1,0 +1,50 @@
+"""P-GPS is asked for within its bounds, and its link is read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from agent.call import Response
+from agent.errors import BadAnswer, UsageError
+from agent.location.calls import ProjectSlugs
+from agent.location.pgps import PredictionRequest, RequestPgps
+from agent.location.pgps_file import utc_of
+
+PROJECT = ProjectSlugs("acme", "trackers")
+
+
+@pytest.mark.contract("D8.2")
+@pytest.mark.parametrize("host", ["pgps.example.org", "https://pgps.example.org"])
+def test_predictions_are_asked_for_and_linked_to_another_host(host: str) -> None:
+    call = RequestPgps(PROJECT, PredictionRequest(42, 240, utc_of(15187, 0)))
+    assert call.request().query == [
+        ("predictionCount", "42"), ("predictionIntervalMinutes", "240"), ("startGpsDay", "15187"),
+        ("startGpsTimeOfDaySeconds", "0"),
+    ]  # fmt: skip
+    answer = f'{{"host":"{host}","path":"/public/a.bin"}}'.encode()
+    link = call.parse(Response(200, {}, answer))
+    assert link.url == "https://pgps.example.org/public/a.bin"
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"host":1,"path":"x"}', b'{"host":""}', b"null"])
+def test_an_answer_without_a_link_is_refused(body: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        RequestPgps(PROJECT, PredictionRequest()).parse(Response(200, {}, body))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"start": datetime(2026, 1, 1)},  # noqa: DTZ001 - naive on purpose
+        {"count": 0},
+        {"count": 169},
+        {"interval_min": 90},
+        {"count": 85, "interval_min": 240},
+    ],
+)
+def test_impossible_predictions_are_not_asked_for(arguments: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        PredictionRequest(**arguments)

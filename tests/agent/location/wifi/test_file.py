@@ -1,0 +1,36 @@
+"""A file holds a scan as the service takes it, or is refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.location.access_points import AccessPoint
+from agent.location.wifi.file import WifiFile
+from agent.location.wifi.scanner import WifiUnavailable
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61}]',
+        '{"accessPoints":[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61}]}',
+    ],
+)
+async def test_a_file_holds_the_scan_as_the_service_takes_it(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "scan.json"
+    path.write_text(text)
+    assert (await WifiFile(path).scan(1.0)).points == (AccessPoint("40:01:7a:00:00:01", -61),)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"macAddress":"x"}]', "hello", "[" * 100_000,
+                                  '[{"macAddress":"x","signalStrength":"-61"}]',
+                                  '[{"macAddress":"x","signalStrength":-61,"age":1e300}]',
+                                  '[{"macAddress":"x","signalStrength":-61,"channel":"6"}]',
+                                  ])  # fmt: skip
+async def test_a_file_without_a_scan_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "scan.json"
+    path.write_text(text)
+    with pytest.raises(WifiUnavailable, match=r"scan\.json"):
+        await WifiFile(path).scan(1.0)

@@ -1,0 +1,29 @@
+"""A ledger's address, on SQLite and on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from postgres import postgres_cluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    with postgres_cluster() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "state" / "ledger.sqlite")
+    url: str = request.getfixturevalue("cluster")
+    name = f"ledger_{os.getpid()}_{abs(hash(request.node.name)) % 10**8}"
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return url.replace("/postgres?", f"/{name}?")

@@ -1,0 +1,83 @@
+"""A ledger of another version is brought up to date or refused; what is none is left alone."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from ledgers import UUID, opened
+
+from agent.provisioning.ledger import (
+    BoardRecord,
+    LedgerError,
+    StepRecord,
+)
+
+
+def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(b"not a database, " * 100)
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        opened(str(path))
+    assert path.read_bytes() == b"not a database, " * 100
+
+
+def test_a_ledger_from_the_future_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    opened(str(path)).close()
+    import sqlite3
+
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(LedgerError, match="newer version"):
+        opened(str(path))
+
+
+def test_an_up_to_date_ledger_opens_without_alembic(tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger.sqlite")
+    opened(path).close()
+    code = (
+        "import sys; from agent.provisioning.ledger import open_ledger;"
+        f"open_ledger({path!r}, 'one').close(); sys.exit('alembic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_migrations_make_the_columns_that_the_code_uses(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    opened(str(path)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        for table, record in (("boards", BoardRecord), ("steps", StepRecord)):
+            found = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+            assert found - {"id"} == {column.name for column in fields(record)}
+
+
+def test_a_ledger_of_the_first_version_is_brought_up_to_date(address: str) -> None:
+    """As a station with the first version left it: its boards stay, the new columns are empty."""
+    ledger = opened(address)
+    ledger.claim(UUID, imei="350457791234567")
+    ledger.close()
+    back_to = ("ALTER TABLE boards DROP COLUMN registered_as",
+               "ALTER TABLE boards DROP COLUMN attestation",
+               "UPDATE alembic_version SET version_num = '0001'")  # fmt: skip
+    if "://" in address:
+        import psycopg
+
+        with psycopg.connect(address, autocommit=True) as shared:
+            for statement in back_to:
+                shared.execute(statement)
+    else:
+        with closing(sqlite3.connect(address, isolation_level=None)) as file:
+            for statement in back_to:
+                file.execute(statement)
+    ledger = opened(address)
+    record = ledger.board(UUID)
+    assert record is not None
+    assert (record.imei, record.registered_as, record.attestation) == ("350457791234567", "", "")
+    ledger.close()

@@ -1,0 +1,66 @@
+"""A board behind a real driver and the virtual modem: what it is, holds, writes and proves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from virtual_tray import CA_CHAIN, TAG, Tray
+
+from agent.provisioning.plan import OFFLINE_MODE, stored_digest
+from at.commands.credentials import CredentialType
+from at.protocol.errors import CommandRejected
+
+
+async def test_a_fresh_board_holds_nothing_in_its_tag_and_knows_no_time(tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+    async with tray.open(tray.locations(1)[0]) as board:
+        state = await board.read()
+        assert (state.imei, state.refusal, state.has_time) == (await board.imei(), "", False)
+        assert state.uuid
+        assert all(state.held(TAG, kind) is None for kind in CredentialType)
+        assert await board.certificate(TAG) == ""
+        await board.set_clock(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+        assert (await board.read()).has_time
+
+
+async def test_a_board_that_the_firmware_gate_refuses_is_asked_no_more(tmp_path: Path) -> None:
+    tray = Tray(tmp_path, firmware="mfw_nrf9160_1.2.3", model="nrf9160")
+    async with tray.open(tray.locations(1)[0]) as board:
+        state = await board.read()
+    assert (state.firmware, state.uuid, state.credentials) == ("mfw_nrf9160_1.2.3", "", ())
+    assert "1.2.3" in state.refusal
+
+
+async def test_what_is_written_is_listed_by_its_digest_until_it_is_deleted(tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+    async with tray.open(tray.locations(1)[0]) as board:
+        await board.set_mode(OFFLINE_MODE)
+        await board.write(TAG, CredentialType.ROOT_CA, CA_CHAIN)
+        held = (await board.read()).held(TAG, CredentialType.ROOT_CA)
+        assert held is not None
+        assert held.sha256 == stored_digest(CA_CHAIN)
+        await board.delete(TAG, CredentialType.ROOT_CA)
+        assert (await board.read()).held(TAG, CredentialType.ROOT_CA) is None
+        await board.delete(TAG, CredentialType.ROOT_CA)  # one that is gone already
+
+
+async def test_a_key_that_was_made_signs_tokens_and_names_its_device(tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+    async with tray.open(tray.locations(1)[0]) as board:
+        await board.set_mode(OFFLINE_MODE)
+        made = await board.make_key(TAG, "")
+        assert made.public_pem.startswith("-----BEGIN PUBLIC KEY-----")
+        assert made.uuid == (await board.read()).uuid
+        assert made.proof.startswith("the request is signed by its own key")
+        await board.set_clock(datetime.now(UTC))
+        assert (await board.token("", 600, TAG)).count(".") == 2
+
+
+async def test_a_write_that_the_modem_refuses_is_raised(tmp_path: Path) -> None:
+    tray = Tray(tmp_path, faults=("cmng-refused",))
+    async with tray.open(tray.locations(1)[0]) as board:
+        await board.set_mode(OFFLINE_MODE)
+        with pytest.raises(CommandRejected):
+            await board.write(TAG, CredentialType.ROOT_CA, CA_CHAIN)

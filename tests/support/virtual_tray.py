@@ -1,0 +1,101 @@
+"""A tray of virtual boards, a station with a real CA and the stand-in, and a run of both."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from operator_ca import make_ca
+from standin import StandIn
+
+from agent.auth.bearer import ApiKey
+from agent.auth.credential import Keyring
+from agent.call import Host
+from agent.config.secrets import Secret
+from agent.http import HttpClient, HttpTransport
+from agent.provisioning.batch import run_boards
+from agent.provisioning.board import BoardLocation
+from agent.provisioning.board_ledger import AsyncLedger
+from agent.provisioning.board_run import Outcome, Station
+from agent.provisioning.ca.device_ca import DeviceCa
+from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.ledger import open_ledger
+from agent.provisioning.modem_board import ModemBoard
+from agent.provisioning.plan import ProvisioningStep
+from agent.provisioning.registrar import Registrar
+from at.driver.modem import Modem
+from at.virtual.transport import VirtualTransport
+
+TAG = 16842753
+CA_CHAIN = "-----BEGIN CERTIFICATE-----\nTEST ONLY\n-----END CERTIFICATE-----\n"
+GOAL = Goal(TAG, CA_CHAIN, certificate=CertificateSource.OPERATOR_CA,
+            registration=RegistrationMethod.ONBOARD, set_clock=True)  # fmt: skip
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class PowerPulled(BaseException):
+    """The process dies here."""
+
+
+class Tray:
+    """Virtual boards with a state file each: they stay what they are from run to run."""
+
+    def __init__(self, folder: Path, **options: object) -> None:
+        self.folder = folder
+        self.options = options
+        self.transports: dict[str, VirtualTransport] = {}
+
+    def locations(self, number: int) -> list[BoardLocation]:
+        return [BoardLocation(f"K{index}", f"1-{index}", f"S{index}", f"board{index}")
+                for index in range(number)]  # fmt: skip
+
+    def transport(self, port: str) -> VirtualTransport:
+        index = int(port.removeprefix("board"))
+        return VirtualTransport(
+            str(self.folder / f"{port}.json"), imei=f"0044010000{index:04}", instant=True,
+            **self.options,
+        )  # fmt: skip
+
+    @asynccontextmanager
+    async def open(self, location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        transport = self.transports[location.port] = self.transport(location.port)
+        modem = Modem(transport)
+        await modem.open()
+        try:
+            yield ModemBoard(modem)
+        finally:
+            await modem.close()
+
+
+@asynccontextmanager
+async def station_of(
+    standin: StandIn, folder: Path, goal: Goal = GOAL, address: str = ""
+) -> AsyncIterator[Station]:
+    ledger = AsyncLedger(open_ledger(address or str(folder / "ledger.sqlite"), "station"))
+    keyring = Keyring([ApiKey(Secret(standin.credentials["api_key"]))])
+    hosts = {host: standin.urls.get(host.value, "") for host in Host}
+    (folder / "ca").mkdir(exist_ok=True)
+    files = make_ca(folder / "ca") if not (folder / "ca/ca.pem").exists() else (
+        folder / "ca/ca.pem", folder / "ca/ca.key")  # fmt: skip
+    authority = DeviceCa.load(*files, lambda: "")
+    try:
+        async with HttpClient(HttpTransport(), hosts, keyring) as client:
+            registrar = Registrar(client, goal.registration)
+            yield Station(goal, ledger, registrar, authority, folder / "keys", now)
+    finally:
+        ledger.close()
+
+
+async def provision(
+    station: Station,
+    tray: Tray,
+    number: int,
+    on_step: Callable[[BoardLocation, ProvisioningStep], None] = lambda *_: None,
+) -> list[Outcome]:
+    found = run_boards(tray.locations(number), station, tray.open, on_step)
+    return sorted([outcome async for outcome in found], key=lambda one: one.location.port)
