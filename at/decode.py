@@ -17,7 +17,7 @@ from at.protocol.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Un
 from at.protocol.firmware import read_firmware
 from at.protocol.framing import DroppedLine, Log, Prompt
 from at.protocol.ownership import REGISTRATIONS, owner_of
-from at.protocol.values import after_name, as_json, line_name
+from at.protocol.values import after_name, as_json, name_before_colon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -71,14 +71,14 @@ class Decoder:
                 return  # no echo and no line: the command may not have been sent
             if item.command is None and self._is_unsolicited(item.lines):
                 for line in item.lines:
-                    name = line_name(line)
+                    name = name_before_colon(line)
                     yield self._object(NoticeLine(name, line) if name else Unknown(line))
                 return
         yield self._object(item)
 
     def _is_unsolicited(self, lines: tuple[str, ...]) -> bool:
         """Return whether lines without a known command are all notices."""
-        names = {line_name(line) for line in lines} - {""}
+        names = {name_before_colon(line) for line in lines} - {""}
         return not names & _REPLY_SHAPED and all(
             notices.is_known(name) or not readers_of(name) for name in names
         )
@@ -127,7 +127,7 @@ class Decoder:
     def _command_answered_again(self, answer: Answer) -> str | None:
         """Return the given command if this is another answer to it."""
         parts = read_command(self._command) if self._command is not None else None
-        names = {line_name(line) for line in answer.lines}
+        names = {name_before_colon(line) for line in answer.lines}
         return self._command if parts is not None and names == {parts.name} else None
 
     def _notice(self, item: NoticeLine) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _readers_of_unsolicited(line: str) -> list[Command[Any]]:
 
     A line of lists ("+CEREG: (0-5)") answers a test command: the others are left out.
     """
-    name = line_name(line)
+    name = name_before_colon(line)
     readers = readers_of(name)
     if name in _IN_PARENTHESES or not after_name(line, name).startswith("("):
         return readers

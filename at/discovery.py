@@ -183,7 +183,7 @@ def _silent(port: UsbPort, silent: NoAnswer) -> PortReport:
 
 def _imei(lines: tuple[str, ...]) -> str | None:
     for line in lines:
-        found = re.search(r"\d{15}", line)
-        if found and line_name(line) in {"", "+CGSN"}:
-            return found.group()
+        match = re.search(r"\d{15}", line)
+        if match and line_name(line) in {"", "+CGSN"}:
+            return match.group()
     return None

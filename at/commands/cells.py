@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from at.commands.registration import HIGHEST_CELL_ID
 from at.commands.signal import plmn
 from at.protocol.command import Command, Form, OkCommand, Parameters, read_command
 from at.protocol.errors import UnsafeArgument
@@ -17,7 +18,6 @@ from at.protocol.levels import HasRsrp, HasRsrq
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, as_json
 
-_NO_CELL = 0x0FFFFFFF
 _TIME_HIGH = 2**64 - 2
 _INDEX = 2**15  # an index outside the tables has no dBm; the cell is still of use
 _GCI_TYPES = range(3, 6)
@@ -66,7 +66,7 @@ class Cell(CellLevel):
     @property
     def identified(self) -> bool:
         """Whether the cell id is valid: above 0FFFFFFF there is no cell."""
-        return int(self.cell_id, 16) <= _NO_CELL
+        return int(self.cell_id, 16) <= HIGHEST_CELL_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def _looks_gci(fields: Fields) -> bool:
     left = fields.left
     if left and fields.peek(left - 1).absent:
         left -= 1  # a trailing comma
-    if any(fields.peek(place).quoted for place in range(3, left)):
+    if any(fields.peek(index).quoted for index in range(3, left)):
         return True
     return left >= 12 and (left - 12) % 5 == 0
 

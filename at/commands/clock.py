@@ -115,7 +115,7 @@ def read_clock(text: str) -> ModemClock:
     match = _CCLK.fullmatch(text)
     if match is None:
         raise ParseError("+CCLK: the answer is no time")
-    year, month, day, hour, minute, second = (int(match[place]) for place in range(1, 7))
+    year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
     quarters = None if match[7] is None else int(match[7])
     if quarters is not None and abs(quarters) >= _QUARTERS_HIGH:
         raise ParseError(f"+CCLK: a zone of {quarters} quarters of an hour")
@@ -153,7 +153,7 @@ def _instant(octets: str) -> datetime | None:
 
     The seventh octet, a zone, is not read: public examples do not agree on it.
     """
-    pairs = [octets[place + 1] + octets[place] for place in range(0, 12, 2)]
+    pairs = [octets[index + 1] + octets[index] for index in range(0, 12, 2)]
     if not all(pair.isdecimal() for pair in pairs):
         return None
     year, month, day, hour, minute, second = (int(pair) for pair in pairs)

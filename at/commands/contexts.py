@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, after_name, line_name, only_row, rows
+from at.protocol.values import Fields, Record, after_name, name_before_colon, only_row, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -353,7 +353,7 @@ def _event(line: str, _context: str | None) -> PacketEventNotice:
 
 
 def _session_cause(line: str, _context: str | None) -> SessionCauseNotice:
-    name = line_name(line)
+    name = name_before_colon(line)
     fields = Fields.of(line, name)
     value = SessionCause(
         fields.integer("cause", 0, 255), fields.optional_integer("cid", 0, _CID_HIGH)

@@ -13,7 +13,7 @@ from at.protocol.values import (
     Record,
     after_name,
     bare_line,
-    line_name,
+    name_before_colon,
     only_row,
     single_line,
 )
@@ -178,7 +178,7 @@ class ReadSerialNumber(Command[SerialNumber]):
 
     def parse(self, lines: Sequence[str]) -> SerialNumber:
         """Return the bare line, which is an IMEI on many modems."""
-        if len(lines) == 1 and line_name(lines[0]) == self.name:
+        if len(lines) == 1 and name_before_colon(lines[0]) == self.name:
             return _imei(Fields.of(lines[0], self.name))
         number = bare_line(lines, self.name)
         imei = number.partition(",")[0]  # Option modems: IMEI, then their own serial number

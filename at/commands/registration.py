@@ -14,13 +14,14 @@ from at.protocol.command import Command, Form, OkCommand
 from at.protocol.notices import Notice, register
 from at.protocol.ownership import REGISTRATION_STATES, is_registration_reply
 from at.protocol.timers import HasGrantedTimers
-from at.protocol.values import Fields, Record, Value, hex_digits, line_name, single_line
+from at.protocol.values import Fields, Record, Value, hex_digits, name_before_colon, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _REGISTERED = frozenset({1, 5, 6, 7, 9, 10})
-_NO_CELL = 0x0FFFFFFF  # a cell id above it means none
+HIGHEST_CELL_ID = 0x0FFFFFFF
+"""A cell id above it means that there is no cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class EpsRegistration(HasGrantedTimers, NetworkRegistration):
     @property
     def registered(self) -> bool:
         """Whether the modem is on a network; not if the cell id means that there is none."""
-        return self.stat in _REGISTERED and (self.ci is None or int(self.ci, 16) <= _NO_CELL)
+        return self.stat in _REGISTERED and (self.ci is None or int(self.ci, 16) <= HIGHEST_CELL_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +269,7 @@ class RegistrationNotice(Notice):
 
 
 def _notice(line: str, _context: str | None) -> RegistrationNotice:
-    name = line_name(line)
+    name = name_before_colon(line)
     return RegistrationNotice(name, line, read_line(line, name))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from at.commands.identity import Uuid, uuid_text
 from at.protocol.command import Command, OkCommand
 from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, after_name, line_name, only_row, single_line
+from at.protocol.values import Fields, Record, after_name, name_before_colon, only_row, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +120,7 @@ def register_readers(readers: Mapping[str, Callable[[Fields], Record]]) -> None:
     """Register a parser for the notices of each name; a reader must read all fields of a line."""
 
     def parser(line: str, _context: str | None) -> SerialModemNotice:
-        name = line_name(line)
+        name = name_before_colon(line)
         fields = Fields.of(line, name)
         value = readers[name](fields)
         fields.end()

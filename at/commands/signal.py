@@ -15,8 +15,6 @@ from at.protocol.values import Fields, Record, only_row
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_REGISTERED = frozenset({1, 5})
-
 
 @dataclass(frozen=True, slots=True)
 class SignalQuality(HasRsrp, HasRsrq, Record):

@@ -183,9 +183,9 @@ def _has_flow_control(device: str, listing: Callable[[], list[UsbPort]]) -> bool
 def _location(location: str, hwid: str, device: str) -> tuple[str, int]:
     """Return USB path and interface number of a location such as "1-2.4:1.0"."""
     usb_path, _, rest = location.partition(":")
-    found = re.search(r"\.(\d+)$", rest) or re.search(r"MI_(\d+)", hwid)
-    if found:
-        return usb_path, int(found.group(1))
+    match = re.search(r"\.(\d+)$", rest) or re.search(r"MI_(\d+)", hwid)
+    if match:
+        return usb_path, int(match.group(1))
     # macOS names no interface: the device's own number keeps the order.
     digits = re.search(r"(\d+)$", device)
     return usb_path, int(digits.group(1)) if digits else 0

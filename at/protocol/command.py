@@ -100,13 +100,13 @@ def format_parameters(parameters: Parameters) -> str:
 
     Trailing Nones leave no comma behind. Raises UnsafeArgument.
     """
-    places = [
+    texts = [
         "" if item is None else quoted(item) if isinstance(item, str) else str(int(item))
         for item in parameters
     ]
-    while places and not places[-1]:
-        places.pop()
-    return ",".join(places)
+    while texts and not texts[-1]:
+        texts.pop()
+    return ",".join(texts)
 
 
 def read_command(text: str) -> CommandText | None:

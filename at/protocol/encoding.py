@@ -34,11 +34,11 @@ def check_line(line: str, *, multiline: bool = False, longest: int = 4095) -> st
             f"{_shown(line)} has an odd quote", hint="the modem would wait for its end for ever"
         )
     outside = _QUOTED.sub("", line)
-    if found := _CONTROL.search(outside):
-        raise UnsafeArgument(f"{_shown(line)} holds {_named(found)} outside quotes")
+    if match := _CONTROL.search(outside):
+        raise UnsafeArgument(f"{_shown(line)} holds {_named(match)} outside quotes")
     forbidden = _CONTROL_BUT_LINE_ENDS if multiline else _CONTROL
-    if found := forbidden.search(line):
-        raise UnsafeArgument(f"{_shown(line)} holds {_named(found)} in its quotes")
+    if match := forbidden.search(line):
+        raise UnsafeArgument(f"{_shown(line)} holds {_named(match)} in its quotes")
     try:
         size = len(line.encode())
     except UnicodeEncodeError:
@@ -53,14 +53,14 @@ def check_line(line: str, *, multiline: bool = False, longest: int = 4095) -> st
 def _quoted(value: str, forbidden: re.Pattern[str]) -> str:
     if '"' in value:
         raise UnsafeArgument("the value holds a quote: it would end its own text early")
-    if found := forbidden.search(value):
-        raise UnsafeArgument(f"the value holds {_named(found)}: it would break out of its quotes")
+    if match := forbidden.search(value):
+        raise UnsafeArgument(f"the value holds {_named(match)}: it would break out of its quotes")
     return f'"{value}"'
 
 
-def _named(found: re.Match[str]) -> str:
+def _named(match: re.Match[str]) -> str:
     names = {"\r": "CR", "\n": "LF", "\x00": "NUL", "\x1a": "Ctrl-Z", "\x1b": "Esc"}
-    return names.get(found.group(), f"control character 0x{ord(found.group()):02x}")
+    return names.get(match.group(), f"control character 0x{ord(match.group()):02x}")
 
 
 def _shown(line: str) -> str:

@@ -109,8 +109,8 @@ def final_result(line: str) -> tuple[str, int | None, str] | None:
         return line, None, ""
     if line[:1] not in _FINAL_FIRST:
         return None
-    if found := _NUMBERED.fullmatch(line):
-        word, rest = found.group(1), found.group(2).strip()
+    if match := _NUMBERED.fullmatch(line):
+        word, rest = match.group(1), match.group(2).strip()
         if rest.isascii() and rest.removeprefix("-").isdigit():
             return word, int(rest), ""
         return word, None, rest

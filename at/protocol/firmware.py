@@ -60,18 +60,18 @@ class FirmwareVerdict:
 def read_firmware(text: str) -> Firmware:
     """Return the parts of the text that +CGMR answers. Raises ParseError."""
     text = text.strip()
-    places = list(_VERSION.finditer(text))
+    versions = list(_VERSION.finditer(text))
     match = _TEXT.match(text.lower())
-    if match is None or len(places) != 1 or not _SHAPE.fullmatch(text):
+    if match is None or len(versions) != 1 or not _SHAPE.fullmatch(text):
         raise ParseError("the modem's answer to AT+CGMR is not a firmware version")
-    place = places[0]
-    if place.start() < match.end():
+    version = versions[0]
+    if version.start() < match.end():
         raise ParseError("the modem's answer to AT+CGMR names no version behind the chip")
-    numbers = place.group().split(".")
+    numbers = version.group().split(".")
     if any(number[0] == "0" and number != "0" for number in numbers):
         # No release is written so: a digit was lost or doubled on the line.
         raise ParseError("a number of the firmware version begins with a zero")
-    between = text[match.end() : place.start()].strip("-_")
+    between = text[match.end() : version.start()].strip("-_")
     variants = [word for word in (match["family"], between) if word]
     x, y, z = map(int, numbers)
     return Firmware(
@@ -79,7 +79,7 @@ def read_firmware(text: str) -> Firmware:
         chip=match["chip"],
         variants=tuple(word.lower() for word in variants),
         version=(x, y, z),
-        suffix=text[place.end() :].lstrip("-_"),
+        suffix=text[version.end() :].lstrip("-_"),
     )
 
 

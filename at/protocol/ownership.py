@@ -53,8 +53,8 @@ def _is_name(name: str) -> bool:
 
 def command_name(command: str) -> str:
     """Return the name of a command line ("+CEREG" of "AT+CEREG?"), "" if it has none."""
-    found = _COMMAND_NAME.match(command)
-    return found.group(1).upper() if found else ""
+    match = _COMMAND_NAME.match(command)
+    return match.group(1).upper() if match else ""
 
 
 def fields(line: str) -> list[str]:

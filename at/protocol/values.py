@@ -43,15 +43,15 @@ class Value:
 def split(text: str) -> tuple[Value, ...]:
     """Return the parameters of `text`, () if it is blank. Raises ParseError.
 
-    Commas and parentheses in quotes separate nothing; an empty place is an absent parameter.
+    Commas and parentheses in quotes do not separate. Nothing between commas is an absent parameter.
     """
     values, end = _values(text, 0, 0)
     if end != len(text):
-        raise ParseError(f'a ")" at place {end + 1} closes nothing')
+        raise ParseError(f'a ")" at position {end + 1} closes nothing')
     return values
 
 
-def line_name(line: str) -> str:
+def name_before_colon(line: str) -> str:
     """Return "+CEREG" of "+CEREG: 1", "" for a line that has no such name before a colon."""
     match = _NAME.match(line)
     if match is None or not line[match.end() :].lstrip(_BLANKS).startswith(":"):
@@ -61,7 +61,7 @@ def line_name(line: str) -> str:
 
 def after_name(line: str, name: str) -> str:
     """Return what stands after "NAME:". Raises ParseError when the line has another name."""
-    if line_name(line) != name:
+    if name_before_colon(line) != name:
         raise ParseError(f"a line does not start with {name}:")
     return line.partition(":")[2].strip(_BLANKS)
 
@@ -93,8 +93,8 @@ class Fields:
 
     def peek(self, ahead: int = 0) -> Value:
         """Return a parameter without moving on; an absent one behind the end."""
-        place = self._at + ahead
-        return self._values[place] if place < len(self._values) else Value()
+        index = self._at + ahead
+        return self._values[index] if index < len(self._values) else Value()
 
     def next_value(self) -> Value:
         """Return the next parameter; an absent one behind the end."""
@@ -240,7 +240,7 @@ def bare_line(lines: Sequence[str], name: str) -> str:
     that came between, and never a value. Raises ParseError.
     """
     line = single_line(lines, name).strip()
-    other = line_name(line)
+    other = name_before_colon(line)
     if other == name:
         line = after_name(line, name)
     elif other:
@@ -258,7 +258,7 @@ def hex_digits(text: str) -> bool:
 
 
 def _values(text: str, at: int, depth: int) -> tuple[tuple[Value, ...], int]:
-    """Return the parameters from `at` on, and the place of the ")" or the end behind them."""
+    """Return the parameters from `at` on, and the position of the ")" or the end behind them."""
     values: list[Value] = []
     size = len(text)
     at = _skip_blanks(text, at)
@@ -273,14 +273,14 @@ def _values(text: str, at: int, depth: int) -> tuple[tuple[Value, ...], int]:
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Value, int]:
-    """Return one parameter and the place of the ",", ")" or end behind it."""
+    """Return one parameter and the position of the ",", ")" or end behind it."""
     size = len(text)
     if at == size or text[at] in ",)":
         return Value(), at
     if text[at] == '"':
         close = text.find('"', at + 1)
         if close < 0:
-            raise ParseError(f"the quote at place {at + 1} is never closed")
+            raise ParseError(f"the quote at position {at + 1} is never closed")
         value, at = Value(text[at + 1 : close], quoted=True), close + 1
     elif text[at] == "(":
         if depth == _DEEPEST_LIST:
@@ -290,14 +290,14 @@ def _value(text: str, at: int, depth: int) -> tuple[Value, int]:
             raise ParseError('a "(" is never closed')
         value, at = Value(items=items), at + 1
     else:
-        end = min((place for mark in ",)" if (place := text.find(mark, at)) >= 0), default=size)
+        end = min((index for mark in ",)" if (index := text.find(mark, at)) >= 0), default=size)
         bare = text[at:end].rstrip(_BLANKS)
         if '"' in bare or "(" in bare:
-            raise ParseError(f"a bare value at place {at + 1} holds a quote or a parenthesis")
+            raise ParseError(f"a bare value at position {at + 1} holds a quote or a parenthesis")
         return Value(bare), end
     at = _skip_blanks(text, at)
     if at < size and text[at] not in ",)":
-        raise ParseError(f"something follows a closed value at place {at + 1}")
+        raise ParseError(f"something follows a closed value at position {at + 1}")
     return value, at
 
 

@@ -39,7 +39,7 @@ class KeyBody:
 
         label = "CERTIFICATE REQUEST" if self.kind == "csr" else "PUBLIC KEY"
         text = encodebytes(self.der).decode().replace("\n", "")
-        lines = "\n".join(text[place : place + 64] for place in range(0, len(text), 64))
+        lines = "\n".join(text[index : index + 64] for index in range(0, len(text), 64))
         return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"
 
     @property

@@ -113,21 +113,21 @@ def _header(steps: list[TranscriptStep]) -> dict[str, str]:
     header = {"origin": "imported from a terminal's log"}
     received = b"".join(step.data for step in steps if step.direction is Direction.RECEIVED)
     for name, pattern in (("device", rb"\bnRF91\d\d-\w{4}\b"), ("firmware", rb"\bmfw[-_+\w.]+")):
-        found = re.search(pattern, received)
-        if found:
-            header[name] = found.group().decode("ascii")
+        match = re.search(pattern, received)
+        if match:
+            header[name] = match.group().decode("ascii")
     return header
 
 
 def _quoted_port(line: str) -> list[_Line]:
     """Return what a line of ModemManager's log says was sent or received; [] for another line."""
-    found = _QUOTED_PORT.fullmatch(line)
-    if found is None:
+    match = _QUOTED_PORT.fullmatch(line)
+    if match is None:
         return []
-    direction = Direction.SENT if found[1] == "-->" else Direction.RECEIVED
-    time = _QUOTED_TIME.search(line[: found.start(1)])
+    direction = Direction.SENT if match[1] == "-->" else Direction.RECEIVED
+    time = _QUOTED_TIME.search(line[: match.start(1)])
     at_s = None if time is None else float(time[1])
-    texts = [text for text in _QUOTED_END.split(found[2]) if text]
+    texts = [text for text in _QUOTED_END.split(match[2]) if text]
     return [_Line(direction, text, at_s) for text in texts]
 
 
@@ -151,17 +151,17 @@ def _line(line: str) -> _Line:
     text = _COLOUR.sub("", line).replace("\x00", "")
     at_s: float | None = None
     for pattern, read in ((_TIME, _clock), (_SECONDS, _plain)):
-        found = None if _ZEPHYR.match(text) else pattern.match(text)
-        if found:
-            at_s, text = read(found), text[found.end() :]
+        match = None if _ZEPHYR.match(text) else pattern.match(text)
+        if match:
+            at_s, text = read(match), text[match.end() :]
             break
-    found = _LEVEL.match(text)
-    if found:
-        text = text[found.end() :]
+    match = _LEVEL.match(text)
+    if match:
+        text = text[match.end() :]
     for mark, direction in _MARKS:
-        found = mark.match(text.lstrip())
-        if found:
-            return _Line(direction, _without_line_end(text.lstrip()[found.end() :]), at_s)
+        match = mark.match(text.lstrip())
+        if match:
+            return _Line(direction, _without_line_end(text.lstrip()[match.end() :]), at_s)
     return _Line(None, _without_line_end(text), at_s)
 
 
@@ -170,14 +170,14 @@ def _without_line_end(text: str) -> str:
     return _SHOWN_END.sub("", text.strip())
 
 
-def _clock(found: re.Match[str]) -> float:
-    hours, minutes, seconds, fraction, micros = found.groups()
+def _clock(match: re.Match[str]) -> float:
+    hours, minutes, seconds, fraction, micros = match.groups()
     parts = f"0.{(fraction or '0') + (micros or '')}"
     return int(hours) * 3600 + int(minutes) * 60 + int(seconds) + float(parts)
 
 
-def _plain(found: re.Match[str]) -> float:
-    return float(found.group(1))
+def _plain(match: re.Match[str]) -> float:
+    return float(match.group(1))
 
 
 def _joined(
@@ -185,19 +185,19 @@ def _joined(
 ) -> list[tuple[Direction | None, str, float | None]]:
     """Return direction, text and time of each line; a quoted text over several lines is joined."""
     out: list[tuple[Direction | None, str, float | None]] = []
-    place = 0
-    while place < len(lines):
-        line = lines[place]
+    index = 0
+    while index < len(lines):
+        line = lines[index]
         direction, text = line.direction, line.text
         if direction is None and not marked:
             direction = Direction.SENT if _COMMAND.match(text) else Direction.RECEIVED
             text = text.removeprefix("> ") if direction is Direction.RECEIVED else text
-        place += 1
-        while direction is not None and text.count('"') % 2 and place < len(lines):
-            following = lines[place]
+        index += 1
+        while direction is not None and text.count('"') % 2 and index < len(lines):
+            following = lines[index]
             if following.direction not in {None, direction}:
                 break
             text += "\n" + following.text
-            place += 1
+            index += 1
         out.append((direction, text, line.at_s))
     return out

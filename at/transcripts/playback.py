@@ -45,7 +45,7 @@ class Playback:
         """What was sent so far of a setup question that the session does not have."""
         self._steps = transcript.steps
         self._strict = strict
-        self._place = 0
+        self._position = 0
         self._matched = bytearray()
         """What was sent so far of the current step."""
         self._line = bytearray()
@@ -66,31 +66,31 @@ class Playback:
     @property
     def remaining(self) -> list[TranscriptStep]:
         """The steps of a strict replay that are still to be sent."""
-        return [s for s in self._steps[self._place :] if s.direction is Direction.SENT]
+        return [s for s in self._steps[self._position :] if s.direction is Direction.SENT]
 
     def sent(self, data: bytes) -> list[TranscriptStep]:
         """Send bytes to the recorded modem; return its answer. Raises TranscriptError."""
         steps: list[TranscriptStep] = []
-        for place, byte in enumerate(data):
-            self._rest = data[place + 1 :]
+        for index, byte in enumerate(data):
+            self._rest = data[index + 1 :]
             steps += self._byte_strict(byte) if self._strict else self._byte_lenient(byte)
         return steps
 
     def _until_sent(self) -> list[TranscriptStep]:
-        start = self._place
+        start = self._position
         while (
-            self._place < len(self._steps)
-            and self._steps[self._place].direction is not Direction.SENT
+            self._position < len(self._steps)
+            and self._steps[self._position].direction is not Direction.SENT
         ):
-            self._place += 1
-        return list(self._steps[start : self._place])
+            self._position += 1
+        return list(self._steps[start : self._position])
 
     def _byte_strict(self, byte: int) -> list[TranscriptStep]:
         if self._setup_sent:
             return self._byte_of_setup(self._setup_sent + bytes([byte]))
-        if self._place >= len(self._steps):
+        if self._position >= len(self._steps):
             return self._byte_of_setup(bytes([byte]))
-        expected = self._steps[self._place].data
+        expected = self._steps[self._position].data
         wild = _WILD.match(expected, len(self._matched))
         if wild is not None:
             if byte != _QUOTE:
@@ -102,7 +102,7 @@ class Playback:
         if len(self._matched) < len(expected):
             return []
         self._matched.clear()
-        self._place += 1
+        self._position += 1
         return self._until_sent()
 
     def _byte_of_setup(self, sent: bytes) -> list[TranscriptStep]:
@@ -118,10 +118,10 @@ class Playback:
 
     def _mismatch(self, begun: bytes) -> TranscriptError:
         sent = begun + self._rest
-        if self._place >= len(self._steps):
+        if self._position >= len(self._steps):
             return TranscriptError(f"sent {_shown(sent)} after the last step of the transcript")
-        step = self._steps[self._place]
-        later = self._steps[self._place + 1 :]
+        step = self._steps[self._position]
+        later = self._steps[self._position + 1 :]
         texts = {_shown(s.data): s for s in reversed(later) if s.direction is Direction.SENT}
         close = difflib.get_close_matches(_shown(sent), texts, n=1, cutoff=0.6)
         nearest = "".join(f"the nearest step is line {texts[t].line}, {t}; " for t in close)

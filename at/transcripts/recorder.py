@@ -94,12 +94,12 @@ class Recorder:
     def _line_end(self, direction: Direction) -> int:
         """Return where the first line ends outside quotes, 0 if none does."""
         pending, end = self._pending[direction], self._ends[direction]
-        place = pending.find(end)
-        while place >= 0:
-            place += len(end)
-            if pending.count(_QUOTE, 0, place) % 2 == 0:
-                return place
-            place = pending.find(end, place)
+        index = pending.find(end)
+        while index >= 0:
+            index += len(end)
+            if pending.count(_QUOTE, 0, index) % 2 == 0:
+                return index
+            index = pending.find(end, index)
         return 0
 
 

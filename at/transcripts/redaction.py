@@ -67,15 +67,15 @@ class Redactor:
         return _DIGITS.sub(_other_digits, data)
 
 
-def _other_uuid(found: re.Match[bytes]) -> bytes:
+def _other_uuid(match: re.Match[bytes]) -> bytes:
     """Return a made-up UUID, the same one for the same device."""
-    digest = hashlib.sha256(b"redacted " + found.group().lower()).hexdigest()[:4]
+    digest = hashlib.sha256(b"redacted " + match.group().lower()).hexdigest()[:4]
     return f"00000000-0000-4000-8000-00000000{digest}".encode()
 
 
-def _other_digits(found: re.Match[bytes]) -> bytes:
+def _other_digits(match: re.Match[bytes]) -> bytes:
     """Return as many made-up digits: a test IMEI's beginning, then four from the old ones."""
-    digits = found.group(2)
+    digits = match.group(2)
     tail = int(hashlib.sha256(b"redacted " + digits).hexdigest()[:8], 16) % 10_000
     made = b"00101834".ljust(len(digits) - 4, b"0")[: len(digits) - 4] + b"%04d" % tail
-    return (found.group(1) or b"") + made
+    return (match.group(1) or b"") + made

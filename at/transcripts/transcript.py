@@ -97,8 +97,8 @@ def parse_transcript(text: str) -> Transcript:
 
 def _header_line(line: str) -> dict[str, str]:
     """Return the key of a header line; none if it is a plain comment."""
-    found = _HEADER.fullmatch(line)
-    return {found.group(1).lower(): found.group(2)} if found else {}
+    match = _HEADER.fullmatch(line)
+    return {match.group(1).lower(): match.group(2)} if match else {}
 
 
 def _terminator(header: Mapping[str, str], number: int) -> bytes:
@@ -109,13 +109,13 @@ def _terminator(header: Mapping[str, str], number: int) -> bytes:
 
 
 def _step(line: str, number: int, terminator: bytes) -> TranscriptStep:
-    found = _STEP.fullmatch(line)
-    if found is None:
+    match = _STEP.fullmatch(line)
+    if match is None:
         raise TranscriptError(
             f"line {number} is no step: {line[:60]!r}",
             hint="a step begins with >, <, >|, <| or !, a comment with #",
         )
-    time, mark, text = found.group(1), found.group(2), found.group(3) or ""
+    time, mark, text = match.group(1), match.group(2), match.group(3) or ""
     at_s = float(time) if time else None
     if mark == "!":
         if text.strip() != "closed":
@@ -170,18 +170,18 @@ def escape(data: bytes) -> str:
 def unescape(text: str) -> bytes:
     """Read what `escape` wrote, or what a person did. Raises ValueError."""
     out = bytearray()
-    place = 0
-    for found in _ESCAPE.finditer(text):
-        out += text[place : found.start()].encode("utf-8", "surrogateescape")
-        place = found.end()
-        name = found.group(1)
+    index = 0
+    for match in _ESCAPE.finditer(text):
+        out += text[index : match.start()].encode("utf-8", "surrogateescape")
+        index = match.end()
+        name = match.group(1)
         if name[:1] == "x" and len(name) == 3:
             out.append(int(name[1:], 16))
         elif name in _NAMED:
             out += _NAMED[name]
         else:
             raise ValueError(f"no such escape: \\{name}")
-    return bytes(out + text[place:].encode("utf-8", "surrogateescape"))
+    return bytes(out + text[index:].encode("utf-8", "surrogateescape"))
 
 
 def commands(transcript: Transcript) -> Iterable[tuple[TranscriptStep, bytes]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from at.commands.registration import ReadRegistration, read_line
 from at.protocol.errors import ParseError
-from at.protocol.values import line_name
+from at.protocol.values import name_before_colon
 
 HEX4 = st.text("0123456789ABCDEF", min_size=4, max_size=4)
 HEX8 = st.text("0123456789ABCDEF", min_size=8, max_size=8)
@@ -51,7 +51,7 @@ BITS = st.text("01", min_size=8, max_size=8)
     ],
 )
 def test_a_line_is_read_whoever_wrote_it(line, fields):
-    found = read_line(line, line_name(line))
+    found = read_line(line, name_before_colon(line))
     assert {name: getattr(found, name) for name in fields} == fields
 
 
