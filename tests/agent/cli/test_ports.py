@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import completed as cellagent
 
 AGENT = [sys.executable, "-m", "agent"]
 
@@ -40,3 +41,22 @@ def test_a_port_that_is_not_there_is_told_with_exit_code_3(tmp_path: Path) -> No
     [told] = [json.loads(line) for line in ended.stdout.splitlines()]
     assert told["answers"] is False
     assert told["reason"]
+
+
+def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
+    assert "Traceback" not in run.stderr, run.stderr
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def test_ports_over_a_pty_have_the_fixed_shape(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    inner = [sys.executable, "-m", "agent", "ports", "--json", "--port", str(kit)]
+    run = cellagent("modem", "virtual", "--pty", str(kit), "--", *inner)
+    ready, port = objects(run)
+    assert ready["ready"] is True
+    assert list(port) == [
+        *("port", "kit", "role", "answers", "dialect", "terminator", "baud"),
+        *("firmware", "imei", "reason", "try"),
+    ]
+    assert (port["answers"], port["role"], port["kit"]) == (True, "at", None)
+    assert run.returncode == 0

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from zephyr_dumps import arch, header, memory, printed
 
-from agent.cli.capture.dump_files import DumpFiles
 from agent.cli.console.sinks import FileSink
 from agent.console.chunk_lines import ChunkLine
 from agent.console.reader import ConsoleReader
@@ -47,12 +46,3 @@ async def test_what_is_never_taken_is_told_as_lost(tmp_path: Path):
     await sink.store(CHUNKS)
     await sink.close()
     assert notes[-1].startswith("3 chunks and dumps are lost")
-
-
-def test_half_a_dump_does_not_stay(tmp_path: Path):
-    (captured,) = ConsoleReader().receive(printed(DUMP))
-    files = DumpFiles(tmp_path / "core.bin")
-    (tmp_path / "core.bin").symlink_to("/dev/full")
-    with pytest.raises(OSError, match="No space"):
-        files.write(captured)
-    assert files.usable == 0

@@ -1,0 +1,65 @@
+"""The files of `cellagent capture coredump`."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from command_line import with_bytes
+from zephyr_dumps import arch, header, memory, printed
+
+from agent.cli.capture.dump_files import DumpFiles
+from agent.console.reader import ConsoleReader
+
+DUMP = header() + arch() + memory(0x20000000, bytes(100))
+
+
+def capture(*arguments: str, stdin: bytes = b"") -> tuple[int, list[dict[str, object]], str]:
+    return with_bytes("capture", *arguments, stdin=stdin)
+
+
+def test_dumps_are_written_private_and_numbered(tmp_path: Path):
+    out = tmp_path / "crash.bin"
+    text = printed(DUMP) + printed(DUMP[:-5]) + printed(DUMP)
+    code, lines, _ = capture("coredump", "-", "--out", str(out), stdin=text)
+    assert code == 0
+    assert [line["status"] for line in lines] == ["complete", "incomplete", "complete"]
+    assert lines[0] | {"bytes": len(DUMP), "blocks": ["A", "M"], "unknown_tail": False} == lines[0]
+    assert lines[0]["registers"]["pc"] == "0x00000106"
+    assert out.read_bytes() == (tmp_path / "crash.bin.1").read_bytes() == DUMP
+    assert (tmp_path / "crash.bin.incomplete").read_bytes() == DUMP[:-5]
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+
+
+def test_no_usable_dump_is_a_failure_that_keeps_what_was_heard(tmp_path: Path):
+    out = tmp_path / "crash.bin"
+    code, _, said = capture("coredump", "-", "--out", str(out), stdin=printed(DUMP)[:-20])
+    assert code == 1
+    assert "incomplete" in said
+    assert not out.exists()
+    assert (tmp_path / "crash.bin.incomplete").read_bytes() == DUMP
+
+
+def test_a_dump_without_bytes_is_told_and_no_file_is_named_for_it(tmp_path: Path):
+    out = tmp_path / "core.bin"
+    text = b"#CD:LOCATION 0x20001000\n" + printed(b"") + printed(DUMP)[:-20]
+    code, (empty, cut), error = capture("coredump", "-", "--out", str(out), stdin=text)
+    assert (code, empty["status"], cut["status"]) == (1, "empty", "incomplete")
+    assert [path.name for path in tmp_path.iterdir()] == ["core.bin.incomplete"]
+    assert "1 cannot be used" in error
+    code, _, error = capture("coredump", "-", "--out", str(out), stdin=printed(b""))
+    assert code == 1
+    assert "coredump print" in error
+
+
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="no /dev/full here: it is Linux that has one"
+)
+def test_half_a_dump_does_not_stay(tmp_path: Path):
+    (captured,) = ConsoleReader().receive(printed(DUMP))
+    files = DumpFiles(tmp_path / "core.bin")
+    (tmp_path / "core.bin").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space"):
+        files.write(captured)
+    assert files.usable == 0

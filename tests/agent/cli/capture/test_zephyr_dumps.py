@@ -1,0 +1,88 @@
+"""Zephyr core dumps of `cellagent capture coredump`: the function and the threads at fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import with_bytes
+from elf_files import firmware
+from zephyr_dumps import arch, header, memory, printed
+from zephyr_kernel import OFFSETS, Thread, kernel, table
+
+DUMP = header() + arch() + memory(0x20000000, bytes(100))
+
+
+def capture(*arguments: str, stdin: bytes = b"") -> tuple[int, list[dict[str, object]], str]:
+    return with_bytes("capture", *arguments, stdin=stdin)
+
+
+def test_a_binary_dump_is_taken_as_one(tmp_path: Path):
+    out = tmp_path / "copy.bin"
+    code, (line,), _ = capture("coredump", "-", "--out", str(out), stdin=DUMP)
+    assert (code, line["status"]) == (0, "complete")
+
+
+def test_the_function_at_fault_is_named_when_the_firmware_is_given(tmp_path: Path):
+    elf = tmp_path / "zephyr.elf"
+    elf.write_bytes(firmware({"main": (0x100, 0x40)}))
+    out = tmp_path / "crash.bin"
+    _, (line,), _ = capture(
+        "coredump", "-", "--out", str(out), "--elf", str(elf), stdin=printed(DUMP)
+    )
+    assert [(frame["register"], frame["function"]) for frame in line["frames"]] == [
+        ("pc", "main"),
+        ("lr", "main"),
+    ]
+
+
+def dump_with_threads(tmp_path: Path, *options: str) -> dict[str, object]:
+    listed = [Thread("main", entry=0x101), Thread("idle", 0x80, 15, pc=0x208, entry=0x201)]
+    text = printed(header() + arch() + kernel(listed))
+    out = str(tmp_path / "crash.bin")
+    _, (line,), _ = capture("coredump", "-", "--out", out, *options, stdin=text)
+    return line
+
+
+@pytest.mark.parametrize("prefix", ["_kernel_thread_info_", "_kernel_openocd_"])
+def test_the_threads_are_told_when_the_firmware_is_given(tmp_path: Path, prefix: str):
+    elf = tmp_path / "zephyr.elf"
+    functions = {"main": (0x100, 0x40), "idle": (0x200, 0x40)}
+    elf.write_bytes(firmware(functions, objects=table(prefix=prefix)))
+    line = dump_with_threads(tmp_path, "--elf", str(elf))
+    assert "threads_detail" not in line
+    assert line["threads"] == [
+        {
+            "address": "0x20001000",
+            "current": True,
+            "name": "main",
+            "states": ["ready"],
+            "priority": 0,
+            "entry": "main",
+            "stack_pointer": "0x20008000",
+            "pc": None,
+            "function": None,
+        },
+        {
+            "address": "0x200010a0",
+            "current": False,
+            "name": "idle",
+            "states": ["ready"],
+            "priority": 15,
+            "entry": "idle",
+            "stack_pointer": "0x20008040",
+            "pc": "0x00000208",
+            "function": "idle",
+        },
+    ]
+
+
+def test_without_the_firmware_the_threads_are_said_to_need_it(tmp_path: Path):
+    assert "--elf" in str(dump_with_threads(tmp_path)["threads_detail"])
+    elf = tmp_path / "zephyr.elf"
+    elf.write_bytes(firmware({}))
+    told = dump_with_threads(tmp_path, "--elf", str(elf))
+    assert "CONFIG_DEBUG_THREAD_INFO" in str(told["threads_detail"])
+    elf.write_bytes(firmware({}, objects=table((7, *OFFSETS[1:]))))
+    told = dump_with_threads(tmp_path, "--elf", str(elf))
+    assert "version" in str(told["threads_detail"])

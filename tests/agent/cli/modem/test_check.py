@@ -1,0 +1,34 @@
+"""`cellagent modem check`, as a person or a program calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from command_line import completed as cellagent
+
+
+def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
+    assert "Traceback" not in run.stderr, run.stderr
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def test_check_tells_what_the_modem_is_and_changes_nothing() -> None:
+    (report,) = objects(cellagent("modem", "check", "--json", "--port", "virtual:"))
+    assert report["allowed"] is True
+    assert str(report["firmware"]).startswith("mfw_nrf91x1_2.")
+    assert report["functional_mode"] == 0
+    assert report["sim"] is None
+    people = cellagent("modem", "check", "--port", "virtual:")
+    assert "answers AT" in people.stdout
+    assert all(len(line) <= 100 for line in people.stdout.splitlines())
+
+
+def test_check_gives_the_way_out_that_the_number_of_a_refusal_names(tmp_path: Path) -> None:
+    kit = ("modem", "virtual", "--instant", "--fault", "no-sim", "--pty", str(tmp_path / "kit"))
+    check = (sys.executable, "-m", "agent", "modem", "check", "--port", str(tmp_path / "kit"))
+    said = cellagent(*kit, "--", *check).stdout
+    assert "SIM not inserted" in said
+    assert "try: insert a SIM" in said

@@ -1,0 +1,36 @@
+"""`cellagent report file` uploads to the stand-in."""
+
+from __future__ import annotations
+
+import pytest
+from command_line import json_objects as cellagent
+
+IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
+IDENTITY += ["--software-type", "main", "--software-version", "1.0.0"]
+
+
+@pytest.mark.contract("O5.3", "O5.6")
+async def test_a_file_of_a_build_is_uploaded(online, tmp_path):
+    path = tmp_path / "app.bin"
+    path.write_bytes(bytes(1000))
+    code, (told,), _ = await cellagent("report", "file", str(path), "--kind", "ota", *IDENTITY)
+    assert (code, told["kind"], told["bytes"]) == (0, "OTA_PAYLOAD", 1000)
+    code, (told,), _ = await cellagent("report", "file", str(path), "--kind", "symbols")
+    assert code == 2
+
+
+@pytest.mark.contract("O5.3")
+async def test_a_file_that_is_there_is_not_sent_again_unless_asked_to(online, tmp_path):
+    path = tmp_path / "report.zip"
+    path.write_bytes(bytes(1000))
+    arguments = ("report", "file", str(path), "--kind", "bugreport")
+    _, (first,), _ = await cellagent(*arguments)
+    assert "before" not in first
+    code, (second,), _ = await cellagent(*arguments)
+    assert code == 0
+    assert "before" in second
+    _, (third,), _ = await cellagent(*arguments, "--again")
+    assert "before" not in third
+    path.write_bytes(bytes(1001))
+    _, (changed,), _ = await cellagent(*arguments)
+    assert "before" not in changed

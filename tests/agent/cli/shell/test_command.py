@@ -1,0 +1,75 @@
+"""How every command ends: its exit code, its error, and no secret in either."""
+
+from __future__ import annotations
+
+import pytest
+from command_line import Done, cellagent
+from standin import StandIn
+
+from agent.config.write import write_profile
+from agent.standin.device_cloud import seed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "named"),
+    [
+        (("observe", "event", "create", "--field", "a=1"), 2, "report event"),
+        (("observe", "release", "show", "1.2"), 2, "Semantic Version"),
+        (("observe", "event", "list", "--filter", "since=2026-01-01"), 2, "not a valid time"),
+        (("observe", "cohort", "create"), 2, "no fields"),
+        (("observe", "cohort", "create", "--field", "x"), 2, "NAME=VALUE"),
+        (("observe", "cohort", "create", "--from", "-"), 2, "no JSON"),
+        (("device", "write", seed.BLE, "nope", "00"), 1, "no characteristic"),
+        (("device", "write", seed.BLE, seed.LED_CHARACTERISTIC, "256,0"), 2, "no bytes"),
+        (("device", "show", ".."), 2, "cannot be a device id"),
+        (("device", "show", "x", "--profile", "smi"), 2, "did you mean 'sim'"),
+        (("device", "list", "--transform", "{{"), 1, "400"),
+    ],
+)
+async def test_a_mistake_ends_with_its_code_and_says_what_to_do(
+    standin_profile: str, arguments: tuple[str, ...], code: int, named: str
+) -> None:
+    done = await cellagent(*arguments)
+    assert done.code == code
+    assert named in done.err
+    assert "Traceback" not in done.err
+
+
+async def test_a_service_that_cannot_be_reached_is_exit_6_and_a_bad_key_exit_5(
+    standin_profile: str,
+) -> None:
+    nobody = {"CELLAGENT_API_KEY": "no-such-key-of-the-test"}
+    refused = await cellagent("device", "account", "--json", environment=nobody)
+    assert (refused.code, refused.lines[-1]["error"]["kind"]) == (5, "credentials")
+    write_profile("dead", {"hosts": {"device_cloud": "http://127.0.0.1:1"}}, {"api_key": "abcdef"})
+    dead = await cellagent("device", "account", "--profile", "dead", "--json")
+    assert (dead.code, dead.lines[-1]["error"]["kind"]) == (6, "unreachable")
+    assert "try again in" in dead.err
+
+
+@pytest.mark.parametrize("verbosity", [(), ("-v",), ("--json", "-vvv")])
+async def test_no_secret_is_shown_at_any_verbosity(
+    standin_profile: str, standin: StandIn, verbosity: tuple[str, ...]
+) -> None:
+    secrets = {
+        name: value
+        for name, value in standin.credentials.items()
+        if name not in {"user_email", "service_key_file"}
+    }
+    wrong = {"CELLAGENT_API_KEY": "canary-wrong-key-0123", "CELLAGENT_ORG_TOKEN": "oat_canary-0123"}
+    runs: list[Done] = []
+    for arguments in (
+        ("device", "list"),
+        ("device", "show", "no such device"),
+        ("observe", "cohort", "list"),
+        ("config", "show", "--all"),
+    ):
+        runs.append(await cellagent(*arguments, *verbosity))
+        runs.append(await cellagent(*arguments, *verbosity, environment=wrong))
+    canaries = [*secrets.values(), *wrong.values()]
+    for run in runs:
+        for canary in canaries:
+            assert canary not in run.out + run.err
+        assert "Traceback" not in run.err
+    if "-vvv" in verbosity:
+        assert any("DEBUG" in run.err for run in runs)

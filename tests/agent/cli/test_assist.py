@@ -1,0 +1,32 @@
+"""`cellagent assist` as a person calls it, against the stand-in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from located_kit import LAT, LON, LocatedKit
+
+from agent.location.agnss_file import parse_agnss
+from agent.location.pgps_file import parse_pgps
+from agent.location.position import Position
+
+
+@pytest.mark.contract("D8.2")
+async def test_assistance_is_kept_and_shown(located_kit: LocatedKit, tmp_path: Path) -> None:
+    out = tmp_path / "agnss.bin"
+    done = await located_kit.run("assist", "agnss", "--types", "8,2,9", "--out", str(out), "--json")
+    assert (done.code, list(done.lines[0])) == (0, ["bytes", "blocks"])
+    assert done.lines[0]["bytes"] == out.stat().st_size
+    assert [one["type"] for one in done.lines[0]["blocks"]] == [2, 8, 9]
+    where = parse_agnss(out.read_bytes())[1].values[0]
+    assert (
+        Position(where["lat"] * 90 / 2**23, where["lon"] * 360 / 2**24).distance_m(LAT, LON) < 3e3
+    )
+    out = tmp_path / "pgps.bin"
+    done = await located_kit.run("assist", "pgps", "--count", "4", "--out", str(out), "--json")
+    assert (done.code, list(done.lines[0])) == (0, ["bytes", "until", "predictions"])
+    assert len(parse_pgps(out.read_bytes()).predictions) == len(done.lines[0]["predictions"]) == 4
+    table = (await located_kit.run("assist", "pgps", "--count", "2")).out.splitlines()
+    assert table[0].split() == ["valid", "from", "satellites"]
+    assert len(table) == 3
