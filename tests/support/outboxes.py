@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent.config.profile import OutboxSettings as Limits
 from agent.observability.ingest.chunk_codec import encode
-from agent.outbox import ItemKind, NewItem, Outbox
+from agent.outbox import ItemKind, NewItem, Outbox, OutboxFull, Receipt
 from agent.outbox.items import Item, OutboxTotals
 
 LIMITS = Limits(min_free_bytes=0)
@@ -20,6 +20,17 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class OutboxOnFullDisk(Outbox):
+    """An outbox on a disk that is full while `full` is set."""
+
+    full = False
+
+    async def aput(self, items: list[NewItem]) -> Receipt:
+        if self.full:
+            raise OutboxFull("the disk is full", hint="free some space")
+        return await super().aput(items)
 
 
 def outbox(

@@ -133,7 +133,13 @@ def write_profile(
 
 
 def kit_keys(folder: Path, name: str = "kit") -> dict[str, str]:
+    """Return the profile's keys for a kit of `virtual_kit`."""
     return {"port": str(folder / name), "companion_port": str(folder / f"{name}-wifi")}
+
+
+def profile_with(folder: Path, cloud: Served, *names: str) -> dict[str, str]:
+    """Write a profile for virtual kits (one, "kit", by default); return the environment for it."""
+    return write_profile(folder, cloud.ready, {n: kit_keys(folder, n) for n in names or ("kit",)})
 
 
 @dataclass

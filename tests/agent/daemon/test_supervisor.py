@@ -1,3 +1,5 @@
+"""A task that fails is tried again, later each time, and its trouble is logged once."""
+
 from __future__ import annotations
 
 import asyncio
@@ -6,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.daemon.status import State, StatusRegistry
+from agent.daemon.status import AgentEventKind, State, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, Unreachable
-from at.protocol.errors import LinkLost, PortNotFound
+from at.protocol.errors import CommandTimeout, LinkLost, PortNotFound
 
 if TYPE_CHECKING:
     from agent.daemon.status import Concern
@@ -98,18 +100,33 @@ async def test_a_defect_ends_nothing_and_shows_no_traceback(caplog: pytest.LogCa
     assert record.exc_info is None
 
 
-async def test_who_watches_is_woken_by_a_change():
-    registry = StatusRegistry()
-    concern = registry.add_concern("link", "left")
-    waiting = asyncio.ensure_future(registry.changed())
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    concern.record_failure(AgentError("away"))
-    await waiting
-    assert concern.snapshot()["trouble"] == "away"
-
-
 async def test_jitter_only_lengthens_a_wait():
     concern = StatusRegistry().add_concern("location", "left")
     waits = await supervised(concern, *[Unreachable("no way")] * 500, jitter=1.0)
     assert (waits.seconds[0], waits.seconds[-1]) == (1.25, 75.0)
+
+
+@pytest.mark.parametrize(
+    ("errors", "events"),
+    [
+        ([ZeroDivisionError("oops")] * 5, 1),
+        ([ZeroDivisionError("oops"), None, ZeroDivisionError("oops")], 2),
+        ([CommandTimeout("no answer"), OSError("away")], 0),
+    ],
+)
+async def test_a_task_that_a_defect_ends_is_one_event_until_it_was_well(errors, events):
+    registry, heard = StatusRegistry(), []
+    registry.subscribe("left", heard.append)
+    concern, left = registry.add_concern("location", "left"), list(errors)
+
+    async def work() -> None:
+        while left:
+            if (error := left.pop(0)) is not None:
+                raise error
+            concern.set_well()
+
+    async def wait(_event: asyncio.Event, _seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    await supervise(concern, work, wait=wait)
+    assert [each.kind for each in heard] == [AgentEventKind.WATCHDOG] * events

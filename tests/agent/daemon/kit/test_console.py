@@ -1,16 +1,35 @@
-"""Who watches a console holds nobody up, and loses only what is his own."""
+"""What a kit prints is stored, and shown to windows, of which none holds another up."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from outboxes import OutboxOnFullDisk
+from zephyr_dumps import arch, header, memory, printed
 
+from agent.config.profile import KitSettings
+from agent.config.profile import OutboxSettings as Limits
+from agent.console.chunk_lines import ChunkLine
 from agent.console.log_line import parse_line
-from agent.console.reader import ConsoleCounts, LineClassifier
-from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatchers
+from agent.console.reader import ConsoleCounts, ConsoleReader, LineClassifier
+from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatchers, KitConsole
+from agent.daemon.kit.link import HeldPort
+from agent.daemon.status import State, StatusRegistry
+from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
+from agent.outbox import ItemKind, Outbox
+from at.driver.stream import Stream
+from at.protocol.errors import LinkLost
+from at.protocol.exchange import Exchange, Unknown
+from at.protocol.framing import Log
+from at.virtual.console import export_lines
+
+MESSAGE = b"\x02 a message that is longer than one chunk " * 8
 
 
 async def read_all(watcher: ConsoleWatcher) -> tuple[list[bytes], int]:
@@ -74,3 +93,112 @@ async def test_a_dump_that_comes_is_told_once_and_so_is_its_end():
             watchers.publish_dump_bytes(size)
         told = [json.loads(line) for line in (await read_all(watcher))[0]]
         assert told == [{"coming": 16}, {"coming": 0}]
+
+
+@pytest.fixture
+def outbox(tmp_path: Path):
+    with OutboxOnFullDisk(tmp_path / "outbox", Limits(min_free_bytes=0)) as opened:
+        yield opened
+
+
+def names() -> IdentityTracker:
+    return IdentityTracker(lambda: PartialIdentity("kit-1", "nrf9161"))
+
+
+def bodies(outbox: Outbox) -> int:
+    return outbox.transact(lambda store: store.totals()).waiting
+
+
+async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: OutboxOnFullDisk):
+    console = KitConsole(
+        StatusRegistry().add_concern("console", "kit"), outbox, names(), lambda: None
+    )
+    lines: Stream = Stream(4096, lambda _stream: None)
+    exported = export_lines(MESSAGE)
+    for line in exported:
+        lines.queue.put(Log(line))
+    lines.queue.put(Unknown("boot"))
+    hearing = asyncio.ensure_future(
+        console.read_at_port(lines, HeldPort(StatusRegistry().add_concern("link", "kit")))
+    )
+    await asyncio.sleep(0)
+    hearing.cancel()
+    await asyncio.gather(hearing, return_exceptions=True)
+    await outbox.atransact(lambda store: store.totals())
+    assert bodies(outbox) == len(exported)
+
+
+async def test_a_start_is_counted_once_on_the_at_port_as_on_a_port_of_its_own(
+    outbox: OutboxOnFullDisk,
+):
+    banners = (
+        b"*** Booting MCUboot v2.1.0 ***\r\n*** Booting nRF Connect SDK v3.1.1 ***\r\nReady\r\n"
+    )
+    concern = StatusRegistry().add_concern("console", "kit")
+    console = KitConsole(concern, outbox, names(), lambda: None)
+    lines: Stream = Stream(4096, lambda _stream: None)
+    for item in Exchange().feed(banners):
+        lines.queue.put(item)
+    lines.end(LinkLost("the cable"))
+    with pytest.raises(LinkLost):
+        await console.read_at_port(lines, HeldPort(StatusRegistry().add_concern("link", "kit")))
+    assert concern.facts["reboots"] == 1
+
+
+async def test_a_full_disk_is_told_once_and_nothing_is_lost(
+    outbox: OutboxOnFullDisk, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO)
+    again = asyncio.Event()
+
+    async def wait(_event: asyncio.Event, _seconds: float) -> None:
+        await again.wait()
+
+    registry = StatusRegistry()
+    concern = registry.add_concern("console", "kit")
+    console = KitConsole(concern, outbox, names(), lambda: None, wait=wait)
+    kit = KitSettings(port="/dev/none", console_port="same")
+
+    running = asyncio.ensure_future(console.run(kit))
+    outbox.full = True
+    chunks = [
+        item for line in export_lines(MESSAGE) for item in LineClassifier().classify(line.encode())
+    ]
+    for item in chunks:
+        await console.handle([item])
+    assert concern.state is State.TROUBLE
+    assert [r.message for r in caplog.records] == ["the disk is full; try: free some space"]
+    outbox.full = False
+    again.set()
+    while concern.state is State.TROUBLE:
+        await registry.changed()
+    assert bodies(outbox) == len(chunks)
+    assert "works again" in caplog.records[-1].message
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_what_does_not_fit_into_memory_either_is_counted(outbox: OutboxOnFullDisk):
+    concern = StatusRegistry().add_concern("console", "kit")
+    console = KitConsole(concern, outbox, names(), lambda: None)
+    outbox.full = True
+    await console.handle([ChunkLine(number.to_bytes(4, "big")) for number in range(1003)])
+    assert concern.facts["lost"] == 3
+
+
+async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_way(tmp_path: Path):
+    registry = StatusRegistry()
+    concern = registry.add_concern("console", "kit")
+    dump = header() + arch() + memory(0x20000000, bytes(5000))
+    with Outbox(tmp_path / "outbox", Limits(min_free_bytes=0, max_bytes=4000)) as small:
+        console = KitConsole(concern, small, names(), lambda: None)
+        chunks = [
+            item
+            for line in export_lines(MESSAGE)
+            for item in LineClassifier().classify(line.encode())
+        ]
+        await console.handle([*chunks, *ConsoleReader().receive(printed(dump))])
+        found = small.transact(lambda store: store.list_items())
+    assert [item.kind for item in found] == [ItemKind.CHUNK] * len(chunks) + [ItemKind.EVENT]
+    assert concern.facts["lost"] == 1
+    assert concern.state is State.WELL

@@ -1,4 +1,4 @@
-"""From what happens to the outbox: an outbox on disk, a disk that is full, a loop that stalls."""
+"""From an event to the outbox: encoded, on disk, counted; a full disk, a stalled event loop."""
 
 from __future__ import annotations
 
@@ -15,42 +15,35 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outboxes import OutboxOnFullDisk
 
+import agent
 from agent.auth.credential import Keyring
 from agent.auth.project_key import ProjectKey
 from agent.config import Secret
 from agent.config.profile import EventSettings, Profile
 from agent.config.profile import OutboxSettings as Limits
-from agent.daemon.kit.events import KitEvents
+from agent.daemon.kit.events import KitEvents, event_item, heartbeat_item
 from agent.daemon.status import AgentEvent, AgentEventKind, State, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.daemon.watchdog import StallDetector
 from agent.observability.ingest.device_identity import DeviceIdentity
-from agent.outbox import NewItem, Outbox, OutboxFull, Receipt
+from agent.redact import hide
 from agent.wiring.forwarding import utc_now
-from at.protocol.errors import CommandTimeout
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
 
 KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0")
 NO_HEARTBEAT = EventSettings(heartbeat_s=0)
 KEYRING = Keyring([ProjectKey(Secret("a-project-key-for-tests"), header="Service-Project-Key")])
 
 
-class SmallDisk(Outbox):
-    """An outbox on a disk that is full until it is not."""
-
-    full = False
-
-    async def aput(self, items: list[NewItem]) -> Receipt:
-        if self.full:
-            raise OutboxFull("the disk is full", hint="free some space")
-        return await super().aput(items)
-
-
 class Bench:
     """A board with one kit whose events go to an outbox on disk."""
 
     def __init__(self, folder: Path) -> None:
-        self.outbox = SmallDisk(folder / "outbox", Limits(min_free_bytes=0))
+        self.outbox = OutboxOnFullDisk(folder / "outbox", Limits(min_free_bytes=0))
         self.registry = StatusRegistry()
         self.link = self.registry.add_concern("link", "left")
         self.again = asyncio.Event()
@@ -120,19 +113,6 @@ async def test_what_happens_is_on_disk_at_once_with_the_time_it_happened(bench: 
     assert datetime.fromisoformat(event["captured_date"]) - at < timedelta(milliseconds=1)
     await bench.wakes.acquire()
     await ended(running)
-
-
-async def test_what_happens_to_the_agent_happens_to_each_kit_and_no_others_business_to_one(
-    bench: Bench,
-):
-    heard: list[AgentEvent] = []
-    bench.registry.subscribe("right", heard.append)
-    bench.link.publish(AgentEventKind.LINK_LOST, "away")
-    bench.registry.add_concern("outbox").publish(AgentEventKind.WATCHDOG, "a defect")
-    assert [each.kind for each in heard] == [AgentEventKind.WATCHDOG]
-    bench.registry.remove_kit("right")
-    bench.registry.add_concern("outbox").publish(AgentEventKind.WATCHDOG, "a defect")
-    assert len(heard) == 1
 
 
 async def test_what_is_told_again_after_a_restart_is_one_event(bench: Bench):
@@ -289,32 +269,6 @@ async def test_a_heartbeat_counts_what_happened_since_the_one_before(bench: Benc
     assert metrics[1] == {**nothing, **then}
 
 
-@pytest.mark.parametrize(
-    ("errors", "events"),
-    [
-        ([ZeroDivisionError("oops")] * 5, 1),
-        ([ZeroDivisionError("oops"), None, ZeroDivisionError("oops")], 2),
-        ([CommandTimeout("no answer"), OSError("away")], 0),
-    ],
-)
-async def test_a_task_that_a_defect_ends_is_one_event_until_it_was_well(errors, events):
-    registry, heard = StatusRegistry(), []
-    registry.subscribe("left", heard.append)
-    concern, left = registry.add_concern("location", "left"), list(errors)
-
-    async def work() -> None:
-        while left:
-            if (error := left.pop(0)) is not None:
-                raise error
-            concern.set_well()
-
-    async def wait(_event: asyncio.Event, _seconds: float) -> None:
-        await asyncio.sleep(0)
-
-    await supervise(concern, work, wait=wait)
-    assert [each.kind for each in heard] == [AgentEventKind.WATCHDOG] * events
-
-
 async def test_a_loop_that_stands_still_is_told_once_while_it_does_and_where(bench: Bench):
     told: list[str] = []
     tells, looks = threading.Event(), threading.Semaphore(0)
@@ -343,10 +297,73 @@ async def test_a_loop_that_stands_still_is_told_once_while_it_does_and_where(ben
     watch.stop()
 
 
-async def test_a_loop_that_turns_is_not_told_of():
-    told: list[str] = []
-    watch = StallDetector(told.append, limit_s=30.0)
-    watch.start()
-    await asyncio.sleep(0)
-    watch.stop()
-    assert told == []
+@pytest.mark.contract("O3.4")
+@pytest.mark.parametrize("happening", list(AgentEventKind))
+def test_what_happened_is_a_trace_with_the_time_it_happened(happening):
+    item = event_item(AgentEvent(happening, NOW, "x" * 2000), KIT, "left")
+    event = json.loads(item.body)
+    assert event["type"] == "trace"
+    assert event["captured_date"] == "2026-01-02T03:04:05Z"
+    assert event["event_info"]["reason"] == happening.value[1]
+    assert event["user_info"] == {
+        "agent_event": happening.value[0],
+        "detail": "x" * 500,
+        "software_type": "main",
+        "software_version": "1.0.0",
+    }
+    assert item.captured_s == NOW.timestamp()
+
+
+def test_the_agent_is_a_component_of_its_own_on_the_kits_device():
+    for item in (event_item(AgentEvent(AgentEventKind.LINK_LOST, NOW), KIT, "left"), beat()):
+        event = json.loads(item.body)
+        assert (event["device_serial"], event["hardware_version"]) == ("kit-1", "nrf9161dk")
+        assert (event["software_type"], event["software_version"]) == (
+            "cellagent",
+            agent.__version__,
+        )
+
+
+def beat():
+    return heartbeat_item({"link_up_s": 3600.0}, KIT, "left", NOW)
+
+
+def test_what_is_not_known_of_the_kits_software_is_not_named():
+    unknown = DeviceIdentity("kit-1", "unknown", "unknown", "unknown")
+    event = json.loads(event_item(AgentEvent(AgentEventKind.LINK_LOST, NOW), unknown, "left").body)
+    assert event["user_info"] == {"agent_event": "link lost"}
+
+
+def test_the_same_happening_has_the_same_key_and_no_other_has():
+    def key(what: AgentEventKind, seconds: float, kit: str = "left", key: str = "") -> str | None:
+        at = NOW + timedelta(seconds=seconds)
+        return event_item(AgentEvent(what, at, "a", key), KIT, kit).key
+
+    assert key(AgentEventKind.FOTA_FAILED, 0, key="job") == key(
+        AgentEventKind.FOTA_FAILED, 9, key="job"
+    )
+    keys = [
+        key(AgentEventKind.LINK_LOST, 0),
+        key(AgentEventKind.LINK_LOST, 0.5),
+        key(AgentEventKind.MODEM_RESET, 0),
+        key(AgentEventKind.LINK_LOST, 0, "right"),
+        key(AgentEventKind.FOTA_FAILED, 0, key="job"),
+        key(AgentEventKind.FOTA_FAILED, 0, key="other"),
+        beat().key,
+    ]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_secret_in_what_went_wrong_is_hidden():
+    hide("a-key-that-nobody-may-see")
+    item = event_item(
+        AgentEvent(AgentEventKind.WATCHDOG, NOW, "a-key-that-nobody-may-see"), KIT, "left"
+    )
+    assert b"nobody-may-see" not in item.body
+
+
+def test_a_port_may_have_any_name():
+    item = event_item(
+        AgentEvent(AgentEventKind.LINK_LOST, NOW, "/dev/tty\udcff was lost"), KIT, "left"
+    )
+    assert json.loads(item.body)["user_info"]["detail"] == "/dev/tty\\udcff was lost"

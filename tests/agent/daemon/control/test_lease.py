@@ -1,4 +1,4 @@
-"""Every command that speaks AT works while the agent holds the kit: it borrows the modem."""
+"""Every command that speaks AT works while the agent holds the kit: it gets a lease."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ import pytest
 from offered_updates import executed, offer, onboard, written
 from running_agent import (
     RunningAgent,
+    Served,
     agent_on,
     concern_of,
     kit_keys,
     kit_to_crash,
+    profile_with,
     serve,
     virtual_kit,
     write_profile,
@@ -156,3 +158,62 @@ async def test_a_kit_that_is_busy_for_too_long_is_a_busy_board(
     monkeypatch.setattr(AgentConnection, "answer", refused)
     with pytest.raises(PortBusy, match="an update"):
         await lease.LeasedTransport(kit).open(None)  # type: ignore[arg-type]
+
+
+async def test_another_command_takes_its_turn_at_a_kit_that_is_held(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        port = str(tmp_path / "kit")
+        done = await agent.run("modem", "at", "AT+CFUN=1", "AT+CGMR", "--port", port, "--json")
+        assert done.code == 0, done.err
+        assert done.lines[1]["lines"] == ["mfw_nrf91x1_2.0.4"]
+        # The agent's own link is in order again, and hears what the command changed.
+        status = await agent.until_status(
+            lambda status: concern_of(status, "kit", "link").get("registration") == 1
+        )
+        assert "findings" not in concern_of(status, "kit", "link")
+        assert concern_of(status, "kit", "link")["state"] == "well"
+
+
+async def test_turns_are_taken_one_after_the_other(tmp_path: Path, cloud: Served, kit: Served):
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        port = str(tmp_path / "kit")
+        all_done = await asyncio.gather(
+            *(agent.run("modem", "at", "AT+CGSN=1", "--port", port, "--json") for _ in range(4))
+        )
+        assert {done.code for done in all_done} == {0}
+        assert len({tuple(done.lines[0]["lines"]) for done in all_done}) == 1
+
+
+async def test_a_borrower_that_is_killed_leaves_the_link_in_order(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        socket_path = next((Path(os.environ["CELLAGENT_STATE_DIR"]) / "run").glob("*.sock"))
+        assert socket_path.stat().st_mode & 0o777 == 0o600
+        reader, writer = await asyncio.open_unix_connection(socket_path)
+        writer.write(b'{"do":"lease","kit":"kit"}\n')
+        assert json.loads(await reader.readline())["ok"]
+        writer.write(b'AT%CMNG=0,1,0,"half a comma')  # an open quote
+        await writer.drain()
+        writer.transport.abort()
+        port = str(tmp_path / "kit")
+        done = await agent.run("modem", "at", "AT+CGMR", "--port", port, "--json")
+        assert done.lines[0]["lines"] == ["mfw_nrf91x1_2.0.4"], done.err
+
+
+async def test_it_ends_in_time_while_a_modem_is_lent(tmp_path: Path, cloud: Served, kit: Served):
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        socket_path = next((Path(os.environ["CELLAGENT_STATE_DIR"]) / "run").glob("*.sock"))
+        reader, writer = await asyncio.open_unix_connection(socket_path)
+        writer.write(b'{"do":"lease","kit":"kit"}\n')
+        assert json.loads(await reader.readline())["ok"]
+        assert (await agent.run("reload")).code == 0, "a reload does not wait for the borrower"
+        assert await agent.stop() == 0
+        await reader.read()
+        writer.close()

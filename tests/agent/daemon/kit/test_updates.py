@@ -1,4 +1,4 @@
-"""Updates, places and credentials, as the running agent meets them."""
+"""Updates as the running agent carries them out, and credentials that are refused."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from offered_updates import DEVICE, executed, offer, onboard, written
+from offered_updates import executed, offer, onboard, written
 from running_agent import agent_on, concern_of, virtual_kit
 from signed_images import signed_image
+
+from agent.daemon.kit.updates import JOB_END_KINDS
+from agent.daemon.status import AgentEventKind
+from agent.fota.jobs import JobStatus
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -38,27 +42,6 @@ async def test_a_pending_update_is_carried_out_and_the_link_outlives_the_restart
     assert any("installing" in stage for stage in stages)
 
 
-async def test_a_place_is_reported_as_a_device_message_and_once(standin: Any, tmp_path: Path):
-    await onboard(standin)
-    await virtual_kit(tmp_path)
-    where = written(tmp_path, standin)
-    query = {"deviceId": DEVICE, "appId": "GROUND_FIX"}
-    headers = standin.bearer("api_key")
-
-    async def messages() -> list[dict[str, Any]]:
-        found = await standin.client.get("/v1/messages", params=query, headers=headers)
-        return [item["message"] for item in found.json()["items"]]
-
-    async with agent_on(where) as agent:
-        await agent.until("kit", "location", "well")
-        (told,) = await messages()
-        assert await agent.stop() == 0
-    async with agent_on(where) as agent:
-        await agent.until("kit", "location", "well")
-        assert await messages() == [told], "the kit is where it was"
-    assert {"lat", "lon", "uncertainty"} <= set(told["data"])
-
-
 async def test_a_refused_credential_is_told_once_and_a_new_one_is_taken_at_reload(
     standin: Any, tmp_path: Path
 ):
@@ -84,3 +67,14 @@ async def test_a_refused_credential_is_told_once_and_a_new_one_is_taken_at_reloa
     ]
     assert len(refused) == 1, agent.log
     assert good not in "\n".join(agent.log)
+
+
+def test_every_end_of_a_job_is_an_event_but_one_that_the_cloud_took_back():
+    ends = {status: JOB_END_KINDS.get(status) for status in JobStatus if status.final}
+    assert ends == {
+        JobStatus.SUCCEEDED: AgentEventKind.FOTA_SUCCEEDED,
+        JobStatus.FAILED: AgentEventKind.FOTA_FAILED,
+        JobStatus.TIMED_OUT: AgentEventKind.FOTA_FAILED,
+        JobStatus.REJECTED: AgentEventKind.FOTA_REJECTED,
+        JobStatus.CANCELLED: None,
+    }

@@ -1,0 +1,75 @@
+"""Requests on the control socket: the outbox, a hold, and what is no request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from running_agent import (
+    Served,
+    agent_on,
+    profile_with,
+    serve,
+    write_profile,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals to processes")
+
+NAMES = ("--device-serial", "kit-1", "--hardware-version", "nrf9161dk", "--software-type", "main")
+EVENT = ("report", "event", *NAMES, "--software-version", "1.0.0", "--metric", "number=1")
+
+
+async def test_what_waits_is_listed_dropped_and_sent_by_the_agent(tmp_path: Path) -> None:
+    cloud = await serve("cloud", "serve")
+    environment = write_profile(tmp_path, cloud.ready, {"kit": {"port": str(tmp_path / "kit")}})
+    await cloud.kill()  # so that events wait
+    async with agent_on(environment) as agent:
+        for _ in range(2):
+            assert (await agent.run(*EVENT)).code == 0
+        await agent.until_status(lambda status: status["outbox"]["waiting"] == 2)
+        listed = await agent.run("outbox", "list", "--json")
+        *items, summary = listed.lines
+        assert (listed.code, len(items), summary["summary"]["waiting"]) == (0, 2, 2)
+        dropped = await agent.run("outbox", "drop", str(items[0]["id"]), "--json")
+        assert dropped.lines == [{"dropped": 1}]
+        flushed = await agent.run("outbox", "flush", "--json")
+        assert flushed.lines == [{"delivered": None, "waiting": 1, "parked": 0}]
+        refused = await agent.run("outbox", "drop", "--json")
+        assert (refused.code, refused.lines[0]["error"]["kind"]) == (2, "usage")
+        assert await agent.stop() == 0
+
+
+async def test_hold_lets_go_of_the_port_while_a_command_runs(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        script = (
+            "import os, fcntl, sys; port = os.open(os.environ['CELLAGENT_PORT'], os.O_RDWR);"
+            "fcntl.flock(port, fcntl.LOCK_EX | fcntl.LOCK_NB); sys.exit(7)"
+        )
+        done = await agent.run("hold", "kit", "--", sys.executable, "-c", script)
+        assert done.code == 7, done.err
+        await agent.until("kit", "link", "waiting")
+        await agent.until("kit", "link", "well")
+
+
+@pytest.mark.parametrize(
+    "request_line", [b"\n", b"nonsense\n", b"[]\n", b'{"do":"dance"}\n', b'{"do":' + b"[" * 60000]
+)
+async def test_a_malformed_request_is_refused_and_disturbs_nobody(
+    tmp_path: Path, cloud: Served, kit: Served, request_line: bytes
+):
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        socket_path = next((Path(os.environ["CELLAGENT_STATE_DIR"]) / "run").glob("*.sock"))
+        reader, writer = await asyncio.open_unix_connection(socket_path)
+        writer.write(request_line)
+        writer.write_eof()
+        assert json.loads(await reader.readline())["error"]["kind"] == "usage"
+        writer.close()
+        assert (await agent.run("status")).code == 0

@@ -1,0 +1,38 @@
+"""Where the agent listens if the path of a socket would be too long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from running_agent import (
+    Served,
+    agent_on,
+    profile_with,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+
+
+async def test_where_a_socket_has_no_room_a_port_with_a_token_serves(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    state = tmp_path / ("a-long-name-" * 10)
+    where = {**profile_with(tmp_path, cloud), "CELLAGENT_STATE_DIR": str(state)}
+    async with agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        (place,) = (state / "run").iterdir()
+        assert place.suffix == ".port"
+        assert place.stat().st_mode & 0o777 == 0o600
+        known = json.loads(place.read_text())
+        done = await agent.run("modem", "at", "AT+CGMR", "--port", str(tmp_path / "kit"), "--json")
+        assert done.lines[0]["lines"] == ["mfw_nrf91x1_2.0.4"], done.err
+        reader, writer = await asyncio.open_connection("127.0.0.1", known["port"])
+        writer.write(b'{"do":"status","token":"guessed"}\n')
+        assert "error" in json.loads(await reader.readline())
+        writer.close()
+        assert await agent.stop() == 0
+        assert not place.exists()

@@ -1,0 +1,90 @@
+"""The whole agent in a process of its own: its kits, its profile, what it logs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from running_agent import (
+    Served,
+    agent_on,
+    concern_of,
+    profile_with,
+    virtual_kit,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+
+
+async def test_two_kits_live_in_one_process(tmp_path: Path, cloud: Served):
+    left = await virtual_kit(tmp_path, "left")
+    await virtual_kit(tmp_path, "right", "--imei", "00101834000002")
+    async with agent_on(profile_with(tmp_path, cloud, "left", "right")) as agent:
+        status = await agent.until_status(
+            lambda status: all(
+                concern_of(status, name, "link").get("device_id") for name in ("left", "right")
+            )
+        )
+        ids = {concern_of(status, name, "link")["device_id"] for name in ("left", "right")}
+        assert len(ids) == 2
+        await left.end()
+        await agent.until("left", "link", "trouble")
+        status = json.loads((await agent.run("status", "--json")).out)
+        assert concern_of(status, "right", "link")["state"] == "well"
+
+
+async def test_a_reload_takes_kits_in_and_out_and_a_mistake_changes_nothing(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    await virtual_kit(tmp_path, "right", "--imei", "00101834000002")
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        await agent.until("kit", "link", "well")
+        profile_with(tmp_path, cloud, "kit", "right")
+        agent.process.send_signal(signal.SIGHUP)
+        await agent.until("right", "link", "well")
+        wrong = tmp_path / "config.toml"
+        wrong.write_text(wrong.read_text() + "\nmistake = 1\n")
+        assert (await agent.run("reload")).code == 2
+        profile_with(tmp_path, cloud, "right")
+        assert (await agent.run("reload")).code == 0
+        status = json.loads((await agent.run("status", "--json")).out)
+        assert [each["name"] for each in status["kits"]] == ["right"]
+        assert concern_of(status, "right", "link")["state"] == "well"
+
+
+async def test_a_second_agent_of_the_profile_is_refused_by_name(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        second = await agent.run("run")
+        assert second.code != 0
+        assert f"(PID {agent.process.pid})" in second.err
+        assert (await agent.run("status")).code == 0, "the first one is not disturbed"
+        other = await agent.run("status", "--profile", "standin")
+        assert (other.code, "--profile bench" in other.err) == (3, True), other.err
+
+
+async def test_a_recorded_session_is_run_for_what_it_holds(tmp_path: Path, cloud: Served):
+    root = Path(__file__).parents[3]
+    session = root / "fixtures" / "transcripts" / "identity.transcript"
+    where = profile_with(tmp_path, cloud)
+    async with agent_on(where, "--port", f"replay:{session}") as agent:
+        await agent.until("kit", "link", "well")
+        status = json.loads((await agent.run("status", "--json")).out)
+        assert concern_of(status, "kit", "link")["firmware"].startswith("mfw_")
+        assert await agent.stop() == 0
+
+
+async def test_what_it_logs_names_kit_and_concern_and_no_secret(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    async with agent_on(profile_with(tmp_path, cloud), "-vv") as agent:
+        await agent.until("kit", "location", "well")
+        await agent.stop()
+    assert any(json.loads(line)["kit"] == "kit" for line in agent.log)
+    secrets = [value for name, value in cloud.ready["credentials"].items() if "file" not in name]
+    text = "\n".join(agent.log) + json.dumps(agent.told)
+    assert not [secret for secret in secrets if secret in text and "@" not in secret]

@@ -1,0 +1,63 @@
+"""systemd at the other end of a real socket, and the detector of a stalled event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.daemon import watchdog
+from agent.daemon.watchdog import StallDetector
+
+
+async def test_a_loop_that_turns_is_not_told_of():
+    told: list[str] = []
+    watch = StallDetector(told.append, limit_s=30.0)
+    watch.start()
+    await asyncio.sleep(0)
+    watch.stop()
+    assert told == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="systemd is Linux's")
+@pytest.mark.parametrize("abstract", [False, True])
+def test_systemd_hears_what_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abstract: bool
+):
+    if abstract and sys.platform != "linux":
+        pytest.skip("abstract names are Linux's")
+    name = f"cellagent-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind("\0" + name if abstract else name)
+        manager.settimeout(5)
+        monkeypatch.setenv("NOTIFY_SOCKET", "@" + name if abstract else name)
+        watchdog.notify("READY=1")
+        assert manager.recv(100) == b"READY=1"
+        watchdog.notify(watchdog.reloading())
+        assert manager.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+
+
+def test_without_systemd_nothing_is_said(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    watchdog.notify("READY=1")
+    assert watchdog.watchdog_s() is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pid", "seconds"),
+    [
+        ("120000000", "", 120.0),
+        ("120000000", "ours", 120.0),
+        ("120000000", "1", None),
+        ("0", "", None),
+        ("soon", "", None),
+    ],
+)
+def test_the_watchdog_is_served_where_it_is_ours(monkeypatch, wanted, pid, seconds):
+    monkeypatch.setenv("WATCHDOG_USEC", wanted)
+    monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "ours" else pid)
+    assert watchdog.watchdog_s() == seconds
