@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,12 @@ import pytest
 from agent.cli.main import root
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+# A path of this project, or a module of it, wherever one stands in a page or a docstring.
+_PATH = re.compile(
+    r"(?<![\w/.~$-])((?:agent|at|bench|docs|fixtures|scripts|soak|tests|\.ci)/[\w./*-]*\w\*?)"
+)
+_MODULE = re.compile(r"(?<![\w./-])((?:agent|at)(?:\.[a-z_]\w*)+(?:\.[A-Z]\w*)?)(?![\w/(]|-)")
 _COMMAND = re.compile(r"^(?: {4,}|\$ )(cellagent .*)$", re.MULTILINE)
 
 
@@ -87,3 +93,45 @@ def test_the_tutorial_works_as_it_is_written(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
     assert "exit 1" in ended.stdout
     assert "unchanged" in ended.stdout
+
+
+def prose() -> Iterator[tuple[str, str]]:
+    """Yield every page, and every module of the project with its docstrings and comments alone."""
+    for page in PAGES:
+        if not {"generated", "_build"} & set(page.parts):
+            yield str(page.relative_to(ROOT)), page.read_text()
+    for folder in ("at", "agent", "bench", "scripts", "soak", "tests"):
+        for module in sorted((ROOT / folder).rglob("*.py")):
+            with tokenize.open(module) as source:
+                words = [
+                    token.string
+                    for token in tokenize.generate_tokens(source.readline)
+                    if token.type == tokenize.COMMENT or token.string.startswith('"""')
+                ]
+            yield str(module.relative_to(ROOT)), "\n".join(words)
+
+
+def _exists(path: str) -> bool:
+    return any(ROOT.glob(path.rstrip("/"))) or any(ROOT.glob(f"{path}.py"))
+
+
+def _is_module(dotted: str) -> bool:
+    """Whether a dotted name is a module, a package, or a name that a module binds."""
+    path = ROOT / dotted.replace(".", "/")
+    if path.is_dir() or path.with_suffix(".py").is_file():
+        return True
+    module, _, name = dotted.rpartition(".")
+    home = ROOT / module.replace(".", "/")
+    file = home / "__init__.py" if home.is_dir() else home.with_suffix(".py")
+    return file.is_file() and re.search(rf"\b{name}\b", file.read_text()) is not None
+
+
+def test_each_path_and_module_that_is_named_exists() -> None:
+    wrong = [
+        f"{where}: {name}"
+        for where, text in prose()
+        for found, exists in ((_PATH, _exists), (_MODULE, _is_module))
+        for name in found.findall(text)
+        if not exists(name)
+    ]
+    assert not wrong
