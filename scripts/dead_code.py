@@ -31,7 +31,9 @@ def main() -> int:
         if item.typ not in {"function", "class", "method", "property"}:
             continue  # fields of records are read by name, from outside the program
         place = f"{item.filename.relative_to(ROOT).as_posix()}:{item.name}"
-        allowed = {entry for entry in ALLOWED if fnmatch(place, entry) or fnmatch(place, f"{entry}:*")}
+        allowed = {
+            entry for entry in ALLOWED if fnmatch(place, entry) or fnmatch(place, f"{entry}:*")
+        }
         needed |= allowed
         if not allowed:
             dead.append(f"{place} (line {item.first_lineno}): nothing uses this {item.typ}")

@@ -100,7 +100,7 @@ def prose() -> Iterator[tuple[str, str]]:
     for page in PAGES:
         if not {"generated", "_build"} & set(page.parts):
             yield str(page.relative_to(ROOT)), page.read_text()
-    for folder in ("at", "agent", "bench", "scripts", "soak", "tests"):
+    for folder in ("at", "agent", "bench", "scripts", "soak", "tests/support"):
         for module in sorted((ROOT / folder).rglob("*.py")):
             with tokenize.open(module) as source:
                 words = [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+IMPORTS = ROOT / "docs" / "reference" / "imports.md"
 
 # A part of the agent -> the other parts that it may import.
 PARTS = {
@@ -80,7 +82,7 @@ def test_the_pure_half_of_the_driver_waits_for_nothing(path: Path) -> None:
     tops = {name.split(".")[0] for name in imported(path)}
     assert not tops & IO_MODULES
     inner = {name.split(".")[1] for name in imported(path) if name.startswith("at.")}
-    assert not inner & (AT_IO | set(PUBLIC_NAMES["at"]))
+    assert not inner & (AT_IO | set(_public_names()["at"]))
 
 
 @pytest.mark.parametrize(
@@ -150,28 +152,18 @@ def test_package_files_hold_names_and_nothing_else() -> None:
             assert docstring or names or lazy, f"{path}: {ast.dump(node)[:60]}"
 
 
-PUBLIC_NAMES = {
-    "at": [
-        "Answer", "AtError", "CommandRejected", "CommandTimeout", "LinkLost", "Modem",
-        "ModemReset", "NoAnswer", "Notice", "ParseError", "PortError", "Transcript",
-        "TranscriptError", "UnsafeArgument", "open_modem",
-    ],
-    "agent.cloud": [
-        "BulkOperation", "Device", "DeviceCloud", "Filter", "NewDevice", "Page", "PublicKey",
-        "Transformed",
-    ],
-    "agent.config": ["Configuration", "Origin", "Profile", "Secret", "Secrets", "load"],
-    "agent.http": ["Deadlines", "HttpClient", "HttpTransport", "StreamedResponse", "tls_context"],
-    "agent.observability": ["KINDS", "Observability", "Resource", "ResourceKind", "Scope"],
-    "agent.outbox": [
-        "ItemKind", "NewItem", "Outbox", "OutboxFull", "OutboxHeld", "Receipt",
-    ],
-    "agent.provisioning.ledger": [
-        "BoardBusy", "BoardRecord", "Ledger", "LedgerError", "LedgerHeld", "StepRecord",
-        "open_ledger",
-    ],
-    "at.transport": ["Receiver", "Transport"],
-}  # fmt: skip
+def _public_names() -> dict[str, list[str]]:
+    """Return the names of docs/reference/imports.md by package."""
+    rows = re.findall(r"^\| `([\w.]+)` \| (.*?) \|", IMPORTS.read_text(), re.MULTILINE)
+    return {package: re.findall(r"`(\w+)`", names) for package, names in rows}
+
+
+def test_the_architecture_names_every_folder() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    folders = {path.parent for package in ("at", "agent") for path in modules(package)}
+    assert not [
+        str(folder.relative_to(ROOT)) for folder in folders if f"{folder.name}/" not in page
+    ]
 
 
 def test_the_public_names_are_these() -> None:
@@ -183,4 +175,4 @@ def test_the_public_names_are_these() -> None:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 name = ".".join(path.parent.relative_to(ROOT).parts)
                 found[name] = ast.literal_eval(node.value)
-    assert found == PUBLIC_NAMES
+    assert found == _public_names()
