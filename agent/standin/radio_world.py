@@ -73,11 +73,13 @@ class RadioWorld:
     def by_cells(self, cells: Sequence[dict[str, Any]], *, fallback: bool) -> Fix | None:
         """Return the position of cells; with `fallback`, at worst that of the tracking area."""
         rings = []
-        for heard in cells:
-            serving = self._cells.get(((int(heard["mcc"]), int(heard["mnc"])), heard["eci"]))
+        for reported in cells:
+            serving = self._cells.get(
+                ((int(reported["mcc"]), int(reported["mnc"])), reported["eci"])
+            )
             if serving is None:
                 continue
-            level, advance = heard.get("rsrp"), heard.get("adv", 65535)
+            level, advance = reported.get("rsrp"), reported.get("adv", 65535)
             if level is not None:
                 rings.append(self._ring("cell", serving, level))
             elif advance != 65535:
@@ -86,7 +88,7 @@ class RadioWorld:
             else:
                 x, y = self._metres(serving)
                 rings.append(_Ring(x, y, _CELL_RANGE_M))
-            for neighbor in heard.get("nmr") or ():
+            for neighbor in reported.get("nmr") or ():
                 found = self._neighbor(neighbor, serving)
                 if found is not None and neighbor.get("rsrp") is not None:
                     rings.append(self._ring("cell", found, neighbor["rsrp"]))
@@ -94,7 +96,7 @@ class RadioWorld:
         return fix or (self._by_area(cells) if fallback else None)
 
     def address(self, lat: float, lon: float) -> dict[str, str] | None:
-        """Return the made-up address of a place in the town, None outside of it."""
+        """Return the made-up address of a point in the town, None outside of it."""
         x, y = self._metres({"lat": lat, "lon": lon})
         if math.hypot(x, y) > TOWN_M:
             return None
@@ -102,12 +104,12 @@ class RadioWorld:
 
     def _by_area(self, cells: Sequence[dict[str, Any]]) -> Fix | None:
         """Return the middle of the tracking area of the first cell whose area is known."""
-        for heard in cells:
-            plmn = (int(heard["mcc"]), int(heard["mnc"]))
+        for reported in cells:
+            plmn = (int(reported["mcc"]), int(reported["mnc"]))
             members = [
                 self._metres(cell)
                 for (network, _), cell in self._cells.items()
-                if network == plmn and cell["tac"] == heard["tac"]
+                if network == plmn and cell["tac"] == reported["tac"]
             ]
             if members:
                 x = sum(m[0] for m in members) / len(members)
@@ -116,9 +118,9 @@ class RadioWorld:
                 return self._placed(x, y, radius, "SCELL")
         return None
 
-    def _neighbor(self, heard: dict[str, Any], serving: dict[str, Any]) -> dict[str, Any] | None:
+    def _neighbor(self, reported: dict[str, Any], serving: dict[str, Any]) -> dict[str, Any] | None:
         """Return the cell of that channel and physical id; the nearest, as networks plan them."""
-        found = self._by_channel.get((heard.get("earfcn", -1), heard.get("pci", -1)), [])
+        found = self._by_channel.get((reported.get("earfcn", -1), reported.get("pci", -1)), [])
         here = self._metres(serving)
         return min(found, key=lambda cell: math.dist(here, self._metres(cell)), default=None)
 
@@ -137,9 +139,9 @@ class RadioWorld:
         x, y, radius = _locate(rings, relative)
         return self._placed(x, y, radius, method)
 
-    def _metres(self, place: dict[str, Any]) -> tuple[float, float]:
-        north = math.radians(place["lat"] - self._lat0) * _EARTH_M
-        east = math.radians(place["lon"] - self._lon0) * _EARTH_M
+    def _metres(self, point: dict[str, Any]) -> tuple[float, float]:
+        north = math.radians(point["lat"] - self._lat0) * _EARTH_M
+        east = math.radians(point["lon"] - self._lon0) * _EARTH_M
         return east * math.cos(math.radians(self._lat0)), north
 
     def _placed(self, x: float, y: float, radius_m: float, method: str) -> Fix:
@@ -164,21 +166,21 @@ def _plmn(text: str) -> tuple[int, int]:
 
 
 def _locate(rings: Sequence[_Ring], relative: float) -> tuple[float, float, float]:
-    """Return x, y and a radius, all in metres: the place that fits the distances best.
+    """Return x, y and a radius, all in metres: the point that fits the distances best.
 
     A distance is known to a part of itself, so the near ones say more. Started from several
-    places, since on one side of a row of transmitters a second place fits nearly as well.
+    points, since on one side of a row of transmitters a second point fits nearly as well.
     """
-    places = _candidates(rings)
-    misfits = [_misfit(place, rings) for place in places]
+    points = _candidates(rings)
+    misfits = [_misfit(point, rings) for point in points]
     least = min(misfits)
-    best = places[misfits.index(least)]
+    best = points[misfits.index(least)]
     spread = max(relative, math.sqrt(least / len(rings)))
     radius = 2.5 * spread * _dilution(best, rings) + 5
-    # Where another place fits about as well, the circle reaches it, too.
+    # Where another point fits about as well, the circle reaches it, too.
     as_good = 4 * least + len(rings) * relative**2
-    others = [place for place, misfit in zip(places, misfits, strict=True) if misfit <= as_good]
-    return best[0], best[1], radius + max(math.dist(best, place) for place in others)
+    others = [point for point, misfit in zip(points, misfits, strict=True) if misfit <= as_good]
+    return best[0], best[1], radius + max(math.dist(best, point) for point in others)
 
 
 def _candidates(rings: Sequence[_Ring]) -> list[tuple[float, float]]:
@@ -196,16 +198,16 @@ def _candidates(rings: Sequence[_Ring]) -> list[tuple[float, float]]:
     return [_descend(start, rings) for start in starts]
 
 
-def _misfit(place: tuple[float, float], rings: Sequence[_Ring]) -> float:
-    x, y = place
+def _misfit(point: tuple[float, float], rings: Sequence[_Ring]) -> float:
+    x, y = point
     return sum(
         ((max(1.0, math.hypot(x - r.x, y - r.y)) - r.distance_m) / r.distance_m) ** 2 for r in rings
     )
 
 
-def _descend(place: tuple[float, float], rings: Sequence[_Ring]) -> tuple[float, float]:
+def _descend(point: tuple[float, float], rings: Sequence[_Ring]) -> tuple[float, float]:
     """Gauss and Newton's method, damped, for at most 30 steps."""
-    x, y = place
+    x, y = point
     for _ in range(30):
         xx, xy, yy, gx, gy = _normal((x, y), rings)
         damping = 1e-6 * (xx + yy) + 1e-12
@@ -219,12 +221,12 @@ def _descend(place: tuple[float, float], rings: Sequence[_Ring]) -> tuple[float,
 
 
 def _normal(
-    place: tuple[float, float], rings: Sequence[_Ring]
+    point: tuple[float, float], rings: Sequence[_Ring]
 ) -> tuple[float, float, float, float, float]:
     """Return the normal matrix of the relative misfits, and their gradient."""
     xx = xy = yy = gx = gy = 0.0
     for ring in rings:
-        dx, dy = place[0] - ring.x, place[1] - ring.y
+        dx, dy = point[0] - ring.x, point[1] - ring.y
         far = max(1.0, math.hypot(dx, dy))
         ux, uy = dx / far / ring.distance_m, dy / far / ring.distance_m
         miss = (far - ring.distance_m) / ring.distance_m
@@ -233,9 +235,9 @@ def _normal(
     return xx, xy, yy, gx, gy
 
 
-def _dilution(place: tuple[float, float], rings: Sequence[_Ring]) -> float:
+def _dilution(point: tuple[float, float], rings: Sequence[_Ring]) -> float:
     """Return metres of position for one part of error in the distances."""
-    xx, xy, yy, _, _ = _normal(place, rings)
+    xx, xy, yy, _, _ = _normal(point, rings)
     determinant = xx * yy - xy * xy
     nearest = min(ring.distance_m for ring in rings)
     if determinant <= 1e-9 * (xx + yy) ** 2:

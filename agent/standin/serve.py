@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _WAITING = 1024
 """Connections that wait to be accepted."""
 _STOP_S = 2.0
-"""How long an answer in progress may take once the stand-in is told to stop."""
+"""How long an answer in progress may take once the stand-in has to stop."""
 
 
 @contextlib.asynccontextmanager

@@ -24,7 +24,7 @@ _LEAST, _MOST = -(2**63), 2**64 - 1
 
 
 class BadJSON(ValueError):
-    """The bytes are no JSON, or hold what could not be kept."""
+    """The bytes are no JSON, or hold a value that cannot be stored."""
 
 
 def decode(raw: bytes) -> Any:

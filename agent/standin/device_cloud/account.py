@@ -85,7 +85,7 @@ def _to_resource(cloud: Cloud, who: Principal) -> dict[str, Any]:
     team = who.team
     record = cloud.table("teams").get(team)
     made = (cloud.table("service_keys").get(f"{team}/{service}") for service in keys.SERVICES)
-    shown = {
+    resource = {
         "mqttEndpoint": "mqtt.standin.invalid",
         "mqttTopicPrefix": f"prod/{team}/",
         "team": {"tenantId": team, "name": record["name"]},
@@ -103,4 +103,4 @@ def _to_resource(cloud: Cloud, who: Principal) -> dict[str, Any]:
             ],
         },
     }
-    return with_meta(shown, ALWAYS_THERE)
+    return with_meta(resource, ALWAYS_THERE)

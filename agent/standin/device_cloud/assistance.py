@@ -41,53 +41,53 @@ _ISSUED_EVERY_S = 7200
 """How often satellites send a new ephemeris."""
 _BLOCK = struct.Struct("<BH")
 _FURTHER_ON = re.compile(r"bytes=0*[1-9]")
-_MOST_KEPT = 100
+_MAX_CACHED = 100
 """Files whose further pieces may still be fetched."""
 PREDICTION_BYTES = 2006
 _HEADER = struct.Struct("<BBHHHHhi")
 _DAYS_AHEAD = 14
 _INTERVAL = 240
-"""Minutes between two predictions when nothing is said."""
+"""Minutes between two predictions where the request names no interval."""
 
 
 async def agnss(request: Request, cloud: Cloud, who: Principal) -> Response:
     """Answer with assistance data; a `Range` header gets a part of it."""
-    asked = await read_json(request, location_input.ASSISTANCE)
-    kept: dict[tuple[Principal, bytes], bytes] = cloud.transient.setdefault("agnss", {})
-    key = (who, msgspec.json.encode(asked, order="sorted"))
+    options = await read_json(request, location_input.ASSISTANCE)
+    cached: dict[tuple[Principal, bytes], bytes] = cloud.transient.setdefault("agnss", {})
+    key = (who, msgspec.json.encode(options, order="sorted"))
     # The data changes from moment to moment: pieces are of the file that the first was of.
-    file = kept.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None
-    kept[key] = file or _agnss_file(asked, cloud.clock.time())
-    if len(kept) > _MOST_KEPT:
-        del kept[next(iter(kept))]
-    return ranged(kept[key], request.headers, DeviceCloudRefused)
+    file = cached.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None
+    cached[key] = file or _agnss_file(options, cloud.clock.time())
+    if len(cached) > _MAX_CACHED:
+        del cached[next(iter(cached))]
+    return ranged(cached[key], request.headers, DeviceCloudRefused)
 
 
 async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Response:
     """Answer with the size alone: the fields stand in the query, or in a body."""
     body = await request.body()
     if body:
-        asked = decode_json(body)
-        require(asked, location_input.ASSISTANCE)
+        options = decode_json(body)
+        require(options, location_input.ASSISTANCE)
     else:
-        asked = location_input.of_query(request, location_input.ASSISTANCE)
-    return ranged(_agnss_file(asked, cloud.clock.time()), {}, DeviceCloudRefused)
+        options = location_input.of_query(request, location_input.ASSISTANCE)
+    return ranged(_agnss_file(options, cloud.clock.time()), {}, DeviceCloudRefused)
 
 
-def _agnss_file(asked: dict[str, Any], now_s: float) -> bytes:
+def _agnss_file(options: dict[str, Any], now_s: float) -> bytes:
     """Return the file: version 1, then a block for each type that there is data for."""
     at = gps_seconds(now_s)
     issued = at - at % _ISSUED_EVERY_S
-    place = radio_world().by_cells([asked], fallback=True) if "eci" in asked else None
+    place = radio_world().by_cells([options], fallback=True) if "eci" in options else None
     satellites = list(range(1, SATELLITES + 1))
-    lowest = asked.get("mask", 5)
-    if asked.get("filtered") and place is not None:
+    lowest = options.get("mask", 5)
+    if options.get("filtered") and place is not None:
         heights = {s: elevation_deg(s, at, place.lat, place.lon) for s in satellites}
         seen = [s for s in satellites if heights[s] >= lowest]
         satellites = sorted(sorted(seen, key=lambda s: -heights[s])[:_MOST_VISIBLE])
     file = b"\x01"
     # In the order of their numbers: the times of the satellites (6) come before the clock (7).
-    for kind in sorted(set(map(int, asked.get("types", DEFAULT_TYPES)))):
+    for kind in sorted(set(map(int, options.get("types", DEFAULT_TYPES)))):
         if kind == 8:
             elements = [_location(place)] if place is not None else []
         elif kind in _ELEMENTS:
@@ -140,13 +140,13 @@ def _location(place: Fix) -> bytes:
 async def pgps(request: Request, cloud: Cloud, _who: Principal) -> Response:
     """Answer with where the prediction file is."""
     now = gps_seconds(cloud.clock.time())
-    asked = location_input.of_query(request, predictions_schema(int(now // DAY_S)))
-    interval = asked.get("predictionIntervalMinutes", _INTERVAL)
-    count = asked.get("predictionCount", 42)
+    options = location_input.of_query(request, predictions_schema(int(now // DAY_S)))
+    interval = options.get("predictionIntervalMinutes", _INTERVAL)
+    count = options.get("predictionCount", 42)
     begin = now - now % (interval * 60)
-    day = asked.get("startGpsDay", int(begin // DAY_S))
-    unsaid = 0 if "startGpsDay" in asked else int(begin % DAY_S)
-    second = asked.get("startGpsTimeOfDaySeconds", unsaid)
+    day = options.get("startGpsDay", int(begin // DAY_S))
+    default_second = 0 if "startGpsDay" in options else int(begin % DAY_S)
+    second = options.get("startGpsTimeOfDaySeconds", default_second)
     last = day * DAY_S + second + (count - 1) * interval * 60
     last_day, last_second = divmod(last, DAY_S)
     path = f"public/{day}-{second}_{last_day}-{last_second}.bin"
@@ -155,7 +155,7 @@ async def pgps(request: Request, cloud: Cloud, _who: Principal) -> Response:
 
 
 def predictions_schema(today: int) -> Schema:
-    """Return what may be asked of the predictions on a GPS day: none goes beyond 14 days."""
+    """Return the schema of a request on a GPS day: no prediction is more than 14 days ahead."""
     intervals = range(120, 481, 60)
     count: Schema = {"type": "integer", "minimum": 1}
     fields: Schema = {
@@ -178,11 +178,11 @@ def predictions_schema(today: int) -> Schema:
         }
         for interval in intervals
     ]
-    unsaid: Schema = {
+    default_interval: Schema = {
         "not": {"required": ["predictionIntervalMinutes"]},
         "properties": {"predictionCount": {**count, "maximum": _most_predictions(_INTERVAL)}},
     }
-    return {"type": "object", "properties": fields, "anyOf": [*by_interval, unsaid]}
+    return {"type": "object", "properties": fields, "anyOf": [*by_interval, default_interval]}
 
 
 def _most_predictions(interval: int) -> int:

@@ -131,7 +131,7 @@ def find(cloud: Cloud, team: str, bundle_id: str) -> dict[str, Any]:
 
 def to_resource(row: dict[str, Any]) -> dict[str, Any]:
     """Return the bundle resource."""
-    shown = {
+    resource = {
         "bundleId": row["bundleId"],
         "name": row["name"],
         "description": row["description"],
@@ -142,7 +142,7 @@ def to_resource(row: dict[str, Any]) -> dict[str, Any]:
         "uris": row["uris"],
         "files": row["files"],
     }
-    return with_meta(shown, row["created_at"])
+    return with_meta(resource, row["created_at"])
 
 
 def add(

@@ -194,7 +194,7 @@ def delete_job(cloud: Cloud, job_id: str) -> None:
 def to_resource(row: dict[str, Any]) -> dict[str, Any]:
     """Return the execution resource."""
     created, updated = iso(row["created_at"]), iso(row["updated_at"])
-    shown = {
+    resource = {
         "tenantId": row["team"],
         "deviceId": row["deviceId"],
         "jobId": row["jobId"],
@@ -205,7 +205,7 @@ def to_resource(row: dict[str, Any]) -> dict[str, Any]:
         "lastUpdatedAt": updated,
         "jobDocument": row["document"],
     }
-    return with_meta(shown, created, updated)
+    return with_meta(resource, created, updated)
 
 
 def _find(request: Request, cloud: Cloud, team: str) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def to_resource(cloud: Cloud, row: dict[str, Any]) -> dict[str, Any]:
     if status == "IN_PROGRESS" and rows and ended == len(rows):
         status = "COMPLETED"
     changed = max([row["updated_at"], *(e["updated_at"] for e in rows)])
-    shown = {
+    resource = {
         "jobId": row["jobId"],
         "name": row["name"],
         "description": row["description"],
@@ -144,8 +144,8 @@ def to_resource(cloud: Cloud, row: dict[str, Any]) -> dict[str, Any]:
         "lastUpdatedAt": iso(changed),
     }
     if status in {"COMPLETED", "CANCELLED"}:
-        shown["completedAt"] = iso(changed)
-    return with_meta(shown, iso(row["created_at"]), iso(changed))
+        resource["completedAt"] = iso(changed)
+    return with_meta(resource, iso(row["created_at"]), iso(changed))
 
 
 def _job(cloud: Cloud, team: str, body: dict[str, Any]) -> dict[str, Any]:

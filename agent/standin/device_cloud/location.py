@@ -133,8 +133,8 @@ def _more_routes(cloud: Cloud) -> list[Route]:
         if address is None:
             raise not_found("no address is known there")
         formatted = ", ".join(address[name] for name in ("city", "state", "country"))
-        shown = {"lat": lat, "lon": lon, "uncertainty": TOWN_M, "formatted": formatted}
-        return JSON({**shown, "address": address})
+        resource = {"lat": lat, "lon": lon, "uncertainty": TOWN_M, "formatted": formatted}
+        return JSON({**resource, "address": address})
 
     return [
         Endpoint("/v1/location/geo", geo, methods=["GET"], name="ReverseGeocode"),
@@ -170,11 +170,11 @@ async def ground_fix(request: Request, cloud: Cloud, who: Principal) -> Response
     """Answer with the position of Wi-Fi, or else of cells."""
     body = await read_json(request, location_input.ANY_SCAN)
     found = location_input.cells(body)
-    heard = location_input.access_points(body["wifi"]) if "wifi" in body else []
+    scan = location_input.access_points(body["wifi"]) if "wifi" in body else []
     fallback = paging.boolean(request, "fallback", default=True)
     both = paging.boolean(request, "alt", default=False)
-    by_anchor, known = strongest_anchor(cloud, who.team or cloud.team_id, heard)
-    by_wifi = by_anchor or radio_world().by_wifi(heard)
+    by_anchor, known = strongest_anchor(cloud, who.team or cloud.team_id, scan)
+    by_wifi = by_anchor or radio_world().by_wifi(scan)
     by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
     alternative = by_cells if by_wifi and both else None
     sure = paging.boolean(request, "hiConf", default=False)
@@ -206,7 +206,7 @@ def _answer(
     sure = paging.boolean(request, "hiConf", default=False)
     reply = paging.boolean(request, "doReply", default=True)
     if fix is None:
-        raise not_found("no position found for what was heard")
+        raise not_found("no position found for this scan")
     _record_fix(request, cloud, who, fix, service)
     if not reply:
         return PlainTextResponse("")
@@ -246,7 +246,7 @@ def _record_fix(request: Request, cloud: Cloud, who: Principal, fix: Fix, servic
     table = cloud.table("fixes")
     at = cloud.clock.time()
     now = iso(at)
-    shown = {
+    resource = {
         "id": f"{table.next_number():012d}",
         "deviceId": device,
         "serviceType": service,
@@ -256,7 +256,7 @@ def _record_fix(request: Request, cloud: Cloud, who: Principal, fix: Fix, servic
         "uncertainty": str(fix.uncertainty_m),
     }
     team = who.team or cloud.team_id
-    table.put(shown["id"], {"team": team, "at": at, "fix": with_meta(shown, now)})
+    table.put(resource["id"], {"team": team, "at": at, "fix": with_meta(resource, now)})
     if len(table) > _MOST_FIXES:
         table.delete(next(iter(table)))
 
@@ -273,8 +273,8 @@ def strongest_anchor(
     if not found:
         return None, []
     best = max(found, key=lambda row: levels[row["macAddress"]])
-    shown = [{"macAddress": row["macAddress"], "name": row["name"]} for row in found]
-    return Fix(best["lat"], best["lon"], _ANCHOR_RANGE_M, "ANCHOR"), shown
+    anchors = [{"macAddress": row["macAddress"], "name": row["name"]} for row in found]
+    return Fix(best["lat"], best["lon"], _ANCHOR_RANGE_M, "ANCHOR"), anchors
 
 
 def anchor_routes(cloud: Cloud) -> list[Route]:

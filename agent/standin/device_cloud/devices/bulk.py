@@ -77,10 +77,10 @@ def routes(cloud: Cloud) -> list[Route]:
     async def fetch(request: Request) -> Response:
         who = access.user(request, cloud)
         key, row = find(request, who.team)
-        shown = _to_resource(cloud, key, row)
+        resource = _to_resource(cloud, key, row)
         if request.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOL):
-            return JSON(shown, headers={"ETag": shown.pop("$meta")["version"]})
-        return answer_one(shown)
+            return JSON(resource, headers={"ETag": resource.pop("$meta")["version"]})
+        return answer_one(resource)
 
     async def listed(request: Request) -> Response:
         who = access.user(request, cloud)
@@ -111,7 +111,7 @@ def routes(cloud: Cloud) -> list[Route]:
 
 def _to_resource(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
     base = f"{cloud.urls['device_cloud']}/v1/bulk-ops-files/{key}"
-    shown = {
+    resource = {
         "bulkOpsRequestId": key,
         # A request below a project does the same under another path.
         "endpoint": "ONBOARD_DEVICES" if row["endpoint"] == CREATE_DEVICES else row["endpoint"],
@@ -120,11 +120,11 @@ def _to_resource(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
         "uploadedDataUrl": f"{base}/upload",
     }
     if row["done"]:
-        shown["completedAt"] = iso(row["due"])
+        resource["completedAt"] = iso(row["due"])
     if row["errors"]:
-        shown["errorSummaryUrl"] = f"{base}/errors"
-    updated = shown.get("completedAt", "")
-    return with_meta(shown, shown["requestedAt"], updated)
+        resource["errorSummaryUrl"] = f"{base}/errors"
+    updated = resource.get("completedAt", "")
+    return with_meta(resource, resource["requestedAt"], updated)
 
 
 def status(cloud: Cloud, row: dict[str, Any]) -> str:
@@ -176,23 +176,23 @@ class NewDevice:
     firmware: list[str]
 
 
-def onboard(cloud: Cloud, team: str, newcomer: NewDevice) -> None:
+def onboard(cloud: Cloud, team: str, device: NewDevice) -> None:
     """Add a device with its certificate or public key. Raises BadKey on what is wrong with it."""
-    device_id, firmware = newcomer.device_id, newcomer.firmware
+    device_id, firmware = device.device_id, device.firmware
     unknown = [name for name in firmware if name not in FIRMWARE_TYPES]
     if unknown:
         raise BadKey(f"no firmware type {unknown[0][:40]!r}")
-    register(cloud, team, device_id, newcomer.pem)
+    register(cloud, team, device_id, device.pem)
     devices = registry(cloud)
     known = devices.find(device_id)
     fields = known["fields"] if known else ip_device(device_id, "Generic")
     fields = {
         **fields,
-        "tags": list(dict.fromkeys(newcomer.tags)),
+        "tags": list(dict.fromkeys(device.tags)),
         "firmware": {**fields["firmware"], "supports": firmware},
     }
-    if newcomer.sub_type:
-        fields["subType"] = newcomer.sub_type
+    if device.sub_type:
+        fields["subType"] = device.sub_type
     if known:
         devices.change(known, fields)
     else:

@@ -115,7 +115,7 @@ def routes(cloud: Cloud) -> list[Route]:
         who = access.user(request, cloud)
         dry = paging.boolean(request, "dryrun", default=False)
         body = await request.body()
-        # A released tool sends CSV with no content type at all: the body itself tells.
+        # A released tool sends CSV with no content type at all, so the body decides.
         if not body.lstrip().startswith(b"{"):
             return _claim_csv(cloud, who.team, body, dry=dry)
         request_body = decode_json(body)
@@ -183,10 +183,10 @@ def _rule_routes(cloud: Cloud, path: str, key: str) -> list[Route]:
         if known is not None:
             check_if_match(request, known["shown"]["$meta"]["version"])
         tags = list(dict.fromkeys(body.get("tags", [])))
-        shown = {"id": str(uuid.uuid4()), **body, "tags": tags}
-        shown = with_meta(shown, cloud.clock.iso())
-        table.put(row, {"team": who.team, "shown": shown})
-        return answer_one(shown, 201)
+        resource = {"id": str(uuid.uuid4()), **body, "tags": tags}
+        resource = with_meta(resource, cloud.clock.iso())
+        table.put(row, {"team": who.team, "shown": resource})
+        return answer_one(resource, 201)
 
     return [
         Endpoint(path, listed, methods=["GET"]),
@@ -226,8 +226,8 @@ def _claim(cloud: Cloud, team: str, body: dict[str, Any], *, dry: bool = False) 
 
 
 def _to_resource(device: str, row: dict[str, Any]) -> dict[str, Any]:
-    shown = {"id": device, "tenantId": row["team"], "tags": row["tags"]}
-    return with_meta({**shown, "commands": row["commands"]}, iso(row["claimed_at"]))
+    resource = {"id": device, "tenantId": row["team"], "tags": row["tags"]}
+    return with_meta({**resource, "commands": row["commands"]}, iso(row["claimed_at"]))
 
 
 def _device_of(token: str) -> str:
@@ -298,7 +298,7 @@ def _command_resource(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[s
         cloud.table("provisioning").put(command, row)
     half = (row["created_at"] + row["due"]) / 2
     waiting = "PENDING" if now < half else "IN_PROGRESS"
-    shown = {
+    resource = {
         "id": command,
         "deviceId": row["device"],
         "description": row["description"],
@@ -307,8 +307,8 @@ def _command_resource(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[s
         "createdAt": iso(row["created_at"]),
     }
     if done:
-        shown["response"] = row["response"]
-    return with_meta(shown, iso(row["created_at"]), iso(row["due"]) if done else "")
+        resource["response"] = row["response"]
+    return with_meta(resource, iso(row["created_at"]), iso(row["due"]) if done else "")
 
 
 def _answer_of_kit(command: dict[str, Any]) -> dict[str, Any]:

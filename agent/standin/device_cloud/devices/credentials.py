@@ -53,7 +53,7 @@ class CsvTable:
 
     @property
     def schema(self) -> Schema:
-        """What the document says of the text; that JSON could be read as rows, nobody means."""
+        """The schema of the text; JSON, which could be read as rows, is excluded."""
         first = _FIELD if self.first == ".*" else f'(?:"{self.first}"|{self.first})'
         row = f"{first}(?:,{_FIELD}){{{self.least - 1},{self.most - 1}}}"
         head = f"{self.header}{LINE_END}" if self.header else ""

@@ -105,7 +105,7 @@ async def transform(cloud: Cloud, expression: str, devices: list[Any]) -> list[A
         raise bad_request(f"the transform failed: {error}") from error
     except EngineBusy as error:
         raise DeviceCloudRefused(429, str(error), headers={"Retry-After": "5"}) from error
-    # Already JSON: what the worker wrote goes out as it is.
+    # Already JSON: what the worker wrote is sent unchanged.
     return [msgspec.Raw(result) for result in results]
 
 

@@ -102,9 +102,9 @@ def routes(cloud: Cloud) -> list[Route]:
         known = registry(cloud).find(device_id)
         if known is not None and known["team"] == who.team:
             check_if_match(request, known["version"])
-        newcomer = _new_device(device_id, await read_json(request, NEW_DEVICE))
+        device = _new_device(device_id, await read_json(request, NEW_DEVICE))
         try:
-            bulk.onboard(cloud, who.team, newcomer)
+            bulk.onboard(cloud, who.team, device)
         except BadKey as error:
             raise DeviceCloudRefused(400, str(error), code=40001) from error
         return accepted()
@@ -173,7 +173,7 @@ def project_routes(cloud: Cloud) -> list[Route]:
 
 def _project_request(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
     status = bulk.status(cloud, row)
-    shown: dict[str, Any] = {
+    resource: dict[str, Any] = {
         "bulkOpsRequestId": key,
         # A released tool takes any other word for the end.
         "status": "IN_PROGRESS" if status == "PENDING" else status,
@@ -182,13 +182,13 @@ def _project_request(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, A
     if row["errors"]:
         ids = [fields[0] for fields in parse_rows(row["text"])]
         parsed = (error.removeprefix("[").partition("]: ") for error in row["errors"])
-        shown["errorSummary"] = {
+        resource["errorSummary"] = {
             "errors": [
                 {"row": int(number), "deviceId": ids[int(number)], "error": text}
                 for number, _, text in parsed
             ]
         }
-    return with_meta(shown, shown["requestedAt"], iso(row["due"]) if row["done"] else "")
+    return with_meta(resource, resource["requestedAt"], iso(row["due"]) if row["done"] else "")
 
 
 def certificate_routes(cloud: Cloud) -> list[Route]:

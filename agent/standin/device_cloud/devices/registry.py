@@ -203,12 +203,12 @@ def registry(cloud: Cloud) -> Registry:
 
 
 def _state_resource(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
-    shown = {key: value for key, value in state.items() if metadata or key != "metadata"}
+    resource = {key: value for key, value in state.items() if metadata or key != "metadata"}
     desired = state.get("desired")
     delta = difference(desired, state.get("reported")) if desired else None
     if delta:
-        shown["delta"] = delta
-    return shown
+        resource["delta"] = delta
+    return resource
 
 
 def is_device_id(text: str) -> bool:
