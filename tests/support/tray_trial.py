@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lasting_cloud import ROOT, LastingCloud, lasting_cloud
 from operator_ca import make_ca
 from postgres import PostgresServer
+from restartable_standin import ROOT, RestartableStandIn, restartable_standin
 from served_kit import ServedKit
 from tray import CA_CHAIN, PROFILE, credentials, imei, key_in, launched_kit
 
@@ -122,7 +122,7 @@ class Run:
 class Trial:
     """`kits` by number; `ports` are what `provision run` is told, one for each kit at first."""
 
-    def __init__(self, folder: Path, cloud: LastingCloud, environment: dict[str, str],
+    def __init__(self, folder: Path, cloud: RestartableStandIn, environment: dict[str, str],
                  server: PostgresServer | None) -> None:  # fmt: skip
         self.folder = folder
         self.cloud = cloud
@@ -270,7 +270,7 @@ def tray_trial(
         "CELLAGENT_STATE_DIR": str(folder / "state"),
         "CELLAGENT_PROFILE": PROFILE,
     }
-    with lasting_cloud(folder, environment, PROFILE) as cloud:
+    with restartable_standin(folder, environment, PROFILE) as cloud:
         trial = Trial(folder, cloud, environment, server)
         with config.open("a") as file:
             file.write(SETTINGS.format(profile=PROFILE, folder=folder, ledger=trial.ledger))

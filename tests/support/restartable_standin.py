@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 90
 
 
-class LastingCloud:
+class RestartableStandIn:
     """`ready` is its ready line. `environment` says where a profile is written, if one is."""
 
     def __init__(
@@ -83,11 +83,11 @@ class LastingCloud:
 
 
 @contextlib.contextmanager
-def lasting_cloud(
+def restartable_standin(
     folder: Path, environment: Mapping[str, str], write_profile: str = ""
-) -> Iterator[LastingCloud]:
+) -> Iterator[RestartableStandIn]:
     """Serve until the block ends."""
-    cloud = LastingCloud(folder, environment, write_profile)
+    cloud = RestartableStandIn(folder, environment, write_profile)
     try:
         yield cloud
     finally:
