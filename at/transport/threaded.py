@@ -13,6 +13,8 @@ from at.protocol.errors import LinkLost
 from at.transport.port_handle import open_handle, release_handle, termios_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from at.transport.base import Receiver
     from at.transport.port_handle import PortHandle
 
@@ -124,9 +126,9 @@ class ThreadedSerialTransport:
             if not self._closing:
                 self._report(self._gone, error)
 
-    def _report(self, call: object, *arguments: object) -> None:
+    def _report(self, call: Callable[..., object], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended before us
-            self._loop.call_soon_threadsafe(call, *arguments)  # type: ignore[arg-type]
+            self._loop.call_soon_threadsafe(call, *arguments)
 
     def _push(self, data: bytes) -> None:
         if self._receiver is not None:

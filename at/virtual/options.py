@@ -7,10 +7,11 @@ import re
 import uuid
 from dataclasses import dataclass, replace
 
+from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import AtError
 
-DIALECTS = ("at-host", "serial-modem", "shell")
-TERMINATORS = {"cr": b"\r", "lf": b"\n", "crlf": b"\r\n", "null": b"\0"}
+DIALECTS = tuple(dialect.value for dialect in Dialect)
+TERMINATORS = {terminator.value: terminator.wire for terminator in Terminator}
 
 # IMEIs whose TAC begins with 00 are set aside for tests: no device that was sold has one.
 TEST_TAC = "00101834"
