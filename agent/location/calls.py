@@ -78,7 +78,7 @@ def location_advice(project: ProjectSlugs | None, status: int, code: int | None)
         return "switch location services on for this project, at the service"
     if status != 404:
         return ""
-    # Its other numbers of a 404 are of things that a path names: not of what was heard.
+    # The other codes of a 404 are about what the path names, not about what was heard.
     if code == _NOTHING_FOUND:
         return "no position is known for what was heard: scan again, or allow coarse results"
     if project is None:
@@ -88,11 +88,11 @@ def location_advice(project: ProjectSlugs | None, status: int, code: int | None)
 
 @dataclass(frozen=True, slots=True)
 class LocationCall(Call[Position | None]):
-    """What the three calls share: where they go, and how the answer is to be given.
+    """What the three calls share: the path, the credentials, and the options of the answer.
 
     `project` None is the legacy form. `do_reply` False stores the position and answers None.
     `high_confidence` asks for the radius of 95 % instead of 68 %. `fallback` False refuses coarse
-    results: 404 when nothing better is found. None leaves a switch to the service. `device_id`
+    results: 404 when nothing better is found. None leaves an option to the service. `device_id`
     names the device when a proxy calls.
     """
 
@@ -116,8 +116,8 @@ class LocationCall(Call[Position | None]):
         raise NotImplementedError
 
     def request(self) -> Request:
-        """Return the POST with its switches as the query."""
-        switches = {
+        """Return the POST with its options as the query."""
+        options = {
             "doReply": self.do_reply,
             "hiConf": self.high_confidence,
             "fallback": self.fallback,
@@ -126,7 +126,7 @@ class LocationCall(Call[Position | None]):
             "POST",
             location_path(self.project, self.endpoint),
             query=[
-                (name, str(value).lower()) for name, value in switches.items() if value is not None
+                (name, str(value).lower()) for name, value in options.items() if value is not None
             ],
             headers={"x-custom-device-id": self.device_id} if self.device_id else {},
             json=self.body(),
@@ -149,7 +149,7 @@ class LocationCall(Call[Position | None]):
 
 @dataclass(frozen=True, slots=True)
 class LocateWifi(LocationCall):
-    """Where these access points are heard: `access_points` as `access_points.to_json` gives."""
+    """The position by access points, in the form of `access_points_to_json`."""
 
     endpoint: ClassVar[str] = "wifi"
     access_points: Sequence[Mapping[str, object]] = ()
@@ -161,7 +161,7 @@ class LocateWifi(LocationCall):
 
 @dataclass(frozen=True, slots=True)
 class LocateCell(LocationCall):
-    """Where these cells are heard: `cells` as `cells.to_json` gives them, `radio` their kind."""
+    """The position by cells, in the form of `measurement_to_json`; `radio` is their kind."""
 
     endpoint: ClassVar[str] = "cell"
     cells: Sequence[Mapping[str, object]] = ()
@@ -174,7 +174,7 @@ class LocateCell(LocationCall):
 
 @dataclass(frozen=True, slots=True)
 class GroundFix(LocationCall):
-    """Where cells and access points together are heard; either may be empty, not both.
+    """The position by cells and access points together; either may be empty, not both.
 
     The service takes Wi-Fi as an object with `accessPoints`, which both of its generations know,
     and as a bare array (`wifi_as_array`), which only the newer one does.

@@ -1,4 +1,4 @@
-"""Scans as pictures: levels by cell or access point, or over time (the `plot` extra)."""
+"""Plots of scans: levels by cell or access point, or over time (the `plot` extra)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INSTALL = "pip install 'cellagent[plot]'"
 
 @dataclass(frozen=True, slots=True)
 class SignalLevel:
-    """One level that was heard: who was heard, in dBm, when (seconds since the first scan)."""
+    """A level in dBm of a cell or access point; `at_s` is the time since the first scan."""
 
     name: str
     dbm: int
@@ -23,7 +23,7 @@ class SignalLevel:
 
 
 def check_target(path: Path) -> None:
-    """Refuse a file that could not be written as a picture, before anything is measured."""
+    """Raise UsageError for a file that is no picture, before anything is measured."""
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{path}: a plot is a file that ends in {' or '.join(SUFFIXES)}")
 

@@ -74,9 +74,11 @@ async def watch_boards(
     begun: dict[str, object] = {}
     try:
         while True:
-            there = await asyncio.to_thread(list_boards)
-            begun = {port: mark for port, mark in begun.items() if port in running or port in there}
-            for port, (location, mark) in there.items():
+            connected = await asyncio.to_thread(list_boards)
+            begun = {
+                port: mark for port, mark in begun.items() if port in running or port in connected
+            }
+            for port, (location, mark) in connected.items():
                 if port not in running and begun.get(port) != mark:
                     begun[port] = mark
                     work = run_board(location, station, open_board, on_step)

@@ -80,7 +80,7 @@ class BoardLedger:
         self._writes += 1
 
     async def claim(self, board: BoardState, device_id: str, location: BoardLocation) -> None:
-        """Take the board for this station. Raises BoardBusy."""
+        """Claim the board for this station. Raises BoardBusy."""
         # Known already, so that a board which another station has is named as well.
         self._record = BoardRecord(board.uuid, device_id=device_id)
         self._record = await self._ledger.call(
@@ -109,31 +109,31 @@ class BoardLedger:
         return await self._ledger.call(lambda ledger: ledger.unfinished(uuid, step.value)) or ""
 
     async def begin(self, step: ProvisioningStep, detail: str = "") -> None:
-        """Note that a step is about to be done."""
+        """Record that a step is about to be done."""
         uuid = self._record.uuid
         await self._ledger.call(lambda ledger: ledger.begin(uuid, step.value, detail))
 
     async def refused(self, step: ProvisioningStep, reason: str) -> None:
-        """Note that the board refused a step that was begun."""
+        """Record that the board refused a step that was begun."""
         uuid = self._record.uuid
         await self._ledger.call(lambda ledger: ledger.refused(uuid, step.value, reason))
 
-    async def finish(self, step: ProvisioningStep, detail: str = "", **learned: str) -> None:
-        """Note that a step was done, and what it has shown (columns of the record)."""
+    async def finish(self, step: ProvisioningStep, detail: str = "", **columns: str) -> None:
+        """Record that a step was done, with what it has shown (columns of the record)."""
         uuid, writes = self._record.uuid, self._unnoted_writes()
         await self._ledger.call(
-            lambda ledger: ledger.finish(uuid, step.value, detail, writes, **learned)
+            lambda ledger: ledger.finish(uuid, step.value, detail, writes, **columns)
         )
-        self._update_record(learned)
+        self._update_record(columns)
 
-    async def learn(self, **learned: str) -> None:
+    async def update(self, **columns: str) -> None:
         """Store what a step that is not yet done has shown so far (columns of the record)."""
         uuid = self._record.uuid
-        await self._ledger.call(lambda ledger: ledger.learn(uuid, **learned))
-        self._update_record(learned)
+        await self._ledger.call(lambda ledger: ledger.update(uuid, **columns))
+        self._update_record(columns)
 
     async def conclude(self, outcome: str, step: ProvisioningStep, reason: str) -> None:
-        """Note how the run ended and release the board; nothing where it was not claimed."""
+        """Record how the run ended, and release the board; nothing where it was not claimed."""
         if not self._claimed:
             return
         uuid, writes = self._record.uuid, self._unnoted_writes()
@@ -149,8 +149,8 @@ class BoardLedger:
         new, self._noted_writes = self._writes - self._noted_writes, self._writes
         return new
 
-    def _update_record(self, learned: dict[str, str]) -> None:
-        self._record = BoardRecord(**{**asdict(self._record), **learned})
+    def _update_record(self, columns: dict[str, str]) -> None:
+        self._record = BoardRecord(**{**asdict(self._record), **columns})
 
 
 def history_of(ledger: Ledger, uuid: str, goal: Goal, device_id: str) -> BoardHistory:

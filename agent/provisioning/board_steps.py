@@ -54,18 +54,18 @@ class OfflineMode:
         return self._mode_before is not None
 
     async def enter(self, mode_before: int) -> None:
-        """Take the modem offline; `mode_before` is what `restore` puts back."""
+        """Set the offline mode; `mode_before` is the one that `restore` puts back."""
         # Noted, so that a run after one that was cut off knows what to put back.
         await self._ledger.begin(ProvisioningStep.OFFLINE, str(mode_before))
         self._mode_before = mode_before
         await self._port.set_mode(OFFLINE_MODE)
 
     def resume(self, mode_before: int | None) -> None:
-        """Take over what an earlier run left: the modem is offline, and was in another mode."""
+        """Set the mode that a run which was cut off has still to put back, None for none."""
         self._mode_before = mode_before
 
     async def forget(self, mode: int) -> None:
-        """Note that the mode was changed since a run was cut off: there is nothing to put back."""
+        """Record that the mode was changed since a run was cut off: nothing is to be put back."""
         await self._ledger.finish(ProvisioningStep.OFFLINE, f"found in {mode}")
 
     async def restore(self) -> None:
@@ -148,7 +148,7 @@ class CredentialSteps:
             try:
                 return await self._port.make_key(tag, self._goal.subject)
             except CommandRejected as refusal:
-                # It said no: no key of ours is there, whatever another program puts there later.
+                # Refused, so no key of ours is there, whatever another program puts there later.
                 await self._ledger.refused(ProvisioningStep.KEY, str(refusal))
                 raise
 

@@ -113,7 +113,7 @@ class Labels:
         self._folder = folder
 
     def write(self, record: BoardRecord) -> None:
-        """Write a board's label. Raises AgentError."""
+        """Write a board's label, unless its line is there already. Raises AgentError."""
         line = label_line(record)
         if line in self._written.splitlines(keepends=True):
             return

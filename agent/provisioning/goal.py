@@ -37,7 +37,7 @@ class CertificateSource(Enum):
 
 
 class RegistrationMethod(Enum):
-    """How the service learns the board's key."""
+    """How the board's key is registered at the service."""
 
     PUBLIC_KEY = "public-key"
     ONBOARD = "onboard"
@@ -49,10 +49,10 @@ class RegistrationMethod(Enum):
 class Goal:
     """What a board is to hold and be, once provisioned.
 
-    `ca_chain` is the text that is written as type 0, "" for none. `replace` names the
+    `ca_chain` is the text that is written as the root CA, "" for none. `replace` names the
     credentials, by tag and type, that may be deleted. `id_prefix` "" makes the modem's UUID the
-    device id; else it is prefix + IMEI ("nrf-"). `set_clock` lets the modem's clock be set from
-    this host's, without which a modem with no network makes no JWT with an expiry.
+    device id; else it is prefix + IMEI ("nrf-"). `set_clock` sets the modem's clock from
+    this host's: without a network and a clock, a modem makes no JWT with an expiry.
     """
 
     security_tag: int
@@ -66,7 +66,7 @@ class Goal:
     """Attributes of the CSR ("O=..,CN=.."); "" leaves them to the modem (CN = UUID)."""
     set_clock: bool = False
     prove: bool = True
-    """Have the cloud accept a JWT of the board as the last step."""
+    """Whether the cloud must accept a JWT of the board, as the last step."""
 
     def __post_init__(self) -> None:
         if self.key_origin is KeyOrigin.MODEM and self.certificate is CertificateSource.SELF_SIGNED:

@@ -1,4 +1,4 @@
-"""Whether this host's clock may be given to a modem, or date its certificate."""
+"""Whether this host's clock is right enough to set a modem's clock, or to date a certificate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DATED_WITHIN_S = 86400.0
 
 
 def kernel_says_synchronised() -> bool | None:
-    """Return what the kernel says of its clock; None where it cannot be asked."""
+    """Return whether the kernel's clock is synchronised; None where it cannot be asked."""
     if sys.platform != "linux":
         return None
     try:
@@ -30,7 +30,7 @@ def kernel_says_synchronised() -> bool | None:
 
 
 def check_host_clock(ahead_s: float | None) -> str:
-    """Return why the host's clock is trusted, in a person's words. Raises RefusedByRule.
+    """Return, for a person, why the host's clock is trusted. Raises RefusedByRule.
 
     `ahead_s` is how far it is ahead of the service's, None where no service was asked.
     """
@@ -49,7 +49,7 @@ def check_host_clock(ahead_s: float | None) -> str:
 
 
 def check_clock_for_certificates(ahead_s: float | None) -> str:
-    """Return what a person should know before this clock dates certificates, "" if nothing.
+    """Return a warning to show before this clock dates certificates, "" for none.
 
     `ahead_s` as for `check_host_clock`. Raises RefusedByRule where the clock is known to be wrong.
     """

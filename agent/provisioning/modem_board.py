@@ -35,19 +35,19 @@ _ATTEST = "AT%ATTESTTOKEN"
 
 @asynccontextmanager
 async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
-    """Open the port of a place. Raises AtError."""
+    """Open the port of a location. Raises AtError."""
     async with open_modem(location.port) as modem:
         yield ModemBoard(modem)
 
 
 class ModemBoard:
-    """The bench's view of one modem (see BoardPort)."""
+    """A board as provisioning uses it (see BoardPort), by AT commands."""
 
     def __init__(self, modem: Modem) -> None:
         self._modem = modem
 
     async def read(self) -> BoardState:
-        """Return what the board is and holds. A board that the gate refuses is asked no more."""
+        """Return what the board is and holds; only IMEI and firmware where the gate refuses it."""
         send = self._modem.send
         imei = await self.imei()
         revision = (await send(ReadRevision())).revision
@@ -82,7 +82,7 @@ class ModemBoard:
         )
 
     async def certificate(self, tag: int) -> str:
-        """Return the client certificate of a tag, "" where the modem does not show it."""
+        """Return the client certificate of a tag as PEM, "" where the modem does not show it."""
         try:
             read = await self._modem.send(ReadCredential(tag, CredentialType.CLIENT_CERTIFICATE))
         except CommandRejected:
@@ -141,7 +141,7 @@ class ModemBoard:
         await self._modem.send(SetClock(clock_text(now)))
 
     async def _uuid(self) -> str:
-        """Return the device's UUID; nRF9160 tells it only in what its identity key signs."""
+        """Return the device's UUID; an nRF9160 states it only in what its identity key signs."""
         try:
             return (await self._modem.send(ReadDeviceUuid())).uuid
         except CommandRejected:

@@ -1,4 +1,4 @@
-"""How the service learns a board's key, and how it shows that it did."""
+"""Registers a board's key at the service, and proves that the service accepts its tokens."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class ClaimDevice(Call[None]):
         return Request("POST", "/v1/claimed-devices", json=body)
 
     def parse(self, response: Response) -> None:
-        """Take the 201: its body says nothing that is needed."""
+        """Ignore the body of the 201: nothing in it is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadServiceTime(Call["datetime | None"]):
-    """The service's clock, as the Date header of an answer tells it."""
+    """The service's time, by the Date header of an answer."""
 
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
 
@@ -65,7 +65,7 @@ class ReadServiceTime(Call["datetime | None"]):
 
 @dataclass(frozen=True, slots=True)
 class Registrar:
-    """Registers boards by one method; what it sends names the device and its key, no secret."""
+    """Registers boards by one method. It sends the device's id and public key, and no secret."""
 
     client: HttpClient
     method: RegistrationMethod
@@ -74,9 +74,9 @@ class Registrar:
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
 
     def require(self, *, set_clock: bool, prove: bool) -> None:
-        """Find out what boards would find only once they hold keys.
+        """Check the configuration before any board holds a key.
 
-        Raises ConfigError where a host or the CA file is not set right, CredentialMissing.
+        Raises ConfigError where a host or the CA file is not configured, CredentialMissing.
         """
         calls: list[Call[Any]] = []
         if self.method is RegistrationMethod.PUBLIC_KEY:
@@ -104,23 +104,26 @@ class Registrar:
         try:
             await self.client.send(ClaimDevice(attestation, self.tags))
         except Conflict:
-            return ""  # an earlier run, cut off before it could note it, claimed it
+            return ""  # a run that was cut off before its note claimed the device
         return ""
 
     async def wait(self, request_id: str) -> None:
-        """Wait until a bulk request has succeeded; the first look is at once."""
+        """Wait until a bulk request has succeeded; its state is first read at once.
+
+        Raises ServiceRefusal where it failed, DeadlineExceeded.
+        """
         if request_id:
             await DeviceCloud(self.client).wait_for_bulk(request_id)
 
     async def host_clock_ahead_s(self, now: Callable[[], datetime]) -> float | None:
-        """Return how far this host's clock is ahead of the service's; None if that is not told."""
+        """Return how far this host is ahead of the service in seconds; None if it sends no date."""
         theirs = await self.client.send(ReadServiceTime())
         return (now() - theirs).total_seconds() if theirs is not None else None
 
     async def prove(self, device_id: str, ask: AskModem) -> str:
-        """Have the cloud accept a JWT of the board; return what it said.
+        """Send a JWT of the board; return in words what the cloud accepted.
 
-        Raises Unauthorized when it does not.
+        Raises Unauthorized where it refuses the JWT.
         """
         acting = self.client.acting_as(ModemJwt(ask, device_id))
         try:

@@ -79,12 +79,12 @@ class ServiceSteps:
         onboards = registrar.method is RegistrationMethod.ONBOARD
         certificate = self._ledger.record.certificate if onboards else ""
         if registrar.method is RegistrationMethod.CLAIM:
-            await self._ledger.learn(attestation=await uninterrupted(self._port.attestation()))
+            await self._ledger.update(attestation=await uninterrupted(self._port.attestation()))
         record = self._ledger.record
         request_id = await registrar.submit(
             record.device_id, certificate or record.public_key, record.attestation
         )
-        await self._ledger.learn(request_id=request_id)
+        await self._ledger.update(request_id=request_id)
         await registrar.wait(request_id)
         return request_id
 
@@ -97,7 +97,7 @@ class ServiceSteps:
         await self._ledger.finish(ProvisioningStep.CLOCK, trusted)
 
     async def prove(self) -> None:
-        """Have the service accept a token that the board signed. Raises Unauthorized."""
+        """Prove that the service accepts a token signed by the board. Raises Unauthorized."""
         registrar, device_id = self._registrar, self._ledger.record.device_id
         if registrar is None:
             return
@@ -110,7 +110,7 @@ class ServiceSteps:
         except Unauthorized:
             if self.registered or registrar.method is RegistrationMethod.NONE:
                 raise
-            # The service has lost what an earlier run told it: the same key again, once.
+            # The service has lost the key of an earlier run: register the same one again, once.
             await self.register()
             proof = await registrar.prove(device_id, ask)
         await self._ledger.finish(ProvisioningStep.PROOF, proof)

@@ -1,4 +1,4 @@
-"""Wi-Fi from an ESP-AT companion on a second port: nothing on the kit itself hears Wi-Fi."""
+"""Wi-Fi from an ESP-AT companion on a second port: the kit itself has no Wi-Fi."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class WifiCompanion:
     baud: int = 115200
 
     async def scan(self, deadline_s: float) -> WifiScan:
-        """Have the companion scan as a station."""
+        """Set the companion to station mode and scan."""
         try:
-            # ESP-AT waits for CR LF and nothing else: there is no need to find that out.
+            # ESP-AT takes CR LF and nothing else: no need to probe for the line end.
             async with open_modem(
                 self.port, baud=self.baud, dialect="at-host", terminator="crlf"
             ) as modem:
                 await modem.send(SetWifiMode(_STATION))
-                heard = await modem.send(ScanAccessPoints(), timeout_s=deadline_s)
+                scan = await modem.send(ScanAccessPoints(), timeout_s=deadline_s)
         except AtError as error:
             raise WifiUnavailable(
                 f"the Wi-Fi companion on {self.port}: {error}",
@@ -41,6 +41,6 @@ class WifiCompanion:
                 ssid=(network.ssid or "").encode(),
                 channel=network.channel,
             )
-            for network in heard.networks
+            for network in scan.networks
         )
         return WifiScan("companion", points)

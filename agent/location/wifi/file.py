@@ -17,7 +17,7 @@ _LARGEST_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class WifiFile:
-    """A scan that was kept: an array of access points, or an object with `accessPoints`."""
+    """A stored scan: an array of access points, or an object with `accessPoints`."""
 
     path: Path
 

@@ -31,7 +31,7 @@ class NetworkManager:
     """NetworkManager on the system bus (its address as D-Bus itself finds it)."""
 
     async def scan(self, deadline_s: float) -> WifiScan:
-        """Ask each Wi-Fi device for a fresh scan, wait for it, and list what it hears."""
+        """Request a fresh scan of each Wi-Fi device, wait for it, and list its access points."""
         try:
             async with asyncio.timeout(deadline_s + 5.0), _connection() as bus:
                 return await _scan(bus, deadline_s)
@@ -64,17 +64,17 @@ async def _scan(bus: MessageBus, deadline_s: float) -> WifiScan:
 
 
 async def _refresh(bus: MessageBus, device: str, deadline_s: float) -> str:
-    """Have the device scan and wait for the end of it; return what to tell if it did not."""
+    """Request a scan and wait for its end; return a note for a person where there was none."""
     before = await _last_scan_ms(bus, device)
     changed = asyncio.Event()
 
-    def heard(message: Message) -> None:
+    def on_message(message: Message) -> None:
         if message.member == "PropertiesChanged" and message.path == device:
             changed.set()
 
     rule = f"type='signal',interface='{_PROPERTIES}',path='{device}'"
     await _bus_call(bus, "AddMatch", rule)
-    bus.add_message_handler(heard)
+    bus.add_message_handler(on_message)
     try:
         await _call(bus, device, _WIRELESS, "RequestScan", "a{sv}", {})
         async with asyncio.timeout(deadline_s):
@@ -88,7 +88,7 @@ async def _refresh(bus: MessageBus, device: str, deadline_s: float) -> str:
     except TimeoutError:
         return f"no fresh scan within {deadline_s:g} s: {_age_text(before)}"
     finally:
-        bus.remove_message_handler(heard)
+        bus.remove_message_handler(on_message)
         await _bus_call(bus, "RemoveMatch", rule)
     return ""
 
@@ -102,7 +102,7 @@ def _age_text(last_scan_ms: int) -> str:
 async def _last_scan_ms(bus: MessageBus, device: str) -> int:
     """Return when the device last scanned, in ms of the boot-time clock; -1 for never.
 
-    NetworkManager before 1.12 does not tell; then a scan ends with the deadline.
+    NetworkManager before 1.12 does not say; then a scan ends with the deadline.
     """
     with contextlib.suppress(_Refused):
         return int(await _get(bus, device, _WIRELESS, "LastScan"))

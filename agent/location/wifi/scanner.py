@@ -1,4 +1,4 @@
-"""What every source of a Wi-Fi scan gives."""
+"""A source of Wi-Fi scans, and the scan that it returns."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from agent.location.access_points import AccessPoint
 
 
 class WifiUnavailable(AgentError):
-    """This source hears nothing here: no radio, no permission, no answer. The message says why."""
+    """This source cannot scan here: no radio, no permission, no answer. The message says why."""
 
     kind = "wifi-unavailable"
 
 
 @dataclass(frozen=True, slots=True)
 class WifiScan:
-    """What was heard, by which source, and what a person should know about it."""
+    """The access points of one scan, the name of its source, and notes for a person."""
 
     source: str
     points: tuple[AccessPoint, ...]

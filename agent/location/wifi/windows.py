@@ -63,7 +63,7 @@ class WindowsWlan:
     """The native Wi-Fi API of Windows."""
 
     async def scan(self, deadline_s: float) -> WifiScan:
-        """List what the system hears; since Windows 11 24H2 with the location permission."""
+        """List the system's access points; since Windows 11 24H2 with the location permission."""
         try:
             points = await asyncio.wait_for(asyncio.to_thread(_list_access_points), deadline_s)
         except TimeoutError as error:
@@ -96,14 +96,14 @@ def _list_access_points() -> list[AccessPoint]:
         try:
             head = ctypes.addressof(interfaces.contents) + ctypes.sizeof(_List)
             found = (_InterfaceInfo * interfaces.contents.first).from_address(head)
-            return [point for info in found for point in _heard_by(wlan, handle, info.guid)]
+            return [point for info in found for point in _access_points_of(wlan, handle, info.guid)]
         finally:
             wlan.WlanFreeMemory(interfaces)
     finally:
         wlan.WlanCloseHandle(handle, None)
 
 
-def _heard_by(wlan: ctypes.CDLL, handle: ctypes.c_void_p, guid: _Guid) -> list[AccessPoint]:
+def _access_points_of(wlan: ctypes.CDLL, handle: ctypes.c_void_p, guid: _Guid) -> list[AccessPoint]:
     entries, any_type = ctypes.POINTER(_List)(), 3
     _check(
         wlan.WlanGetNetworkBssList(

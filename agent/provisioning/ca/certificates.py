@@ -121,7 +121,7 @@ def load_or_make_host_key(folder: Path, name: str) -> ec.EllipticCurvePrivateKey
 
 
 def store_host_key(key: ec.EllipticCurvePrivateKey, file: Path) -> None:
-    """Keep `key` in `file`, readable by its owner alone from the start, on disk on return.
+    """Store `key` in `file`, readable by its owner alone from the start, on disk on return.
 
     Raises RefusedByRule where the file holds another key.
     """

@@ -171,7 +171,7 @@ def _require_ca(certificate: x509.Certificate, file: Path) -> None:
 def _key(file: Path, passphrase: Callable[[], str]) -> CaKey:
     content = read_plain(file, "the CA key", private=True)
     try:
-        key = _opened(file, content, passphrase)
+        key = _load_key(file, content, passphrase)
     except UnsupportedAlgorithm as error:
         raise UsageError(f"the CA key in {file} is of a kind that is not known here") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
@@ -179,7 +179,7 @@ def _key(file: Path, passphrase: Callable[[], str]) -> CaKey:
     return key
 
 
-def _opened(file: Path, content: bytes, passphrase: Callable[[], str]) -> object:
+def _load_key(file: Path, content: bytes, passphrase: Callable[[], str]) -> object:
     try:
         return serialization.load_pem_private_key(content, None)
     except TypeError:  # it is encrypted

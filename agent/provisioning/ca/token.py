@@ -43,7 +43,7 @@ class Pin:
 
 
 AskPin = Callable[[str], Pin]
-"""From the token's label to its PIN; called once, and only once the token is there."""
+"""Returns the PIN of the token with this label; called once, after the token was found."""
 
 
 def key_on_token(
@@ -51,8 +51,8 @@ def key_on_token(
 ) -> ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey:
     """Return the key that `uri` names, which signs on its token.
 
-    Whether it belongs to `public_key` its caller has yet to prove. Raises UsageError where the
-    module, the token or the key cannot be told, CredentialError for the PIN, TokenError.
+    The caller has yet to prove that it belongs to `public_key`. Raises UsageError where the module,
+    the token or the key is missing or ambiguous, CredentialError for the PIN, TokenError.
     """
     if not isinstance(public_key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
         raise UsageError("the CA's certificate is for neither an elliptic-curve nor an RSA key")
@@ -95,7 +95,7 @@ def _find_token(uri: Pkcs11Uri) -> pkcs11.Token:
             hint="is it the right library, and is its own configuration in place?",
         ) from error
     usable = [token for token in tokens if token.flags & TokenFlag.TOKEN_INITIALIZED]
-    found = [token for token in usable if _is_meant(token, uri)]
+    found = [token for token in usable if _matches(token, uri)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -109,7 +109,7 @@ def _find_token(uri: Pkcs11Uri) -> pkcs11.Token:
     )
 
 
-def _is_meant(token: pkcs11.Token, uri: Pkcs11Uri) -> bool:
+def _matches(token: pkcs11.Token, uri: Pkcs11Uri) -> bool:
     named = (
         (uri.token, token.label),
         (uri.manufacturer, token.manufacturer_id),
@@ -117,7 +117,7 @@ def _is_meant(token: pkcs11.Token, uri: Pkcs11Uri) -> bool:
         (uri.serial, token.serial.decode("utf-8", "replace")),
         (uri.slot_id, token.slot.slot_id),
     )
-    return all(wanted is None or wanted == found for wanted, found in named)
+    return all(asked is None or asked == actual for asked, actual in named)
 
 
 def _pin_for(token: pkcs11.Token, ask_pin: AskPin) -> Pin | None:
@@ -177,13 +177,13 @@ def tries_left(flags: TokenFlag) -> str:
 
 
 def _find_key(session: pkcs11.Session, uri: Pkcs11Uri, kind: KeyType) -> Any:
-    wanted: dict[Attribute, Any] = {Attribute.CLASS: ObjectClass.PRIVATE_KEY}
-    everything: list[Any] = list(session.get_objects(dict(wanted)))
+    template: dict[Attribute, Any] = {Attribute.CLASS: ObjectClass.PRIVATE_KEY}
+    everything: list[Any] = list(session.get_objects(dict(template)))
     if uri.object is not None:
-        wanted[Attribute.LABEL] = uri.object
+        template[Attribute.LABEL] = uri.object
     if uri.id is not None:
-        wanted[Attribute.ID] = uri.id
-    keys: list[Any] = list(session.get_objects(wanted))
+        template[Attribute.ID] = uri.id
+    keys: list[Any] = list(session.get_objects(template))
     label = session.token.label
     if not keys:
         raise UsageError(

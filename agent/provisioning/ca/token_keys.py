@@ -150,7 +150,7 @@ class TokenError(AgentError):
 class Signer:
     """A private key in an open session, asked by one thread at a time.
 
-    The module was told at its start that there are no others. `pin` is for a key that wants it
+    The module was initialised for one thread. `pin` is for a key that requires it
     for every signature, None for the rest.
     """
 

@@ -1,4 +1,4 @@
-"""What the ledger asks of a database; behind it is a file, or a server that stations share."""
+"""The database that the ledger needs: a file, or a server that several stations share."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class DatabaseFailed(AgentError):
 
     kind = "ledger"
 
-    def __init__(self, said: str) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the ledger cannot be used: {said}",
+            f"the ledger cannot be used: {reason}",
             hint="what was done so far is kept: see that its disk has room, or that its server "
             "runs and is reached, then run the same command again",
         )
-        self.said = said
+        self.reason = reason
 
 
 class Database(Protocol):
@@ -39,7 +39,7 @@ class Database(Protocol):
     shared: bool
     """Whether other stations use it too, so that a row may be theirs."""
     session: int
-    """Another number once the connection was lost, and every lock of ours with it."""
+    """A number that changes when the connection, and with it every lock of ours, was lost."""
 
     def transaction(self) -> AbstractContextManager[Execute]:
         """Begin a transaction; it is on disk when the block ends, undone when the block raises."""
@@ -51,19 +51,19 @@ class Database(Protocol):
         """Run the migrations that are missing."""
 
     def time_in(self, when: datetime) -> object:
-        """Return a time as a column takes it."""
+        """Return an aware time as a column takes it."""
 
     def time_out(self, value: Any) -> datetime:
-        """Return the time that a column gave."""
+        """Return the time of a column's value, aware."""
 
     def try_lock(self, uuid: str) -> bool:
-        """Take a board for this process, as long as it lives; False when another one has it."""
+        """Lock a board for this process, as long as it lives; False where another one holds it."""
 
     def unlock(self, uuid: str) -> None:
-        """Let go of a board."""
+        """Unlock a board."""
 
     def close(self) -> None:
-        """Close it; every lock is let go. Raises nothing."""
+        """Close it and release every lock. Raises nothing."""
 
     def abort(self) -> None:
         """Break the connection, from any thread, so that a call which waits for it fails."""

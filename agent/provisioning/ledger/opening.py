@@ -1,4 +1,4 @@
-"""Open a ledger: where it is, who may read it, and whether its tables are up to date."""
+"""Opens a ledger: where it is, who may read it, and whether its tables are up to date."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent.provisioning.ledger.database import Database
 
 HEAD = "0002"
-"""The newest migration; a ledger that says another one is brought up to it."""
+"""The newest migration; an older ledger is migrated to it."""
 
 
 class LedgerError(AgentError):
@@ -59,7 +59,7 @@ def open_ledger(
             raise
     except DatabaseFailed as error:
         raise LedgerError(
-            f"the ledger {named} cannot be opened: {error.said}",
+            f"the ledger {named} cannot be opened: {error.reason}",
             hint=f"check {check}",
         ) from error
     return Ledger(database, station, now)

@@ -82,13 +82,13 @@ class PostgresqlDatabase:
         return value
 
     def try_lock(self, uuid: str) -> bool:
-        """Take a board by an advisory lock of this process's session."""
+        """Lock a board by an advisory lock of this process's session."""
         query = f"SELECT pg_try_advisory_lock({_LOCK_CLASS}, hashtext(:uuid))"
         with self.transaction() as execute:
             return bool(execute(query, {"uuid": uuid})[0][0])
 
     def unlock(self, uuid: str) -> None:
-        """Let go of a board."""
+        """Unlock a board."""
         query = f"SELECT pg_advisory_unlock({_LOCK_CLASS}, hashtext(:uuid))"
         with self.transaction() as execute:
             execute(query, {"uuid": uuid})
@@ -99,7 +99,7 @@ class PostgresqlDatabase:
         self._engine.dispose()
 
     def abort(self) -> None:
-        """Shut the connection's socket: whoever waits for the server is told that it is gone."""
+        """Shut the connection's socket: a call that waits for the server fails."""
         connection = self._connection
         if connection is not None and not connection.closed and not connection.invalidated:
             driver: Any = connection.connection.driver_connection
@@ -170,6 +170,6 @@ def _engine(address: str, password: str) -> Engine:
 
 
 def shown(address: str) -> str:
-    """Return an address as it may be shown: whatever stands before an @ is left out."""
+    """Return an address without what stands before an @, which may be secret."""
     scheme, found, rest = address.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if found else address

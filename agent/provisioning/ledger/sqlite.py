@@ -52,7 +52,7 @@ class SqliteDatabase:
             with _failures():
                 self._connection = _connected(path)
         except BaseException:
-            self._let_go()
+            self._release_lock()
             raise
 
     @contextmanager
@@ -97,7 +97,7 @@ class SqliteDatabase:
             engine.dispose()
 
     def time_in(self, when: datetime) -> object:
-        """Return UTC as text, without its offset: so it sorts, and so it always was kept."""
+        """Return UTC as text without its offset, which sorts by time."""
         return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
     def time_out(self, value: str) -> datetime:
@@ -112,14 +112,14 @@ class SqliteDatabase:
         """Do nothing."""
 
     def close(self) -> None:
-        """Close the file and let go of it."""
+        """Close the file and release its lock."""
         self._connection.close()
-        self._let_go()
+        self._release_lock()
 
     def abort(self) -> None:
         """Do nothing: a file answers, or fails after its patience."""
 
-    def _let_go(self) -> None:
+    def _release_lock(self) -> None:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -148,7 +148,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _locked(path: Path) -> ProcessLock:
-    """Hold the ledger for this process; the system lets go when the process ends, however."""
+    """Lock the ledger for this process; the system unlocks it when the process ends, however."""
     try:
         return ProcessLock(path.with_name(path.name + ".lock"))
     except HeldByAnother as held:

@@ -1,4 +1,4 @@
-"""What the bench writes down about each board, and how a board is claimed for one station."""
+"""The ledger: what is recorded of each board, and how a board is claimed for one station."""
 
 from __future__ import annotations
 
@@ -94,15 +94,15 @@ class Ledger:
         self._database = database
         self._now = now
         self._claimed: dict[str, int] = {}
-        """The boards that are ours, each with the database's session that its claim lives in."""
+        """The claimed boards, each with the session of the database that holds its claim."""
 
     def close(self) -> None:
-        """Give every claim back and close the database."""
+        """Release every claim and close the database."""
         self._claimed.clear()
         self._database.close()
 
     def claim(self, uuid: str, **identity: str) -> BoardRecord:
-        """Take the board for this station; keep `identity` with it. Raises BoardBusy."""
+        """Claim the board for this station and store its `identity` (columns). Raises BoardBusy."""
         if uuid in self._claimed:
             raise BoardBusy(f"board {uuid} is on two ports of this station")
         if not self._database.try_lock(uuid):
@@ -116,42 +116,42 @@ class Ledger:
         return record
 
     def release(self, uuid: str) -> None:
-        """Give the board back."""
+        """Release the board."""
         if self._claimed.pop(uuid, None) == self._database.session:
             self._database.unlock(uuid)
 
     def abort(self) -> None:
-        """Break off whatever waits for the database, from any thread: it fails then."""
+        """Break off, from any thread, the call that waits for the database: it fails."""
         self._database.abort()
 
     def begin(self, uuid: str, step: str, detail: str = "") -> None:
-        """Note that a step is about to be done; what is begun and not done may have happened."""
+        """Record that a step is about to be done; one begun and not done may have happened."""
         with self._change(uuid) as execute:
             self._note(execute, uuid, step, BEGUN, detail)
 
     def refused(self, uuid: str, step: str, reason: str) -> None:
-        """Note that the board refused a step that was begun: nothing of it was done."""
+        """Record that the board refused a step that was begun: nothing of it was done."""
         with self._change(uuid) as execute:
             self._note(execute, uuid, step, REFUSED, reason)
 
     def finish(
-        self, uuid: str, step: str, detail: str = "", writes: int = 0, **learned: str
+        self, uuid: str, step: str, detail: str = "", writes: int = 0, **columns: str
     ) -> None:
-        """Note that a step was done, and what was learned by it (columns of the board).
+        """Record that a step was done, with what it has shown (columns of the board).
 
         `writes` is added to the board's count.
         """
         with self._change(uuid) as execute:
             self._note(execute, uuid, step, DONE, detail)
-            self._set(execute, uuid, learned, writes)
+            self._set(execute, uuid, columns, writes)
 
-    def learn(self, uuid: str, **learned: str) -> None:
-        """Keep what a step that is not yet done has shown so far (columns of the board)."""
+    def update(self, uuid: str, **columns: str) -> None:
+        """Store what a step that is not yet done has shown so far (columns of the board)."""
         with self._change(uuid) as execute:
-            self._set(execute, uuid, learned)
+            self._set(execute, uuid, columns)
 
     def conclude(self, uuid: str, outcome: str, step: str, reason: str, writes: int) -> None:
-        """Note how the board's run ended; `writes` are those not noted before."""
+        """Record how the board's run ended; `writes` are those not recorded before."""
         with self._change(uuid) as execute:
             if outcome not in {"done", "unchanged"}:
                 self._note(execute, uuid, step, FAILED, reason)
@@ -170,7 +170,7 @@ class Ledger:
         return [self._record(row) for row in rows]
 
     def steps(self, uuid: str) -> Sequence[StepRecord]:
-        """Return the steps of a board in the order in which they were noted."""
+        """Return the steps of a board in the order in which they were recorded."""
         with self._database.transaction() as execute:
             rows = [
                 dict(zip(_STEP, row, strict=True)) for row in execute(_SELECT_STEPS, {"uuid": uuid})
@@ -189,7 +189,7 @@ class Ledger:
 
     @contextmanager
     def _change(self, uuid: str) -> Iterator[Execute]:
-        """Begin a transaction on a board that is ours. Raises DatabaseFailed where it was lost."""
+        """Begin a transaction on a board. Raises DatabaseFailed where its claim was lost."""
         # Before a connection is opened anew, which may take long, for each board in turn.
         if self._claimed.get(uuid) != self._database.session:
             raise DatabaseFailed("its connection was lost, and this board's claim with it")
@@ -205,7 +205,7 @@ class Ledger:
             rows = execute(f"{_SELECT_BOARD} WHERE uuid = :uuid{ours}", {"uuid": uuid})
             if not rows:
                 raise BoardBusy(f"board {uuid} is being worked on at another station")
-            # What it was before is past: cut off now, it is neither done nor as it was.
+            # Its outcome so far is past: cut off from now on, it is neither done nor as it was.
             begun = {"station": self.station, "outcome": UNFINISHED, "reason": ""}
             self._set(execute, uuid, {**identity, **begun})
             return self._record(execute(f"{_SELECT_BOARD} WHERE uuid = :uuid", {"uuid": uuid})[0])
@@ -222,16 +222,16 @@ class Ledger:
         execute(_NEW_STEP, values)
 
     def _set(
-        self, execute: Execute, uuid: str, learned: Mapping[str, str], writes: int = 0
+        self, execute: Execute, uuid: str, columns: Mapping[str, str], writes: int = 0
     ) -> None:
-        unknown = learned.keys() - set(_TEXTS)
+        unknown = columns.keys() - set(_TEXTS)
         if unknown:
             raise ValueError(f"a board has no column {', '.join(sorted(unknown))}")
-        changes = ", ".join(f"{name} = :{name}" for name in [*learned, "updated_at"])
+        changes = ", ".join(f"{name} = :{name}" for name in [*columns, "updated_at"])
         execute(
             f"UPDATE boards SET {changes}, "  # noqa: S608 - names of columns
             "writes = writes + :more WHERE uuid = :uuid",
-            {**learned, **self._time(), "more": writes, "uuid": uuid},
+            {**columns, **self._time(), "more": writes, "uuid": uuid},
         )
 
     def _time(self) -> dict[str, object]:

@@ -37,7 +37,7 @@ def test_a_claim_ends_with_its_connection_and_nothing_is_noted_after_it(cluster:
     second = opened(cluster, "two")
     second.claim(UUID)
     with pytest.raises(DatabaseFailed, match="claim"):
-        first.learn(UUID, public_key="PEM")
+        first.update(UUID, public_key="PEM")
     first.release(UUID)
     with pytest.raises(BoardBusy, match="station two"):
         first.claim(UUID)

@@ -84,5 +84,5 @@ def test_a_column_that_is_not_there_is_a_defect_and_not_a_statement(address: str
     ledger = opened(address)
     ledger.claim(UUID)
     with pytest.raises(ValueError, match="no column"):
-        ledger.learn(UUID, **{"outcome = 'x' --": "y"})
+        ledger.update(UUID, **{"outcome = 'x' --": "y"})
     ledger.close()
