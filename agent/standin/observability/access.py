@@ -1,4 +1,4 @@
-"""Which credential opens an operation of this half, and what its owner may do (clause O4)."""
+"""Which credential an operation accepts, and what its owner may do (clause O4)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROLES = {
     "admin": Role.ADMIN,
 }
 _USERS = frozenset({CredentialKind.BASIC, CredentialKind.ORGANIZATION_TOKEN})
-_TAKEN = {
+_ACCEPTED = {
     Access.USER: _USERS,
     Access.BASIC: frozenset({CredentialKind.BASIC}),
     Access.PROJECT_KEY: frozenset({CredentialKind.PROJECT_KEY}),
@@ -49,50 +49,52 @@ _TAKEN = {
 
 
 def authenticate(request: Request, cloud: Cloud, access: Access) -> Principal:
-    """Return who calls. Raises 401 for nobody, 403 for a credential of the wrong kind."""
+    """Return the caller. Raises 401 without a valid credential, 403 for one of the wrong kind."""
     if access is Access.SIGNED:
         return nobody("")
-    who = _identify(request, cloud)
-    if who.kind in _TAKEN[access]:
-        return who
-    if who.kind is CredentialKind.NONE and access is not Access.PROJECT_KEY:
-        raise unauthorized(who.reason)
+    principal = _identify(request, cloud)
+    if principal.kind in _ACCEPTED[access]:
+        return principal
+    if principal.kind is CredentialKind.NONE and access is not Access.PROJECT_KEY:
+        raise unauthorized(principal.reason)
     if access is Access.PROJECT_KEY:
         # The published answer to a missing or wrong project key.
-        reason = who.reason or f"this endpoint takes the project key, not {who.kind.value}"
+        reason = (
+            principal.reason or f"this endpoint takes the project key, not {principal.kind.value}"
+        )
         raise forbidden(reason)
-    raise forbidden(f"this endpoint takes {access.value}, not {who.kind.value}")
+    raise forbidden(f"this endpoint takes {access.value}, not {principal.kind.value}")
 
 
-def role_in(who: Principal, cloud: Cloud, organization: str) -> Role:
-    """Return the role of `who` in an organization.
+def role_in(principal: Principal, cloud: Cloud, organization: str) -> Role:
+    """Return the caller's role in an organization.
 
-    Raises 404 for an organization that is not there, 403 for one that is closed to `who`.
+    Raises 404 for an unknown organization, 403 for one that the caller may not access.
     """
     record = cloud.table("organizations").get(organization)
     if record is None:
         raise not_found(f"organization {organization[:128]!r}")
-    if who.kind is CredentialKind.ORGANIZATION_TOKEN:
-        if who.organization != organization:
+    if principal.kind is CredentialKind.ORGANIZATION_TOKEN:
+        if principal.organization != organization:
             raise forbidden("this organization auth token belongs to another organization")
         return Role.PROJECT_MANAGER
-    name = cloud.table("users").get(who.email)["roles"].get(organization)
+    name = cloud.table("users").get(principal.email)["roles"].get(organization)
     if name is None:
         raise forbidden("the user is not, or no longer, a member of this organization")
-    if record.get("single_sign_on") and not who.with_password:
+    if record.get("single_sign_on") and not principal.with_password:
         raise forbidden("this organization requires single sign-on: a user API key is refused")
     return ROLES.get(name, Role.MEMBER)
 
 
-def reachable(who: Principal, cloud: Cloud) -> list[str]:
-    """Return the slugs of the organizations that `who` may look into."""
-    if who.kind is CredentialKind.ORGANIZATION_TOKEN:
-        return [who.organization]
-    roles = cloud.table("users").get(who.email)["roles"]
+def reachable(principal: Principal, cloud: Cloud) -> list[str]:
+    """Return the slugs of the organizations that the caller may access."""
+    if principal.kind is CredentialKind.ORGANIZATION_TOKEN:
+        return [principal.organization]
+    roles = cloud.table("users").get(principal.email)["roles"]
     return [
         slug
         for slug, record in cloud.table("organizations").items()
-        if slug in roles and (who.with_password or not record.get("single_sign_on"))
+        if slug in roles and (principal.with_password or not record.get("single_sign_on"))
     ]
 
 
@@ -105,10 +107,10 @@ def _identify(request: Request, cloud: Cloud) -> Principal:
         except (binascii.Error, ValueError):
             return nobody("the Basic credential is malformed")
         if not user:
-            who = by_bearer(token, cloud)
+            principal = by_bearer(token, cloud)
             return (
-                who
-                if who.kind is CredentialKind.ORGANIZATION_TOKEN
+                principal
+                if principal.kind is CredentialKind.ORGANIZATION_TOKEN
                 else nobody("no user name was sent")
             )
     return identify(request, cloud)

@@ -1,6 +1,6 @@
-"""Stored bytes and the signed URLs that lead to them: uploads in one piece or in parts, downloads.
+"""Stored files and their signed URLs: uploads in one piece or in parts, downloads.
 
-A signed URL is its own credential, as at a plain object store: no key is sent to it.
+A signed URL is its own credential, as with object stores: no key is sent with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agent.standin.core.dispatch import DEFAULT_MAX_BODY
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import ranged
 from agent.standin.observability.access import Access
-from agent.standin.observability.ingest.push import decoded
+from agent.standin.observability.ingest.push import decode_content
 from agent.standin.observability.operations import RequestContext, ServedOperation
 from agent.standin.observability.refusals import ObservabilityRefused, forbidden, invalid, not_found
 
@@ -51,13 +51,13 @@ def put_blob(cloud: Cloud, data: bytes) -> str:
 
 
 def get_blob(cloud: Cloud, name: str) -> bytes | None:
-    """Return stored bytes, None where there are none of that name."""
+    """Return stored bytes, None if the name is unknown."""
     found: bytes | None = cloud.table("observability/blobs").get(name)
     return found
 
 
 def signed_url(cloud: Cloud, blob: str, filename: str, base_url: str = "") -> str:
-    """Return a URL that opens a stored file for six hours."""
+    """Return a URL that downloads a stored file, valid for six hours."""
     base = base_url or cloud.urls.get("files", "")
     expires = int(cloud.clock.time()) + DOWNLOAD_LIFE_S
     signature = _sign(cloud, blob, expires)
@@ -66,13 +66,13 @@ def signed_url(cloud: Cloud, blob: str, filename: str, base_url: str = "") -> st
 
 
 def upload_url(cloud: Cloud, secret: str, base_url: str, part: int | None = None) -> str:
-    """Return the URL that takes the bytes of a prepared upload, or one part of them."""
+    """Return the URL that receives the bytes of a prepared upload, or one part of them."""
     base = cloud.urls.get("files") or base_url.rstrip("/")
     return f"{base}{_STORAGE}/uploads/{secret}" + ("" if part is None else f"/{part}")
 
 
 def operations() -> list[ServedOperation]:
-    """Return the operations of the storage."""
+    """Return the operations of the file storage."""
     secret = Parameter(name="secret", schema=_TEXT, where="path", required=True)
     part = Parameter(
         name="part",
@@ -133,15 +133,15 @@ def _signed(
 
 
 def find_upload(cloud: Cloud, secret: str) -> dict[str, Any]:
-    """Return an upload that still waits for its bytes. Raises 404."""
+    """Return a prepared upload that has not expired. Raises 404."""
     found: dict[str, Any] | None = cloud.table("observability/uploads").get(secret)
     if found is None or cloud.clock.time() > found["created"] + UPLOAD_LIFE_S:
         raise not_found("upload")
     return found
 
 
-def forget_expired(cloud: Cloud) -> None:
-    """Forget the uploads whose time is over, and what came of their bytes."""
+def delete_expired(cloud: Cloud) -> None:
+    """Delete expired uploads with their bytes, parts and tokens."""
     uploads, blobs = cloud.table("observability/uploads"), cloud.table("observability/blobs")
     parts, tokens = cloud.table("observability/parts"), cloud.table("observability/tokens")
     for secret, upload in uploads.items():
@@ -161,8 +161,8 @@ async def _put(context: RequestContext) -> Response:
     upload, data = await _content(context, secret)
     if len(data) != upload["size"]:
         raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
-    data = decoded(data, upload["content_encoding"], MAX_FILE)
-    _stored(context.cloud, secret, upload, data)
+    data = decode_content(data, upload["content_encoding"], MAX_FILE)
+    _store_upload(context.cloud, secret, upload, data)
     return Response(headers={"ETag": _etag(data)})
 
 
@@ -179,7 +179,7 @@ async def _complete(context: RequestContext) -> Response:
     secret = context.path["secret"]
     text = (await context.request.body()).decode("utf-8", "replace")
     upload = find_upload(context.cloud, secret)
-    # No XML parser: two numbers are read, and nothing else that XML can hold.
+    # No XML parser: only part numbers and ETags are read.
     named = _PART.findall(text)
     if not named or [int(number) for number, _ in named] != list(range(1, len(named) + 1)):
         raise invalid("the parts are to be named from 1 on, each with its ETag")
@@ -195,7 +195,7 @@ async def _complete(context: RequestContext) -> Response:
         raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
     for number, _ in named:
         table.delete(f"{secret}/{number}")
-    _stored(context.cloud, secret, upload, data)
+    _store_upload(context.cloud, secret, upload, data)
     answer = "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
     return Response(answer, media_type="application/xml")
 
@@ -215,17 +215,17 @@ async def _get(context: RequestContext) -> Response:
 
 
 async def _content(context: RequestContext, secret: str) -> tuple[dict[str, Any], bytes]:
-    """Return an upload and the bytes that came for it; more than announced are not waited for."""
+    """Return an upload and its received bytes. Raises 400 if more than announced are coming."""
     announced = find_upload(context.cloud, secret)["size"]
     declared = context.request.headers.get("content-length")
     if declared is not None and int(declared) > announced:
         raise invalid(f"{declared} bytes come, {announced} were announced")
     data = await context.request.body()
-    # Looked at once more: it may have been committed while these bytes came.
+    # Looked up again: it may have been committed while the bytes were received.
     return find_upload(context.cloud, secret), data
 
 
-def _stored(cloud: Cloud, secret: str, upload: dict[str, Any], data: bytes) -> None:
+def _store_upload(cloud: Cloud, secret: str, upload: dict[str, Any], data: bytes) -> None:
     uploads = cloud.table("observability/uploads")
     if upload["blob"] is not None:  # sent once more
         cloud.table("observability/blobs").delete(upload["blob"])

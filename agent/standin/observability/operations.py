@@ -1,7 +1,7 @@
-"""From a request to what a handler needs: who asks, the project, parameters and body, all checked.
+"""Operations of the observability half: a declaration, its handler, and who may call it.
 
-An operation declares them once; this checks a request against the declaration, and the document
-(`agent.standin.core.openapi`) shows the same one.
+A request is checked against the declaration, which the OpenAPI document shows as well; the handler
+gets the caller, the project, the parameters and the body in one `RequestContext`.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _TRUTHS = {"true": True, "false": False}
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request, checked. `project` is None where the path or key names none."""
+    """A checked request. `project_or_none` is None where neither path nor key names a project."""
 
     cloud: Cloud
     request: Request
-    who: Principal
+    principal: Principal
     path: dict[str, str]
     query: dict[str, Any]
     body: Any
@@ -79,19 +79,19 @@ Handler: TypeAlias = "Callable[[RequestContext], Awaitable[Response]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedOperation:
-    """An operation beside what serves it, to whom, and on which hosts."""
+    """An operation with its handler, the access that it needs, and its hosts."""
 
     operation: Operation
     handler: Handler
     access: Access
     hosts: tuple[Host, ...]
     role: Role = Role.MEMBER
-    """The least role of a user."""
+    """The lowest role that a user needs."""
     max_body: int = DEFAULT_MAX_BODY
     before: Callable[[Any], None] | None = None
-    """Refuses a JSON body in words of its own, before it is held to its schema."""
+    """Refuses a JSON body with a message of its own, before the schema is checked."""
     own_body: bool = False
-    """The handler reads the body itself: it comes in more than one form."""
+    """The handler reads the body itself, because it has more than one form."""
 
 
 def project_operation(
@@ -111,7 +111,7 @@ def project_operation(
     before: Callable[[Any], None] | None = None,
     links: tuple[Link, ...] = (),
 ) -> ServedOperation:
-    """Declare an operation below a project that users and organization tokens may call."""
+    """Return an operation of a project, for users and organization tokens."""
     operation = Operation(
         method=method,
         path=PROJECT_PATH + path,
@@ -143,10 +143,10 @@ def endpoint(served: ServedOperation, cloud: Cloud) -> Endpoint:
     operation = served.operation
 
     async def answer(request: Request) -> Response:
-        who = authenticate(request, cloud, served.access)
+        principal = authenticate(request, cloud, served.access)
         path = {name: str(value) for name, value in request.path_params.items()}
         _check_path(path, operation)
-        role, project = _place(who, cloud, path)
+        role, project = _role_and_project(principal, cloud, path)
         if role.value < served.role.value:
             raise forbidden(f"this takes the role of {served.role.name.lower()}")
         query = _query(request, operation)
@@ -154,7 +154,7 @@ def endpoint(served: ServedOperation, cloud: Cloud) -> Endpoint:
         if JSON_TYPE in operation.bodies and not served.own_body:
             body = await _body(request, operation, served.before)
         return await served.handler(
-            RequestContext(cloud, request, who, path, query, body, role, project)
+            RequestContext(cloud, request, principal, path, query, body, role, project)
         )
 
     return Endpoint(
@@ -171,21 +171,23 @@ def _check_path(path: dict[str, str], operation: Operation) -> None:
     found = {}
     for name, value in path.items():
         schema = schemas.get(name, {})
-        errors = check(_read(value, schema)[0], schema)
+        errors = check(_convert(value, schema)[0], schema)
         if errors:
             found[name] = errors
     if found:
         raise invalid_fields(found)
 
 
-def _place(who: Principal, cloud: Cloud, path: dict[str, str]) -> tuple[Role, Project | None]:
-    """Return the role of `who` where the path leads, and the project there."""
-    if who.kind is CredentialKind.PROJECT_KEY:
-        return Role.MEMBER, Project(cloud, who.organization, who.project)
+def _role_and_project(
+    principal: Principal, cloud: Cloud, path: dict[str, str]
+) -> tuple[Role, Project | None]:
+    """Return the caller's role in the organization of the path, and the project, if any."""
+    if principal.kind is CredentialKind.PROJECT_KEY:
+        return Role.MEMBER, Project(cloud, principal.organization, principal.project)
     organization = path.get("organization_slug")
     if organization is None:
         return Role.MEMBER, None
-    role = role_in(who, cloud, organization)
+    role = role_in(principal, cloud, organization)
     slug = path.get("project_slug")
     if slug is None:
         return role, None
@@ -218,25 +220,25 @@ def _query(request: Request, operation: Operation) -> dict[str, Any]:
 
 
 def _parameter(given: list[str], parameter: Parameter) -> tuple[Any, Any]:
-    """Return the value of a query parameter, and what is wrong with it."""
+    """Return the value of a query parameter, and its errors."""
     schema = parameter.schema
     if schema.get("type") == "array":
         # A list-valued parameter repeats its name; the `[]` of the reference is notation.
-        items = [_read(one, schema["items"])[0] for one in given]
+        items = [_convert(one, schema["items"])[0] for one in given]
         return items, check(items, schema)
     if len(given) > 1:
         return None, ["It may be given once."]
-    value, instant = _read(given[0], schema)
+    value, instant = _convert(given[0], schema)
     if schema.get("format") == "date-time":
-        # Only the form with Z is taken, whatever else is a date and time of ISO 8601.
+        # The service accepts only the form of ISO 8601 that ends in Z.
         if instant is None or not given[0].endswith("Z") or "T" not in given[0]:
             return None, [NOT_A_DATETIME]
         return instant, None
     return value, check(value, schema)
 
 
-def _read(text: str, schema: Schema) -> tuple[Any, float | None]:
-    """Return the text of a parameter as its schema types it; and, of a date, Unix seconds."""
+def _convert(text: str, schema: Schema) -> tuple[Any, float | None]:
+    """Return a parameter converted to the type of its schema; of a date also Unix seconds."""
     kind = schema.get("type")
     if kind == "integer":
         digits = text.removeprefix("-")
@@ -261,12 +263,12 @@ async def _body(
     value = decode_json(raw)
     if before is not None:
         before(value)
-    refuse(check(value, operation.bodies[JSON_TYPE]))
+    raise_if_invalid(check(value, operation.bodies[JSON_TYPE]))
     return value
 
 
-def refuse(errors: Errors) -> None:
-    """Raise 400 where there are errors: a text for the whole body, or texts by field."""
+def raise_if_invalid(errors: Errors) -> None:
+    """Raise 400 if there are errors: a text for the whole body, or texts by field."""
     if isinstance(errors, dict) and errors:
         raise invalid_fields(errors)
     if errors:

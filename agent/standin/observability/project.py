@@ -1,4 +1,4 @@
-"""What a project holds: its tables, and the resources that its data bring into being."""
+"""A project: its tables, and the resources that are created when data arrives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RELEASE_VERSION: Schema = {**SLUG, "pattern": SEMVER_PATTERN}
 
 
 def precedence(version: str) -> tuple[object, ...]:
-    """Return what Semantic Versions are ordered by (clause 11): build metadata does not count."""
+    """Return the sort key of a Semantic Version (clause 11): build metadata does not count."""
     core, _, pre = version.partition("+")[0].partition("-")
     numbers = tuple(int(part) for part in core.split("."))
     parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in pre.split("."))
@@ -43,14 +43,14 @@ Record = dict[str, Any]
 
 
 def timestamp(unix_s: float | None) -> str | None:
-    """Write Unix seconds as responses do: fractional seconds, numeric offset (clause O2.3)."""
+    """Return Unix seconds as ISO 8601 with microseconds and numeric offset (clause O2.3)."""
     if unix_s is None:
         return None
     return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="microseconds")
 
 
 def is_semver(text: str) -> bool:
-    """Say whether `text` is a Semantic Version, and so may name a release."""
+    """Return whether `text` is a Semantic Version, and so may name a release."""
     return re.search(SEMVER_PATTERN.removesuffix("$") + r"\Z", text, re.ASCII) is not None
 
 
@@ -64,7 +64,7 @@ class Project:
 
     @property
     def record(self) -> Record:
-        """The project itself, as both halves of the stand-in store it."""
+        """The record of the project, which both halves of the stand-in share."""
         found = self.cloud.project(self.organization, self.slug)
         assert found is not None
         return found
@@ -86,7 +86,7 @@ class Project:
         return number
 
     def log(self, level: str, message: str, device_serial: str | None = None) -> None:
-        """Write a line to the processing log."""
+        """Add a line to the processing log."""
         number = self.next_id("processing-log")
         self.table("processing-log").put(
             str(number),
@@ -100,7 +100,7 @@ class Project:
         )
 
     def cohort(self, slug: str) -> Record | None:
-        """Return a cohort; `default` is always there."""
+        """Return a cohort, None if unknown; `default` always exists."""
         table = self.table("cohorts")
         if slug == DEFAULT_COHORT and slug not in table:
             self.make_cohort(slug, "Default")
@@ -108,7 +108,7 @@ class Project:
         return found
 
     def make_cohort(self, slug: str, name: str) -> Record:
-        """Make a cohort."""
+        """Create a cohort and return its record."""
         record = {
             "id": self.next_id("cohorts"),
             "slug": slug,
@@ -120,7 +120,7 @@ class Project:
         return record
 
     def release(self, version: str) -> Record:
-        """Return the release of that version, made where there is none."""
+        """Return the release of that version, created if there is none."""
         table = self.table("releases")
         if version not in table:
             table.put(version, self.new_release(version))
@@ -128,7 +128,7 @@ class Project:
         return found
 
     def new_release(self, version: str, delta_from: str = "") -> Record:
-        """Return a release without artifacts, not stored; `delta_from` makes it a step."""
+        """Return a new release without artifacts, not stored; a delta with `delta_from`."""
         return {
             "id": self.next_id("releases"),
             "version": version,
@@ -144,7 +144,7 @@ class Project:
         }
 
     def device(self, serial: str, hardware_version: str | None = None) -> Record:
-        """Return the device of that serial; an unknown one comes into being with its first data."""
+        """Return the device of that serial, created if it is unknown."""
         table = self.table("devices")
         record: Record | None = table.get(serial)
         if record is None:
@@ -169,10 +169,10 @@ class Project:
             table.put(serial, record)
         return record
 
-    def saw(
+    def mark_seen(
         self, serial: str, hardware_version: str, software_type: str, software_version: str
     ) -> Record:
-        """Note that a device runs a version; a new one is an install."""
+        """Record that a device was seen with a software version; a new version is an install."""
         record = self.device(serial, hardware_version)
         before = record["software"].get(software_type)
         record = {

@@ -1,6 +1,6 @@
-"""Rate limits per device. The service has them and publishes few figures: off until asked for.
+"""Rate limits per device, off by default: the service has them and publishes few figures.
 
-They are switched on by the `rate-limit` fault.
+The `rate-limit` fault switches them on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agent.standin.faults import rate_limit
-from agent.standin.observability.refusals import later
+from agent.standin.observability.refusals import too_many_requests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,12 +26,12 @@ SUGGESTED = {
     "releases": (60, HOUR_S),
     "coredumps": (50, 24 * HOUR_S),
 }
-"""Figures to switch on for a device: so many in so many seconds."""
+"""Suggested limits per device: requests in a window of seconds, by kind."""
 
 
 @dataclass(slots=True)
-class Limits:
-    """What is allowed, by kind, and what came lately, by device."""
+class RateLimits:
+    """Allowed requests by kind, and the times of recent requests by device."""
 
     allowed: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     _seen: dict[tuple[str, ...], deque[float]] = field(default_factory=dict)
@@ -47,13 +47,15 @@ class Limits:
             seen.popleft()
         if len(seen) >= most:
             wait_s = max(1, math.ceil(seen[0] + window_s - now)) if seen else int(window_s)
-            raise later(f"more than {most} {kind} of this device in {window_s:g} s", wait_s)
+            raise too_many_requests(
+                f"more than {most} {kind} of this device in {window_s:g} s", wait_s
+            )
         seen.append(now)
 
 
-def limits(cloud: Cloud) -> Limits:
+def limits(cloud: Cloud) -> RateLimits:
     """Return the limits of this stand-in, as the faults that are on have them."""
-    found: Limits = cloud.transient.setdefault("observability limits", Limits())
+    found: RateLimits = cloud.transient.setdefault("observability limits", RateLimits())
     found.allowed = _allowed(rate_limit(cloud))
     return found
 

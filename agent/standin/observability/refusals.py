@@ -48,7 +48,7 @@ ERROR_SCHEMA = {
 
 
 class ObservabilityRefused(Refused):
-    """An error of the observability service; `details` are texts by field, in place of a text."""
+    """An error of the observability service; `details` are texts by field, instead of one text."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ObservabilityRefused(Refused):
 
 
 def invalid(message: str) -> ObservabilityRefused:
-    """400: a request that is wrong as a whole."""
+    """400: the request as a whole is wrong."""
     return ObservabilityRefused(400, message)
 
 
@@ -94,6 +94,18 @@ def not_found(what: str) -> ObservabilityRefused:
     return ObservabilityRefused(404, f"{what} not found")
 
 
-def later(message: str, retry_after_s: int) -> ObservabilityRefused:
-    """429: too much at once."""
+def conflict(message: str) -> ObservabilityRefused:
+    """409: the resource exists already, or is still in use."""
+    return ObservabilityRefused(409, message)
+
+
+def unknown_reference(name: str, what: str) -> ObservabilityRefused:
+    """409: a field refers to something that does not exist."""
+    return ObservabilityRefused(
+        409, f"{what} does not exist.", details={name: [f"{what} does not exist."]}
+    )
+
+
+def too_many_requests(message: str, retry_after_s: int) -> ObservabilityRefused:
+    """429: a rate limit is exceeded."""
     return ObservabilityRefused(429, message, headers={"Retry-After": str(retry_after_s)})

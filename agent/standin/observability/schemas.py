@@ -1,4 +1,4 @@
-"""The schema of each resource as it is shown, and the parts that schemas are made of."""
+"""The JSON Schema of each resource in responses, and the parts of such schemas."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ OPEN_OR_NULL: Schema = {"type": ["object", "null"]}
 
 
 def object_schema(**fields: Schema) -> Schema:
-    """Return the schema of an object that always has these fields."""
+    """Return the schema of an object that has all these fields."""
     return {"type": "object", "required": list(fields), "properties": fields}
 
 
 def body_schema(*required: str, **fields: Schema) -> Schema:
-    """Return the schema of an object that may have these fields, and has the required ones."""
-    told: Schema = {"required": list(required)} if required else {}
-    return {"type": "object", **told, "properties": fields}
+    """Return the schema of an object that may have these fields and has the `required` ones."""
+    required_names: Schema = {"required": list(required)} if required else {}
+    return {"type": "object", **required_names, "properties": fields}
 
 
 def nullable(schema: Schema) -> Schema:
-    """Return a schema that null fits, too."""
+    """Return a schema that also accepts null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 

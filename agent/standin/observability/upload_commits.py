@@ -1,4 +1,4 @@
-"""Kinds of uploaded files: size limit, where each is committed, and what its commit does.
+"""Commits of uploads: the kinds of files, and what the commit of each does.
 
 A commit is the last step of an upload: it names the file, and the service then processes it.
 """
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.observability import file_storage
 from agent.standin.observability.file_storage import MAX_FILE
-from agent.standin.observability.ingest.archives import take_archive
+from agent.standin.observability.ingest.archives import add_archive
 from agent.standin.observability.ingest.coredumps import MAGIC
-from agent.standin.observability.ingest.intake import take_coredump
-from agent.standin.observability.ingest.push import MAX_COREDUMP, accepted, store_coredump
+from agent.standin.observability.ingest.push import MAX_COREDUMP, accepted_response, store_coredump
+from agent.standin.observability.ingest.records import add_coredump
 from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.schemas import object_schema
@@ -40,7 +40,7 @@ _SOFTWARE: Schema = {
     "required": ["version", "software_type"],
     "properties": {
         "version": {
-            # Two are a step, from the one to the other.
+            # Two versions are a delta, from the first to the second.
             "anyOf": [
                 RELEASE_VERSION,
                 {"type": "array", "items": RELEASE_VERSION, "minItems": 2, "maxItems": 2},
@@ -51,12 +51,12 @@ _SOFTWARE: Schema = {
     },
 }
 _BUILD: Schema = {**_SOFTWARE, "properties": {**_SOFTWARE["properties"], "version": _NAME}}
-"""What symbols are of: an Android app's version has its code behind a colon."""
+"""The build that symbols belong to: an Android app's version ends in a colon and its code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadKind:
-    """A kind of file: the most bytes, where it is committed, and what its commit says."""
+    """A kind of file: size limit in bytes, paths of its commit, fields of the body."""
 
     name: str
     limit: int
@@ -85,7 +85,7 @@ class UploadKind:
 
 TOKEN_BYTES = 24
 TOKEN = "[A-Za-z0-9_-]{32}"
-"""What `token_urlsafe` makes of them."""
+"""The text that `token_urlsafe` returns for them."""
 
 KINDS = (
     UploadKind(name="COREDUMP", limit=MAX_COREDUMP, key_path="coredump", user_path="coredumps",
@@ -134,8 +134,8 @@ KINDS = (
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 
-def prepare() -> Schema:
-    """Return the schema of what an upload is prepared with; each kind has its largest size."""
+def prepare_schema() -> Schema:
+    """Return the schema of the body that prepares an upload; each kind has its size limit."""
     limits = sorted({kind.limit for kind in KINDS})
     return {
         "type": "object",
@@ -174,7 +174,7 @@ def gnu_build_id(data: bytes) -> str | None:
     size, count = struct.unpack_from(order + "HH", data, 58 if wide else 46)
     if size < _SECTION_BYTES[data[4]] or table + count * size > len(data):
         return None
-    left = len(data)  # notes that overlap are no reason to read the file again and again
+    left = len(data)  # bounds the work for overlapping notes
     for at in range(table, table + count * size, size):
         (kind,) = struct.unpack_from(order + "I", data, at + 4)
         place = order + ("QQ" if wide else "II")
@@ -206,27 +206,27 @@ _OF_THE_ARTIFACT = (
     "component_version",
     "component_base_version",
 )
-"""Words of the commit that are shown with the artifact, where they were said."""
+"""Optional fields of the commit that become fields of the artifact."""
 
 
 def commit_release(context: RequestContext, _kind: UploadKind, found: Record) -> Response:
-    """Add a payload to its release, which is made where there is none."""
+    """Add a payload to its release, which is created if there is none."""
     body, project = context.body, context.project
     software = body["software_version"]
     table, key, release = _release(project, software["version"])
     artifact = _artifact(project, body, found)
-    if any(_place(other) == _place(artifact) for other in release["artifacts"]):
+    if any(_artifact_key(other) == _artifact_key(artifact) for other in release["artifacts"]):
         raise ObservabilityRefused(409, "this release has such an artifact already")
     changed = {**release, "artifacts": [*release["artifacts"], artifact], "updated": project.now}
     changed |= {name: body[name] for name in ("notes", "extra_info") if name in body}
     changed["revision"] = software.get("revision") or release["revision"]
     changed["must_pass_through"] = bool(body.get("must_pass_through"))
     project.table(table).put(key, changed)
-    return accepted(context)
+    return accepted_response(context)
 
 
 def _release(project: Project, version: str | list[str]) -> tuple[str, str, Record]:
-    """Return table, key and record of the release that a version, or a pair of them, names."""
+    """Return table, key and record of the release of a version, or of a pair of versions."""
     delta_from, target = version if isinstance(version, list) else ("", version)
     if not isinstance(version, list):
         return "releases", target, project.release(target)
@@ -251,8 +251,8 @@ def _artifact(project: Project, body: dict[str, Any], found: Record) -> Record:
     }
 
 
-def _place(artifact: Record) -> tuple[Any, ...]:
-    """Return what a release holds once."""
+def _artifact_key(artifact: Record) -> tuple[Any, ...]:
+    """Return the key that is unique among the artifacts of a release."""
     more = artifact.get("more", {})
     return (
         artifact["hardware_version"],
@@ -262,24 +262,24 @@ def _place(artifact: Record) -> tuple[Any, ...]:
     )
 
 
-def committer(kind: UploadKind) -> Handler:
-    """Return what commits a file of that kind."""
+def commit_handler(kind: UploadKind) -> Handler:
+    """Return the handler that commits a file of that kind."""
 
     async def commit(context: RequestContext) -> Response:
         record = _claim(context, kind)
-        return _COMMITS.get(kind.name, _keep)(context, kind, record)
+        return _COMMITS.get(kind.name, _store_file)(context, kind, record)
 
     return commit
 
 
 def _claim(context: RequestContext, kind: UploadKind) -> Record:
-    """Return name, MD5 and bytes of the upload that a token names; a token serves once.
+    """Return name, MD5, size and bytes of the upload of a token, which is valid once.
 
-    Raises 404 where it names none that could be committed here.
+    Raises 404 if there is no upload that can be committed here.
     """
-    cloud, project, told = context.cloud, context.project, context.body["file"]
+    cloud, project, named = context.cloud, context.project, context.body["file"]
     tokens = cloud.table("observability/tokens")
-    secret = tokens.get(told["token"])
+    secret = tokens.get(named["token"])
     upload = cloud.table("observability/uploads").get(secret) if secret else None
     if upload is None or upload["project"] != f"{project.organization}/{project.slug}":
         raise not_found("an upload of this token")
@@ -291,29 +291,29 @@ def _claim(context: RequestContext, kind: UploadKind) -> Record:
         raise not_found("nothing was put for this token: the file")
     data = file_storage.get_blob(cloud, upload["blob"]) or b""
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
-    if told.get("md5") and told["md5"].lower() != md5 and not upload["content_encoding"]:
+    if named.get("md5") and named["md5"].lower() != md5 and not upload["content_encoding"]:
         raise invalid("the MD5 is not that of the file")
-    tokens.delete(told["token"])
+    tokens.delete(named["token"])
     cloud.table("observability/uploads").delete(secret)
-    name = told.get("name") or kind.name.lower()
+    name = named.get("name") or kind.name.lower()
     return {"name": name, "md5": md5, "size": len(data), "blob": upload["blob"], "data": data}
 
 
-def _keep(context: RequestContext, kind: UploadKind, found: Record) -> Response:
-    """Keep a file that the service only stores."""
+def _store_file(context: RequestContext, kind: UploadKind, found: Record) -> Response:
+    """Store a file that needs no processing."""
     details = {key: value for key, value in context.body.items() if key != "file"}
     if kind.name == "CUSTOM_DATA_RECORDING":
-        _seen(context, details)
+        _mark_seen(context, details)
     _add_file(context, kind, found, details)
-    return accepted(context)
+    return accepted_response(context)
 
 
 def _commit_archive(context: RequestContext, kind: UploadKind, found: Record) -> Response:
     details = {key: value for key, value in context.body.items() if key != "file"}
-    _seen(context, details)
-    entries = take_archive(context.project, found["data"], details["device_serial"])
+    _mark_seen(context, details)
+    entries = add_archive(context.project, found["data"], details["device_serial"])
     _add_file(context, kind, found, {**details, "entries": entries})
-    return accepted(context)
+    return accepted_response(context)
 
 
 def _commit_symbols(context: RequestContext, kind: UploadKind, found: Record) -> Response:
@@ -324,7 +324,7 @@ def _commit_symbols(context: RequestContext, kind: UploadKind, found: Record) ->
         raise ObservabilityRefused(409, "this symbol file was already uploaded")
     details = {key: value for key, value in context.body.items() if key != "file"}
     _add_file(context, kind, found, {**details, "gnu_build_id": build_id})
-    return accepted(context)
+    return accepted_response(context)
 
 
 def _commit_coredump(context: RequestContext, _kind: UploadKind, found: Record) -> Response:
@@ -338,10 +338,10 @@ def _commit_coredump(context: RequestContext, _kind: UploadKind, found: Record) 
 def _commit_elf(context: RequestContext, kind: UploadKind, found: Record) -> Response:
     details = {key: value for key, value in context.body.items() if key != "file"}
     device = details["device"]
-    _seen(context, details)
-    take_coredump(context.project, found["data"], device["device_serial"], identity=device)
+    _mark_seen(context, details)
+    add_coredump(context.project, found["data"], device["device_serial"], identity=device)
     _add_file(context, kind, found, details)
-    return accepted(context)
+    return accepted_response(context)
 
 
 _COMMITS = {
@@ -363,7 +363,7 @@ def _add_file(context: RequestContext, kind: UploadKind, found: Record, details:
     )
 
 
-def _seen(context: RequestContext, details: Record) -> None:
+def _mark_seen(context: RequestContext, details: Record) -> None:
     device = details.get("device", details)
     names = ("device_serial", "hardware_version", "software_type", "software_version")
-    context.project.saw(*(device[name] for name in names))
+    context.project.mark_seen(*(device[name] for name in names))

@@ -13,20 +13,20 @@ from agent.standin.core.responses import JSON
 from agent.standin.core.schema import check
 from agent.standin.observability import file_storage
 from agent.standin.observability.access import Access, Role
-from agent.standin.observability.ingest.intake import take_event
 from agent.standin.observability.ingest.push import (
     MAX_COREDUMP,
-    accepted,
+    accepted_response,
     media_type,
-    take_direct_coredump,
+    push_coredump,
 )
+from agent.standin.observability.ingest.records import add_event
 from agent.standin.observability.operations import (
     JSON_TYPE,
     RequestContext,
     ServedOperation,
     decode_json,
     project_operation,
-    refuse,
+    raise_if_invalid,
 )
 from agent.standin.observability.project import SLUG
 from agent.standin.observability.refusals import ObservabilityRefused, invalid
@@ -38,8 +38,8 @@ from agent.standin.observability.upload_commits import (
     KINDS,
     TOKEN_BYTES,
     UploadKind,
-    committer,
-    prepare,
+    commit_handler,
+    prepare_schema,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from agent.standin.core.schema import Schema
     from agent.standin.observability.operations import Handler
 
-_PREPARE = prepare()
+_PREPARE = prepare_schema()
 _BUILD_ID = Parameter(
     name="build_id",
     schema={"type": "string", "pattern": "^[0-9a-fA-F]{1,128}$"},
@@ -131,7 +131,7 @@ def _find_symbols_operation() -> ServedOperation:
 
 def _committing(kind: UploadKind) -> list[ServedOperation]:
     """Return the operations that commit a kind of file: with the project key, and as a user."""
-    handler = committer(kind)
+    handler = commit_handler(kind)
     name = "Commit" + "".join(word.capitalize() for word in kind.name.split("_"))
     summary = f"Commit a {kind.name}"
     found = []
@@ -192,13 +192,13 @@ def _with_key(
 
 
 def _coredump(commit: Handler) -> ServedOperation:
-    """One path for both: a commit comes as JSON, a core dump itself as bytes or in a form."""
+    """Return the operation of a path with two uses: commit as JSON, push as bytes or form."""
 
     async def handler(context: RequestContext) -> Response:
         if media_type(context.request) != JSON_TYPE:
-            return await take_direct_coredump(context)
+            return await push_coredump(context)
         context.body = decode_json(await context.request.body())
-        refuse(check(context.body, BY_NAME["COREDUMP"].body()))
+        raise_if_invalid(check(context.body, BY_NAME["COREDUMP"].body()))
         return await commit(context)
 
     binary: Schema = {"type": "string", "format": "binary", "minLength": 1}
@@ -250,7 +250,7 @@ async def _prepare_parts(context: RequestContext) -> Response:
 
 def _new_upload(context: RequestContext, *, parts: int) -> tuple[str, str]:
     body, project = context.body, context.project
-    file_storage.forget_expired(context.cloud)
+    file_storage.delete_expired(context.cloud)
     secret, token = secrets.token_urlsafe(TOKEN_BYTES), secrets.token_urlsafe(TOKEN_BYTES)
     context.cloud.table("observability/uploads").put(
         secret,
@@ -273,7 +273,7 @@ def _refuse_too_large(body: Any) -> None:
     kind = BY_NAME.get(str(body.get("kind"))) if isinstance(body, dict) else None
     size = body.get("size") if kind is not None else None
     if kind is not None and isinstance(size, int | float) and size > kind.limit:
-        # The words that released tools look for.
+        # Released tools look for this text.
         raise invalid(f"Uploaded file is too big: {kind.limit} bytes at most")
 
 
@@ -301,5 +301,5 @@ _TRACE: Schema = {
 async def _import_trace(context: RequestContext) -> Response:
     body = context.body
     info = {key: body[key] for key in ("reason", "processes", "threads") if key in body}
-    take_event(context.project, {**body, "type": "trace", "event_info": info}, None)
-    return accepted(context)
+    add_event(context.project, {**body, "type": "trace", "event_info": info}, None)
+    return accepted_response(context)

@@ -22,7 +22,7 @@ from sdk_bytes import EXAMPLE_PAIR, chunks
 from standin import StandIn, running_standin
 
 from agent.standin.device_chunks import Reassembler
-from agent.standin.observability.ingest.messages import WaitingChunks
+from agent.standin.observability.ingest.messages import StoredReassembler
 from agent.standin.observability.project import Project
 from agent.standin.state import open_cloud
 
@@ -70,7 +70,7 @@ def test_a_restart_between_any_two_chunks_changes_nothing(
     found = []
     for part in (stream[:cut], stream[cut:]):
         cloud = open_cloud(path)
-        waiting = WaitingChunks(cloud)
+        waiting = StoredReassembler(cloud)
         project = Project(cloud, "acme", "kits")
         found += [waiting.receive(project, serial, chunk).message for serial, chunk in part]
         cloud.store.close()

@@ -1,7 +1,7 @@
 """The archive (MAR) that a Linux device uploads: a zip of entries, each with its manifest. Pure.
 
-An entry is a folder with `manifest.json` and at most one attachment, which may be compressed. What
-is wrong with one entry is told, and the others are read.
+An entry is a folder with `manifest.json` and at most one attachment, which may be compressed.
+Errors of one entry are reported, and the other entries are still read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.core import schema
 from agent.standin.core.schema import parse_datetime
-from agent.standin.observability.ingest.intake import refuse_bad, take_coredump, take_event
+from agent.standin.observability.ingest.records import add_coredump, add_event, refuse_bad
 from agent.standin.observability.project import SLUG, VERSION
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 1000
 MAX_EXPANDED_BYTES = 256 * 1024 * 1024
-"""Of all entries together, attachments unpacked."""
+"""Limit of all entries together, with their attachments unpacked."""
 _MAX_MANIFEST_BYTES = 1024 * 1024
 _MANIFEST = "manifest.json"
 _BROKEN = (
@@ -38,16 +38,16 @@ _BROKEN = (
     ValueError,
     OSError,
 )
-"""What reading a zip of somebody else's may raise."""
+"""Exceptions that reading an untrusted zip file may raise."""
 
 
 class BadArchive(ValueError):
-    """The bytes are no archive, or an entry of it is broken."""
+    """The bytes are not an archive, or an entry is broken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: what it is, of which device, when it was collected, and its attachment."""
+    """One entry: type, device, time of collection, metadata, attachment."""
 
     kind: str
     device: dict[str, Any]
@@ -57,9 +57,9 @@ class Entry:
 
 
 def read_archive(data: bytes) -> tuple[list[Entry], list[str]]:
-    """Return the entries that can be read, and what is wrong with the others.
+    """Return the readable entries, and an error text for each of the others.
 
-    Raises BadArchive where the whole is no zip, or too much.
+    Raises BadArchive if it is not a zip file, or too large.
     """
     entries: list[Entry] = []
     problems: list[str] = []
@@ -128,7 +128,7 @@ def _attachment(
         return data
     if compression not in ("gzip", "zlib"):
         raise BadArchive(f"the compression {str(compression)[:40]!r} is not known")
-    # 32 more: zlib looks for either header itself.
+    # 32 more: zlib detects the header, gzip or zlib.
     unpacker = zlib.decompressobj(zlib.MAX_WBITS + 32)
     unpacked = unpacker.decompress(data, limit + 1)
     if len(unpacked) > limit:
@@ -158,12 +158,12 @@ _IDENTITY = {
 _MAX_LINES = 10_000
 
 
-def take_archive(project: Project, data: bytes, serial: str | None) -> list[dict[str, str]]:
-    """Store what an archive holds; return type and device of each entry that could be read.
+def add_archive(project: Project, data: bytes, serial: str | None) -> list[dict[str, str]]:
+    """Store the entries of an archive; return type and device of each stored entry.
 
-    What is wrong goes to the processing log, under `serial`.
+    Errors go to the processing log, under `serial`.
     """
-    taken = []
+    stored = []
     try:
         entries, problems = read_archive(data)
     except BadArchive as error:
@@ -171,15 +171,15 @@ def take_archive(project: Project, data: bytes, serial: str | None) -> list[dict
     for entry in entries:
         try:
             device = _device(entry)
-            project.saw(*device.values())
-            _TAKE.get(entry.kind, _only_named)(project, entry, device)
+            project.mark_seen(*device.values())
+            _PROCESSORS.get(entry.kind, _list_only)(project, entry, device)
         except BadArchive as error:
             problems.append(f"{entry.kind[:40]}: {error}")
             continue
-        taken.append({"type": entry.kind, "device_serial": device["device_serial"]})
+        stored.append({"type": entry.kind, "device_serial": device["device_serial"]})
     for problem in problems:
         project.log("error", f"archive: {problem}", serial)
-    return taken
+    return stored
 
 
 def _device(entry: Entry) -> dict[str, str]:
@@ -191,12 +191,12 @@ def _device(entry: Entry) -> dict[str, str]:
 def _coredump(project: Project, entry: Entry, device: dict[str, str]) -> None:
     if not entry.attachment:
         raise BadArchive("the core is missing")
-    take_coredump(project, entry.attachment, device["device_serial"], identity=device)
+    add_coredump(project, entry.attachment, device["device_serial"], identity=device)
 
 
 def _reboot(project: Project, entry: Entry, device: dict[str, str]) -> None:
     reason = entry.metadata.get("reason")
-    if isinstance(reason, dict):  # one of the device's own
+    if isinstance(reason, dict):  # a custom reason of the device
         reason = reason.get("name")
     if isinstance(reason, bool) or not isinstance(reason, int | str):
         raise BadArchive("the reason of the reboot is missing")
@@ -218,21 +218,21 @@ def _logs(project: Project, entry: Entry, device: dict[str, str]) -> None:
 
 
 def _line(line: bytes) -> dict[str, Any]:
-    """Return one line of a journal: JSON with `ts` and `data`, or else the text as it is."""
+    """Return a log line: JSON with `ts` and `data`, or else the plain text."""
     try:
-        told = schema.decode(line)
+        entry = schema.decode(line)
     except schema.BadJSON:
-        told = None
-    if not isinstance(told, dict):
+        entry = None
+    if not isinstance(entry, dict):
         return {"level": "unknown", "text": line.decode("utf-8", "replace")}
-    data = told.get("data")
-    fields = data if isinstance(data, dict) else told
+    data = entry.get("data")
+    fields = data if isinstance(data, dict) else entry
     text = fields.get("MESSAGE", line.decode("utf-8", "replace"))
-    stamp = {"timestamp": told["ts"]} if "ts" in told else {}
-    return {**stamp, "level": str(told.get("level", "unknown")).lower(), "text": str(text)}
+    stamp = {"timestamp": entry["ts"]} if "ts" in entry else {}
+    return {**stamp, "level": str(entry.get("level", "unknown")).lower(), "text": str(text)}
 
 
-def _configured(project: Project, entry: Entry, device: dict[str, str]) -> None:
+def _confirm_config(project: Project, entry: Entry, device: dict[str, str]) -> None:
     revision = entry.metadata.get("revision")
     if isinstance(revision, bool) or not isinstance(revision, int):
         raise BadArchive("the revision of the configuration is missing")
@@ -241,21 +241,21 @@ def _configured(project: Project, entry: Entry, device: dict[str, str]) -> None:
     table.put(device["device_serial"], {**record, "config_revision": revision})
 
 
-def _only_named(_project: Project, _entry: Entry, _device: dict[str, str]) -> None:
-    """Attributes, recordings and what is new: listed with the file, and not taken apart."""
+def _list_only(_project: Project, _entry: Entry, _device: dict[str, str]) -> None:
+    """Do nothing: attributes, recordings and unknown types are only listed with the file."""
 
 
 def _event(
     project: Project, entry: Entry, device: dict[str, str], kind: str, info: dict[str, Any]
 ) -> None:
-    take_event(project, {**device, "type": kind, "event_info": info}, entry.collected_unix_s)
+    add_event(project, {**device, "type": kind, "event_info": info}, entry.collected_unix_s)
 
 
-_TAKE: dict[str, Callable[[Project, Entry, dict[str, str]], None]] = {
+_PROCESSORS: dict[str, Callable[[Project, Entry, dict[str, str]], None]] = {
     "elf-coredump": _coredump,
     "linux-reboot": _reboot,
     "linux-metric-report": _metrics,
     "linux-heartbeat": _metrics,
     "linux-logs": _logs,
-    "device-config": _configured,
+    "device-config": _confirm_config,
 }

@@ -23,12 +23,12 @@ _MACHINES = {40: "arm", 243: "riscv", 94: "xtensa", 183: "aarch64", 3: "x86"}
 
 
 class BadCoredump(ValueError):
-    """The bytes are no core dump of the SDK, or a torn one."""
+    """The bytes are not a complete core dump of the SDK."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coredump:
-    """What a dump says of itself. A text or number is None where its block is missing."""
+    """The metadata of a dump. A text or number is None where its block is missing."""
 
     size_bytes: int
     reason: int | None
@@ -44,7 +44,7 @@ class Coredump:
 
 
 def parse_coredump(data: bytes) -> Coredump:
-    """Read a core dump. Raises BadCoredump."""
+    """Parse a core dump. Raises BadCoredump."""
     end, truncated = _frame(data)
     texts: dict[str, str] = {}
     numbers: dict[int, int] = {}

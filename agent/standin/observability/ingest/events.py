@@ -129,7 +129,7 @@ _LARGEST_SECONDS = 253_402_300_799  # the last second that a date can name, 9999
 
 
 class BadEvent(ValueError):
-    """The bytes are no event of the SDK."""
+    """The bytes are not an event of the SDK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class DeviceEvent:
 
 
 def parse_events(payload: bytes) -> list[DeviceEvent]:
-    """Read one event, or the array that a device sends when it batches. Raises BadEvent."""
+    """Parse one CBOR event, or an array of events of a device that batches. Raises BadEvent."""
     stream = io.BytesIO(payload)
     try:
         value = cbor2.CBORDecoder(stream, max_depth=MAX_DEPTH).decode()
@@ -158,7 +158,7 @@ def parse_events(payload: bytes) -> list[DeviceEvent]:
 
 
 def _refuse_bombs(value: object) -> None:
-    """Shared references make a few bytes a cycle, or a tree of billions of values."""
+    """Raise BadEvent for a value too deep or too large: shared references can make it endless."""
     waiting: list[tuple[object, int]] = [(value, 0)]
     seen = 0
     while waiting:
@@ -185,7 +185,7 @@ def _event(item: object) -> DeviceEvent:
                 raise BadEvent(f"{name} is no text")
             fields[name] = item[key]
     if item.get(_SCHEMA) == 1:
-        fields["sdk_version"] = "0.5.0"  # what that schema stands for
+        fields["sdk_version"] = "0.5.0"  # the version that this schema implies
     if isinstance(item.get(_BUILD_ID), bytes):
         fields["build_id"] = item[_BUILD_ID].hex()
     if isinstance(item.get(_USER_INFO), dict):
@@ -206,7 +206,7 @@ def _event_info(number: int, value: object) -> dict[str, Any]:
     if kind == "heartbeat":
         metrics = value.get(1, {})
         if isinstance(metrics, list):
-            # Their names stand in the symbol file of the firmware alone.
+            # Only the symbol file of the firmware has their names.
             metrics = dict(enumerate(metrics))
         if not isinstance(metrics, dict):
             raise BadEvent("metrics are neither a map nor an array")
@@ -228,7 +228,7 @@ def _event_info(number: int, value: object) -> dict[str, Any]:
 
 
 def _log_lines(value: object, *, timed: bool) -> list[dict[str, Any]]:
-    """Read the flat array [timestamp,] level, text ..."""
+    """Parse the flat array [timestamp,] level, text ..."""
     width = 3 if timed else 2
     if not isinstance(value, list) or len(value) % width:
         raise BadEvent("the log is no array of whole lines")
@@ -237,14 +237,14 @@ def _log_lines(value: object, *, timed: bool) -> list[dict[str, Any]]:
         *stamp, level, text = value[at : at + width]
         line: dict[str, Any] = {"timestamp": plain(stamp[0])} if timed else {}
         line["level"] = _LEVELS.get(level, "unknown") if isinstance(level, int) else "unknown"
-        # A byte string is a compact line: its format stands in the symbol file.
+        # A byte string is a compact line: only the symbol file has its format.
         line["text" if isinstance(text, str) else "compact"] = plain(text)
         lines.append(line)
     return lines
 
 
 def plain(value: object) -> Any:
-    """Return a CBOR value as JSON can say it: bytes as {"hex": ...}, no number that JSON lacks."""
+    """Return a CBOR value as JSON: bytes as {"hex": ...}, other numbers as text or null."""
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""From the chunks of a device to messages, and what each message stores in the project."""
+"""Reassembles the chunks of a device into messages, and adds their content to the project."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.device_chunks import Reassembler
-from agent.standin.observability.ingest.archives import take_archive
+from agent.standin.observability.ingest.archives import add_archive
 from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.events import BadEvent, DeviceEvent, parse_events
-from agent.standin.observability.ingest.intake import refuse_bad, take_coredump, take_event
+from agent.standin.observability.ingest.records import add_coredump, add_event, refuse_bad
 from agent.standin.observability.project import SLUG, VERSION
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _MAX_VARINT_BYTES = 5
 
 
 class MessageKind(Enum):
-    """What the low six bits of the first byte say."""
+    """Type of a message: the low six bits of its first byte."""
 
     COREDUMP = 1
     EVENT = 2
@@ -38,7 +38,7 @@ class MessageKind(Enum):
 
 
 class BadMessage(ValueError):
-    """The bytes are no message of a known kind."""
+    """The bytes are not a message of a known type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Message:
 
 
 def parse_message(data: bytes) -> Message:
-    """Read the header of a message and expand its run lengths. Raises BadMessage."""
+    """Parse the header of a message and expand its run-length code. Raises BadMessage."""
     if not data:
         raise BadMessage("an empty message")
     head, payload = data[0], data[1:]
@@ -75,7 +75,7 @@ def parse_message(data: bytes) -> Message:
 
 
 def expand_runs(data: bytes, limit: int = MAX_EXPANDED_BYTES) -> bytes:
-    """Undo the SDK's run-length code: n > 0 repeats one byte, n < 0 is -n bytes as they are.
+    """Expand the SDK's run-length code: n > 0 repeats one byte, n < 0 is -n literal bytes.
 
     Raises BadMessage when a run is cut short or the whole is longer than `limit` bytes.
     """
@@ -108,30 +108,30 @@ def _signed_varint(data: bytes, at: int) -> tuple[int, int]:
     raise BadMessage("the length of a run has more than five bytes")
 
 
-def take_message(project: Project, serial: str, message: bytes) -> None:
-    """Store what a message out of chunks holds; what is wrong goes to the processing log.
+def add_message(project: Project, serial: str, message: bytes) -> None:
+    """Add the content of a message to the project; errors go to the processing log.
 
-    `serial` is that of the request: an event that names its own device overrides it.
+    `serial` is that of the request; an event that names its own device overrides it.
     """
     try:
         parsed = parse_message(message)
         if parsed.project_key is not None:
             project = _by_key(project, parsed.project_key)
         if parsed.kind is MessageKind.COREDUMP:
-            take_coredump(project, parsed.payload, serial)
+            add_coredump(project, parsed.payload, serial)
         elif parsed.kind is MessageKind.MAR:
-            take_archive(project, parsed.payload, serial)
+            add_archive(project, parsed.payload, serial)
         else:
             events = parse_events(parsed.payload)
             prepared = [_prepare(event, serial) for event in events]
             for event, captured in prepared:
-                take_event(project, event, captured)
+                add_event(project, event, captured)
     except (BadMessage, BadEvent, BadCoredump) as error:
         project.log("error", str(error), serial)
 
 
 def _prepare(event: DeviceEvent, serial: str) -> tuple[dict[str, Any], float | None]:
-    """Fill in what a device leaves out, and hold it to the rules of the push."""
+    """Fill in fields that a device omits, and check its identifiers."""
     fields = {"device_serial": serial, "hardware_version": "unknown", **event.fields}
     fields.setdefault("software_version", fields.get("release_version", "0.0.0"))
     fields["type"] = event.type
@@ -141,15 +141,15 @@ def _prepare(event: DeviceEvent, serial: str) -> tuple[dict[str, Any], float | N
 
 
 def _by_key(project: Project, key: str) -> Project:
-    """Return the project of a key in the message, which counts more than that of the request."""
+    """Return the project of the key in a message, which overrides that of the request."""
     for other in project.cloud.table("projects").values():
         if other["project_key"] == key:
             return type(project)(project.cloud, other["organization"], other["slug"])
     raise BadMessage("the project key in the message is not known")
 
 
-class WaitingChunks:
-    """The one reassembler of a cloud, and what it would have to be told again."""
+class StoredReassembler:
+    """The reassembler of a stand-in; incomplete messages are stored, so they survive a restart."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._reassembler = Reassembler()
@@ -163,7 +163,7 @@ class WaitingChunks:
             self._reassembler.receive(sender, chunk["raw"], chunk["at"])
 
     def receive(self, project: Project, serial: str, raw: bytes) -> Received:
-        """Take the next chunk of a device."""
+        """Add the next chunk of a device."""
         sender = f"{project.organization}/{project.slug}/{serial}"
         received = self._reassembler.receive(sender, raw, project.now)
         for other in received.over:
@@ -177,9 +177,9 @@ class WaitingChunks:
         return received
 
 
-def waiting_chunks(cloud: Cloud) -> WaitingChunks:
-    """Return the one of a cloud, made with its first chunk."""
-    found: WaitingChunks | None = cloud.transient.get("observability chunks")
+def reassembler_of(cloud: Cloud) -> StoredReassembler:
+    """Return the reassembler of a stand-in, created with its first chunk."""
+    found: StoredReassembler | None = cloud.transient.get("observability chunks")
     if found is None:
-        found = cloud.transient["observability chunks"] = WaitingChunks(cloud)
+        found = cloud.transient["observability chunks"] = StoredReassembler(cloud)
     return found

@@ -1,4 +1,4 @@
-"""What devices push with the project key: events, chunks, core dumps; and the state of a push."""
+"""Pushes with the project key: events, chunks, core dumps; and the state of a push."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from agent.standin.core.schema import parse_datetime
 from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.events import EVENTS
-from agent.standin.observability.ingest.intake import take_coredump, take_event
-from agent.standin.observability.ingest.messages import take_message, waiting_chunks
+from agent.standin.observability.ingest.messages import add_message, reassembler_of
+from agent.standin.observability.ingest.records import add_coredump, add_event
 from agent.standin.observability.operations import JSON_TYPE, RequestContext, ServedOperation
 from agent.standin.observability.project import SLUG
 from agent.standin.observability.rate_limits import limits
@@ -44,7 +44,7 @@ MAX_CHUNK = 1024 * 1024
 MAX_CHUNKS_BODY = 8 * 1024 * 1024
 MAX_COREDUMP = 16 * 1024 * 1024
 MAX_TASKS = 10_000
-"""Pushes whose state is remembered; a stand-in may run for months."""
+"""Pushes whose state is stored; older ones are dropped, because a stand-in may run for months."""
 OCTETS = "application/octet-stream"
 
 _BYTES: Schema = {"type": "string", "format": "binary", "minLength": 1}
@@ -57,7 +57,7 @@ _STATES = ("PENDING", "SUCCESS", "FAILURE")
 
 
 def operations() -> list[ServedOperation]:
-    """Return the operations that devices push to, and that of the queue."""
+    """Return the operations that devices push to, and that of the processing queue."""
     events = Operation(
         method="POST",
         path="/api/v0/events",
@@ -116,8 +116,8 @@ def operations() -> list[ServedOperation]:
     ]  # fmt: skip
 
 
-def accepted(context: RequestContext, status: str = "SUCCESS") -> JSON:
-    """Answer 202 with the place where the state of the push is told."""
+def accepted_response(context: RequestContext, status: str = "SUCCESS") -> JSON:
+    """Return 202 with the location of the state of the push."""
     cloud = context.cloud
     number = str(uuid.uuid4())
     project = context.project
@@ -132,10 +132,12 @@ def accepted(context: RequestContext, status: str = "SUCCESS") -> JSON:
     return JSON({}, 202, headers={"Location": f"{base}/api/v0/queue/{number}"})
 
 
-async def take_direct_coredump(context: RequestContext) -> Response:
-    """Store a core dump that is the body itself, or the first file of a form."""
+async def push_coredump(context: RequestContext) -> Response:
+    """Store a core dump that is the request's body, or the first file of a form."""
     request, project = context.request, context.project
-    data = decoded(await request.body(), request.headers.get("content-encoding"), MAX_COREDUMP)
+    data = decode_content(
+        await request.body(), request.headers.get("content-encoding"), MAX_COREDUMP
+    )
     content_type = request.headers.get("content-type", "")
     media = media_type(request)
     if media == "multipart/form-data":
@@ -156,17 +158,17 @@ async def take_direct_coredump(context: RequestContext) -> Response:
 def store_coredump(
     context: RequestContext, project: Project, data: bytes, serial: str | None
 ) -> Response:
-    """Store a core dump of the SDK and answer as for any push."""
+    """Store a core dump of the SDK and return the response of a push."""
     if not data:
         raise invalid("the core dump is empty")
     try:
-        trace = take_coredump(project, data, serial)
+        trace = add_coredump(project, data, serial)
     except BadCoredump as error:
-        # Taken, as the service does, which looks at it later.
+        # Accepted, as by the service, which parses it later.
         project.log("error", f"core dump: {error}", serial)
-        return accepted(context, "FAILURE")
+        return accepted_response(context, "FAILURE")
     limits(context.cloud).count(project, "coredumps", trace["device"])
-    return accepted(context)
+    return accepted_response(context)
 
 
 def media_type(request: Request) -> str:
@@ -174,8 +176,8 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def decoded(data: bytes, encoding: str | None, limit: int) -> bytes:
-    """Undo a content encoding, to `limit` bytes at most. Raises 400, 413 or 415."""
+def decode_content(data: bytes, encoding: str | None, limit: int) -> bytes:
+    """Return the decoded content, `limit` bytes at most. Raises 400, 413 or 415."""
     name = (encoding or "identity").strip().lower()
     if name == "identity":
         return data
@@ -203,8 +205,8 @@ async def _push_events(context: RequestContext) -> Response:
         limits(context.cloud).count(context.project, "events", serial)
     for event in events:
         captured = event.get("captured_date")
-        take_event(context.project, event, parse_datetime(captured) if captured else None)
-    return accepted(context)
+        add_event(context.project, event, parse_datetime(captured) if captured else None)
+    return accepted_response(context)
 
 
 async def _push_chunks(context: RequestContext) -> Response:
@@ -219,9 +221,9 @@ async def _push_chunks(context: RequestContext) -> Response:
             parts = split_parts(data, boundary_of(request.headers["content-type"]))
         except BadMultipart as error:
             raise invalid(str(error)) from error
-        chunks = [decoded(part.content, encoding, MAX_CHUNK) for part in parts]
+        chunks = [decode_content(part.content, encoding, MAX_CHUNK) for part in parts]
     elif media == OCTETS:
-        chunks = [decoded(data, encoding, MAX_CHUNK)]
+        chunks = [decode_content(data, encoding, MAX_CHUNK)]
     else:
         raise ObservabilityRefused(415, f"chunks do not come as {media or 'nothing'}")
     if not chunks or not all(chunks):
@@ -230,19 +232,19 @@ async def _push_chunks(context: RequestContext) -> Response:
         raise ObservabilityRefused(413, f"a chunk is {MAX_CHUNK} bytes at most")
     serial = context.path["device_serial"]
     limits(context.cloud).count(project, "chunks", serial)
-    waiting = waiting_chunks(context.cloud)
+    waiting = reassembler_of(context.cloud)
     for chunk in chunks:
         received = waiting.receive(project, serial, chunk)
         for problem in received.problems:
             project.log("error", f"chunk: {problem}", serial)
         if received.message is not None:
-            take_message(project, serial, received.message)
+            add_message(project, serial, received.message)
     return PlainTextResponse("Accepted", status_code=202)
 
 
 async def _task(context: RequestContext) -> Response:
     found = context.cloud.table("observability/tasks").get(context.path["task_id"])
-    if context.who.kind is CredentialKind.PROJECT_KEY and found is not None:
+    if context.principal.kind is CredentialKind.PROJECT_KEY and found is not None:
         project = context.project
         if found["project"] != f"{project.organization}/{project.slug}":
             found = None
@@ -259,19 +261,19 @@ MOST_PARTS = 10_000
 
 
 class BadMultipart(ValueError):
-    """The body is not in parts, or is cut short."""
+    """The body is not a complete multipart body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part: what its head said, and its bytes."""
+    """One part: its header text and its bytes."""
 
     head: str
     content: bytes
 
     @property
     def is_file(self) -> bool:
-        """Say whether the head names a file."""
+        """Whether the header names a file."""
         return re.search(r"filename\*?=", self.head, re.IGNORECASE) is not None
 
 
@@ -286,7 +288,7 @@ def boundary_of(content_type: str) -> bytes:
 
 
 def split_parts(body: bytes, boundary: bytes) -> list[Part]:
-    """Return the parts in their order. Raises BadMultipart."""
+    """Return the parts in order. Raises BadMultipart."""
     mark = re.compile(rb"(?:\A|\r\n|\n)--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\r\n|\n|\Z)")
     places = list(itertools.islice(mark.finditer(body), MOST_PARTS + 2))
     if not places:

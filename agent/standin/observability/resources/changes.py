@@ -1,12 +1,11 @@
-"""What creating, changing and removing a resource does to it and to those that refer to it."""
+"""Creates, changes and removes resources, with the effects on resources that refer to them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from agent.standin.observability.project import DEFAULT_COHORT
-from agent.standin.observability.refusals import ObservabilityRefused
-from agent.standin.observability.resources.lists import unknown_reference
+from agent.standin.observability.refusals import conflict, unknown_reference
 from agent.standin.principal import CredentialKind
 
 if TYPE_CHECKING:
@@ -14,30 +13,25 @@ if TYPE_CHECKING:
     from agent.standin.observability.project import Project, Record
 
 
-def conflict(what: str) -> ObservabilityRefused:
-    """409: it is there already, or still in use."""
-    return ObservabilityRefused(409, what)
-
-
 def create_release(context: RequestContext) -> Record:
-    """Make a release without artifacts."""
+    """Create a release without artifacts."""
     project, body = context.project, context.body
     if body["version"] in project.table("releases"):
         raise conflict(f"release {body['version']} already exists")
-    record = {**project.release(body["version"]), **_known(body, "revision", "notes")}
-    record |= _known(body, "min_version", "extra_info", "must_pass_through")
+    record = {**project.release(body["version"]), **_given(body, "revision", "notes")}
+    record |= _given(body, "min_version", "extra_info", "must_pass_through")
     project.table("releases").put(body["version"], record)
     return record
 
 
 def change_release(context: RequestContext, record: Record) -> Record:
-    """Change what is there of a release's fields."""
+    """Change the given fields of a release."""
     names = ("revision", "notes", "extra_info", "must_pass_through")
     return _changed(context, "releases", record["version"], record, *names)
 
 
 def remove_release(project: Project, record: Record) -> None:
-    """Remove a release that no deployment hands out."""
+    """Remove a release that no active deployment uses."""
     version = record["version"]
     active = (one for one in project.table("deployments").values() if one["status"] != "aborted")
     if any(one["release"] == version and not one["delta_from"] for one in active):
@@ -46,7 +40,7 @@ def remove_release(project: Project, record: Record) -> None:
 
 
 def create_cohort(context: RequestContext) -> Record:
-    """Make a cohort."""
+    """Create a cohort."""
     slug = context.body["slug"]
     if context.project.cohort(slug) is not None:
         raise conflict(f"cohort {slug} already exists")
@@ -59,7 +53,7 @@ def change_cohort(context: RequestContext, record: Record) -> Record:
 
 
 def remove_cohort(project: Project, record: Record) -> None:
-    """Remove a cohort; its devices fall back to the default one, which stays."""
+    """Remove a cohort, but not the default one, to which its devices move."""
     slug = record["slug"]
     if slug == DEFAULT_COHORT:
         raise conflict("the default cohort stays")
@@ -75,34 +69,34 @@ def remove_cohort(project: Project, record: Record) -> None:
 
 
 def create_device(context: RequestContext) -> Record:
-    """Make a device before it sends anything."""
+    """Create a device before it sends anything."""
     project, body = context.project, context.body
     serial = body["device_serial"]
     if serial in project.table("devices"):
         raise conflict(f"device {serial} already exists")
     _require_cohort(project, body)
     record = project.device(serial, body["hardware_version"])
-    record = {**record, **_known(body, "owner_ref", "nickname", "description", "cohort")}
+    record = {**record, **_given(body, "owner_ref", "nickname", "description", "cohort")}
     project.table("devices").put(serial, record)
     return record
 
 
 def change_device(context: RequestContext, record: Record) -> Record:
-    """Change what is there of a device's fields."""
+    """Change the given fields of a device."""
     _require_cohort(context.project, context.body)
     names = ("hardware_version", "owner_ref", "nickname", "description", "cohort")
     return _changed(context, "devices", record["device_serial"], record, *names)
 
 
 def remove_device(project: Project, record: Record) -> None:
-    """Remove a device; what it sent stays, without it."""
+    """Remove a device; the data that it sent remains."""
     project.table("devices").delete(record["device_serial"])
 
 
 def create_deployment(context: RequestContext) -> Record:
-    """Hand out a release to a cohort; the same release there before is taken over by this one."""
-    project, body, who = context.project, context.body, context.who
-    # A step from one version to another is named by both.
+    """Deploy a release to a cohort; an earlier deployment of the same release there is aborted."""
+    project, body, principal = context.project, context.body, context.principal
+    # A delta release is named by both its versions.
     pair = body["release"] if isinstance(body["release"], list) else ["", body["release"]]
     named = {"delta_from": pair[0], "release": pair[1], "cohort": body["cohort"]}
     if release_of(project, named) is None:
@@ -121,7 +115,7 @@ def create_deployment(context: RequestContext) -> Record:
         "type": kind,
         "status": "done" if percent == 100 else "in_progress",
         **named,
-        "deployer": {"email": who.email} if who.kind is CredentialKind.BASIC else None,
+        "deployer": {"email": principal.email} if principal.kind is CredentialKind.BASIC else None,
         "rollout_percent": percent,
         "deployed": project.now,
         "extra_info": body.get("extra_info"),
@@ -131,7 +125,7 @@ def create_deployment(context: RequestContext) -> Record:
 
 
 def release_of(project: Project, deployment: Record) -> Record | None:
-    """Return the release that a deployment hands out, whole or a step."""
+    """Return the full or delta release of a deployment."""
     found: Record | None
     if deployment["delta_from"]:
         key = f"{deployment['delta_from']}/{deployment['release']}"
@@ -142,7 +136,7 @@ def release_of(project: Project, deployment: Record) -> Record | None:
 
 
 def change_deployment(context: RequestContext, record: Record) -> Record:
-    """Widen or narrow a rollout."""
+    """Change the percentage of a rollout."""
     percent = context.body.get("rollout_percent", record["rollout_percent"])
     if record["status"] == "aborted":
         raise conflict("the deployment was aborted")
@@ -156,19 +150,19 @@ def change_deployment(context: RequestContext, record: Record) -> Record:
 
 
 def abort_deployment(project: Project, record: Record) -> None:
-    """Stop handing out a release; the deployment stays to be read."""
+    """Abort a deployment; its record remains."""
     project.table("deployments").put(str(record["id"]), {**record, "status": "aborted"})
 
 
 def change_issue(context: RequestContext, record: Record) -> Record:
-    """Close, resolve, open again or rename an issue."""
-    changed = {**record, **_known(context.body, "status", "title")}
+    """Change the status or the title of an issue."""
+    changed = {**record, **_given(context.body, "status", "title")}
     context.project.table("issues").put(str(record["id"]), changed)
     return changed
 
 
 def put_device_in_cohort(context: RequestContext, serial: str, slug: str) -> Record:
-    """Make the relation of a device to a cohort, or change it."""
+    """Move a device to a cohort."""
     project = context.project
     devices = project.table("devices")
     record = {**devices.get(serial), "cohort": slug, "updated": project.now}
@@ -176,12 +170,12 @@ def put_device_in_cohort(context: RequestContext, serial: str, slug: str) -> Rec
     return record
 
 
-def _known(body: dict[str, Any], *names: str) -> dict[str, Any]:
+def _given(body: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: body[name] for name in names if name in body}
 
 
 def _changed(context: RequestContext, table: str, key: str, record: Record, *names: str) -> Record:
-    changed = {**record, **_known(context.body, *names), "updated": context.project.now}
+    changed = {**record, **_given(context.body, *names), "updated": context.project.now}
     context.project.table(table).put(key, changed)
     return changed
 

@@ -1,4 +1,4 @@
-"""The routes of the resources of a project, made from the table of them (clauses O1.2, O3.1)."""
+"""Operations to list, get, create, change and delete each resource of the table (O1.2, O3.1)."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def operations() -> list[ServedOperation]:
             found.append(_remove(resource))
         if resource.remove_many:
             found.append(_remove_many(resource))
-    return [*found, _relate()]
+    return [*found, _put_device_in_cohort()]
 
 
 def find(project: Project, resource: Resource, key: str) -> Record:
-    """Return the record of a resource. Raises 404."""
+    """Return the record of a resource by its key. Raises 404."""
     if resource is COHORTS:
         project.cohort(key)
     if resource.key_schema is ID:
@@ -74,7 +74,9 @@ def _list(resource: Resource) -> ServedOperation:
             project.cohort("default")
         records = sorted(project.table(resource.name).values(), key=resource.order, reverse=True)
         found = filter_and_sort(records, context.query, resource.filters, resource.sorts)
-        return page_response(found, context.query, lambda record: resource.show(project, record))
+        return page_response(
+            found, context.query, lambda record: resource.serialize(project, record)
+        )
 
     return project_operation(
         "GET",
@@ -91,7 +93,7 @@ def _list(resource: Resource) -> ServedOperation:
 def _get(resource: Resource) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         record = find(context.project, resource, context.path[resource.key])
-        return JSON({"data": resource.show(context.project, record)})
+        return JSON({"data": resource.serialize(context.project, record)})
 
     return project_operation(
         "GET",
@@ -109,7 +111,7 @@ def _create(resource: Resource) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.create is not None
         record = resource.create(context)
-        return JSON({"data": resource.show(context.project, record)}, 201)
+        return JSON({"data": resource.serialize(context.project, record)}, 201)
 
     return project_operation(
         "POST",
@@ -121,13 +123,13 @@ def _create(resource: Resource) -> ServedOperation:
         role=Role.PROJECT_MANAGER,
         body=resource.create_body,
         answers={201: item_schema(resource.schema)},
-        links=_goes_on(resource),
+        links=_links(resource),
         refusals=(409,),
     )
 
 
-def _goes_on(resource: Resource) -> tuple[Link, ...]:
-    """Return the links from what was made to what can be done with it."""
+def _links(resource: Resource) -> tuple[Link, ...]:
+    """Return the OpenAPI links from a created resource to its other operations."""
     shown = resource.schema["properties"]
     shown_key = resource.key if resource.key in shown else resource.key.rpartition("_")[2]
     made = {name: f"$request.path.{name}" for name in ("organization_slug", "project_slug")}
@@ -141,7 +143,7 @@ def _change(resource: Resource) -> ServedOperation:
         assert resource.change is not None
         record = find(context.project, resource, context.path[resource.key])
         changed = resource.change(context, record)
-        return JSON({"data": resource.show(context.project, changed)})
+        return JSON({"data": resource.serialize(context.project, changed)})
 
     return project_operation(
         "PATCH",
@@ -185,7 +187,7 @@ def _remove_many(resource: Resource) -> ServedOperation:
         body: Any = context.body
         keys = [str(key) for key in (body if isinstance(body, list) else body["ids"])]
         table = context.project.table(resource.name)
-        # An id or the slug: what a list shows names both.
+        # Either an id or the slug: lists show both.
         by_id = {str(record["id"]): record for record in table.values()}
         records = [table.get(key) or by_id.get(key) for key in keys]
         missing = [key for key, record in zip(keys, records, strict=True) if record is None]
@@ -215,7 +217,7 @@ def _remove_many(resource: Resource) -> ServedOperation:
     )
 
 
-def _relate() -> ServedOperation:
+def _put_device_in_cohort() -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         slug, serial = context.path["cohort_slug"], context.path["device_serial"]
         find(context.project, COHORTS, slug)

@@ -1,4 +1,4 @@
-"""What a device polls with the project key: its latest release (clause O5.4), its configuration."""
+"""Polls of devices with the project key: latest release (clause O5.4) and configuration."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CONFIG_ANSWER = item_schema(
 
 
 def operations() -> list[ServedOperation]:
-    """Return the release, the URL of its payload alone, and the configuration."""
+    """Return the operations: the latest release, the URL of its payload, the configuration."""
     return [
         _declare("", "LatestRelease", {JSON_TYPE: schemas.RELEASE}, _release),
         _declare("/url", "LatestReleaseUrl", {"text/plain": {"type": "string"}}, _url),
@@ -96,16 +96,16 @@ def _declare_device_config() -> ServedOperation:
 
 
 async def _release(context: RequestContext) -> Response:
-    shown = _shown(context)
-    return _nothing() if shown is None else JSON(shown)
+    shown = _latest(context)
+    return _up_to_date() if shown is None else JSON(shown)
 
 
 async def _url(context: RequestContext) -> Response:
-    shown = _shown(context)
-    return _nothing() if shown is None else PlainTextResponse(shown["artifacts"][0]["url"])
+    shown = _latest(context)
+    return _up_to_date() if shown is None else PlainTextResponse(shown["artifacts"][0]["url"])
 
 
-def _shown(context: RequestContext) -> dict[str, Any] | None:
+def _latest(context: RequestContext) -> dict[str, Any] | None:
     found = _newest(context)
     if found is None:
         return None
@@ -131,9 +131,9 @@ def _newest(context: RequestContext) -> Record | None:
     offers = [
         release
         for release in _deployed(project, device["cohort"], serial)
-        if _artifact(release, hardware, kind) and _leads_on(release, current)
+        if _has_artifact(release, hardware, kind) and _is_offered(release, current)
     ]
-    # A release that must not be jumped over comes first; a step goes before the whole.
+    # A release that must not be skipped comes first; a delta precedes a full release.
     forced = [release for release in offers if release["must_pass_through"]] if current else []
     if forced:
         return min(forced, key=lambda one: (precedence(one["version"]), not one["delta_from"]))
@@ -143,19 +143,19 @@ def _newest(context: RequestContext) -> Record | None:
 
 
 def _deployed(project: Project, cohort: str, serial: str) -> list[Record]:
-    """Return the releases, whole and in steps, that are handed out to a device."""
+    """Return the full and delta releases that are deployed to a device."""
     found = [
         changes.release_of(project, deployment)
         for deployment in project.table("deployments").values()
         if deployment["cohort"] == cohort
         and deployment["status"] != "aborted"
-        and _chosen(serial, deployment)
+        and _in_rollout(serial, deployment)
     ]
     return [release for release in found if release is not None]
 
 
-def _leads_on(release: Record, current: str | None) -> bool:
-    """Say whether a release is for a device that runs `current`."""
+def _is_offered(release: Record, current: str | None) -> bool:
+    """Return whether a release updates a device that runs `current`."""
     if release["delta_from"]:
         return bool(current == release["delta_from"])
     if not current or not is_semver(current):
@@ -164,7 +164,7 @@ def _leads_on(release: Record, current: str | None) -> bool:
 
 
 def _require_known(project: Project, hardware: str, kind: str) -> None:
-    """400 for a hardware version or software type that nothing of the project has."""
+    """Raise 400 for a hardware version or software type that the project does not have."""
     releases = [*project.table("releases").values(), *project.table("delta-releases").values()]
     artifacts = [one for release in releases for one in release["artifacts"]]
     devices = project.table("devices").values()
@@ -175,20 +175,20 @@ def _require_known(project: Project, hardware: str, kind: str) -> None:
         raise invalid_fields({"software_type": ["Unknown software type."]})
 
 
-def _artifact(release: Record, hardware: str, kind: str) -> bool:
+def _has_artifact(release: Record, hardware: str, kind: str) -> bool:
     return any(
         (one["hardware_version"], one["software_type"]) == (hardware, kind)
         for one in release["artifacts"]
     )
 
 
-def _chosen(serial: str, deployment: Record) -> bool:
-    """Say whether a device is in the part of its cohort that a rollout has reached."""
+def _in_rollout(serial: str, deployment: Record) -> bool:
+    """Return whether a device is in the percentage of its cohort that a rollout has reached."""
     place = zlib.crc32(f"{deployment['id']}/{serial}".encode()) % 100
     return bool(place < deployment["rollout_percent"])
 
 
-def _nothing() -> Response:
+def _up_to_date() -> Response:
     return Response(status_code=204, headers={"memfault-reason": "latest"})
 
 

@@ -1,4 +1,4 @@
-"""What every list has in common: paging, the envelope, filters, sort (clause O2)."""
+"""Lists of resources: pagination, envelope, filters, sorting (clause O2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.observability.refusals import ObservabilityRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +45,7 @@ PAGE_PARAMETERS = (
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter of a list: values that match, the first instant that does, or the last."""
+    """A filter of a list: by values, by an earliest time, or by a latest time."""
 
     read: Callable[[Record], Any]
     kind: str = "any"
@@ -54,7 +53,7 @@ class Filter:
     description: str = ""
 
     def admits(self, record: Record, wanted: Any) -> bool:
-        """Say whether a record passes."""
+        """Return whether a record passes the filter."""
         value = self.read(record)
         if self.kind == "any":
             return str(value) in wanted
@@ -88,7 +87,7 @@ def filter_and_sort(
     filters: Mapping[str, Filter],
     sorts: Mapping[str, Callable[[Record], Any]],
 ) -> list[Record]:
-    """Return the records that a list is asked for, all pages of them."""
+    """Return the filtered and sorted records of a list, all pages of them."""
     wanted = [(filter_, query[name]) for name, filter_ in filters.items() if name in query]
     found = [
         record
@@ -104,7 +103,7 @@ def filter_and_sort(
 def page_response(
     records: list[Record], query: Mapping[str, Any], render: Callable[[Record], Any]
 ) -> JSON:
-    """Answer with one page in the envelope."""
+    """Return one page in the envelope."""
     page, per_page = query["page"], query["per_page"]
     first = (page - 1) * per_page
     items = [render(record) for record in records[first : first + per_page]]
@@ -132,17 +131,10 @@ def page_schema(item: Schema) -> Schema:
 
 
 def item_schema(item: Schema) -> Schema:
-    """Return the schema of an answer with one item."""
+    """Return the schema of a response with one item."""
     return {"type": "object", "required": ["data"], "properties": {"data": item}}
 
 
-def unknown_reference(name: str, what: str) -> Exception:
-    """409: a field names something that is not there."""
-    return ObservabilityRefused(
-        409, f"{what} does not exist.", details={name: [f"{what} does not exist."]}
-    )
-
-
 def _order(value: Any) -> tuple[Any, ...]:
-    # What is not known comes first, as the smallest.
+    # Unknown values sort first.
     return (value is not None, value if value is not None else 0)

@@ -1,4 +1,4 @@
-"""Organizations, projects, who am I, and the two keys that a service makes (clauses O1.3, O5.5)."""
+"""Organizations, projects, the current user, user API keys, project keys (clauses O1.3, O5.5)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from agent.standin.observability.operations import (
     project_operation,
 )
 from agent.standin.observability.project import SLUG, Project, timestamp
+from agent.standin.observability.refusals import conflict
 from agent.standin.observability.resources import serializers
-from agent.standin.observability.resources.changes import conflict
 from agent.standin.observability.resources.lists import (
     Filter,
     filter_and_sort,
@@ -203,7 +203,7 @@ def _project_operations() -> list[ServedOperation]:
 
 async def _me(context: RequestContext) -> Response:
     user = _user(context)
-    slugs = reachable(context.who, context.cloud)
+    slugs = reachable(context.principal, context.cloud)
     organizations = [context.cloud.table("organizations").get(slug) for slug in slugs]
     return JSON(
         {
@@ -235,7 +235,7 @@ async def _delete_user_key(context: RequestContext) -> Response:
 
 async def _organizations(context: RequestContext) -> Response:
     table = context.cloud.table("organizations")
-    records = [table.get(slug) for slug in reachable(context.who, context.cloud)]
+    records = [table.get(slug) for slug in reachable(context.principal, context.cloud)]
     found = filter_and_sort(records, context.query, _FILTERS, _SORTS)
     return page_response(found, context.query, serializers.organization)
 
@@ -306,7 +306,7 @@ def _store(project: Project, changed: Record) -> None:
 
 
 def _user(context: RequestContext) -> Record:
-    found: Record = context.cloud.table("users").get(context.who.email)
+    found: Record = context.cloud.table("users").get(context.principal.email)
     return found
 
 
@@ -330,7 +330,7 @@ def _declare(
     refusals: tuple[int, ...] = (),
     tag: str = "organizations",
 ) -> ServedOperation:
-    # Where nothing can be wrong with a request beside the credential, nothing else is promised.
+    # Without parameters and body only the credential can be wrong.
     wrong = (400, 413, 415) if body is not None else (400,) if parameters else ()
     missing = (404,) if ORGANIZATION_PARAMETER in parameters else ()
     operation = Operation(

@@ -1,6 +1,6 @@
-"""The processing log: what the service found wrong in data that it had taken.
+"""The processing log: errors that the service found in data after it was accepted.
 
-It pages by cursor, unlike every resource of the contract, and is none of them.
+Unlike the resources of the contract it pages by cursor.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def operations() -> list[ServedOperation]:
             "/processing-log",
             "ListProcessingLog",
             "What was found wrong in data that was taken; the next page is `links.next`",
-            _show,
+            _list_lines,
             tag="processing-log",
             parameters=(
                 Parameter(name="page[size]", schema=size),
@@ -54,7 +54,7 @@ def operations() -> list[ServedOperation]:
     ]
 
 
-async def _show(context: RequestContext) -> Response:
+async def _list_lines(context: RequestContext) -> Response:
     query, project = context.query, context.project
     size, after = query["page[size]"], query["page[after]"]
     oldest = project.now - LIFE_S

@@ -1,7 +1,7 @@
-"""The resources of a project as one table: what each shows, filters, sorts, takes and refuses.
+"""The resources of a project as one table: schema, filters, sort fields, changes.
 
-A method that a resource has no entry for has no route, and is refused with the `Allow` header
-(clause O3.1: not every route exists for every resource).
+A method without an entry has no route, and is refused with the `Allow` header (clause O3.1: not
+every route exists for every resource).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from agent.standin.observability.operations import RequestContext
     from agent.standin.observability.project import Project, Record
 
-Show = Callable[["Project", "Record"], dict[str, Any]]
-Read = Callable[["Record"], Any]
+Serializer = Callable[["Project", "Record"], dict[str, Any]]
+FieldReader = Callable[["Record"], Any]
 
 ID: Schema = {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}
 _TEXT: Schema = {"type": "string", "maxLength": 1000}
 _STEP: Schema = {"type": "array", "items": RELEASE_VERSION, "minItems": 2, "maxItems": 2}
 _RELEASE_OR_STEP: Schema = {"anyOf": [RELEASE_VERSION, _STEP]}
-"""A version, or the two between which a delta release leads."""
+"""A version, or the two versions of a delta release."""
 _PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One resource. `create` and `change` get the checked exchange and return the record."""
+    """One resource. `create` and `change` get the checked request and return the record."""
 
     name: str
     """Its segment of the path, and the name of its table."""
@@ -43,11 +43,11 @@ class Resource:
     """The name of its path parameter."""
     key_schema: Schema = field(default_factory=lambda: ID)
     schema: Schema
-    show: Show
+    serialize: Serializer
     filters: Mapping[str, Filter] = field(default_factory=dict)
-    sorts: Mapping[str, Read] = field(default_factory=dict)
-    order: Read = field(default=lambda record: record["id"])
-    """What a list is sorted by when nobody says; the newest first."""
+    sorts: Mapping[str, FieldReader] = field(default_factory=dict)
+    order: FieldReader = field(default=lambda record: record["id"])
+    """Default sort key of a list, in descending order."""
     create: Callable[[RequestContext], Record] | None = None
     create_body: Schema = field(default_factory=dict)
     change: Callable[[RequestContext, Record], Record] | None = None
@@ -56,43 +56,43 @@ class Resource:
     remove_many: bool = False
 
 
-def _reading(name: str) -> Read:
+def _field(name: str) -> FieldReader:
     return lambda record: record[name]
 
 
-def _by(*names: str, **fields: str) -> dict[str, Read]:
-    """Return what sorts by fields, under their own names or those that are shown."""
-    return {name: _reading(of) for name, of in _named(names, fields)}
+def _sorts(*names: str, **fields: str) -> dict[str, FieldReader]:
+    """Return readers of fields to sort by: by their own names, or by the public name given."""
+    return {name: _field(of) for name, of in _named(names, fields)}
 
 
-def _each(*names: str, **fields: str) -> dict[str, Filter]:
-    """Return filters that take values of fields, under their own names or those given."""
-    return {name: Filter(_reading(of)) for name, of in _named(names, fields)}
+def _filters(*names: str, **fields: str) -> dict[str, Filter]:
+    """Return filters by the value of fields: by their own names, or by the public name given."""
+    return {name: Filter(_field(of)) for name, of in _named(names, fields)}
 
 
 def _since(*names: str, **fields: str) -> dict[str, Filter]:
-    """Return filters that take the instant from which on a field counts."""
+    """Return filters by the earliest time of fields."""
     text = "At or after this instant."
-    return {name: Filter(_reading(of), "since", text) for name, of in _named(names, fields)}
+    return {name: Filter(_field(of), "since", text) for name, of in _named(names, fields)}
 
 
 def _until(**fields: str) -> dict[str, Filter]:
-    """Return filters that take the instant up to which a field counts."""
+    """Return filters by the latest time of fields."""
     text = "At or before this instant."
-    return {name: Filter(_reading(of), "until", text) for name, of in fields.items()}
+    return {name: Filter(_field(of), "until", text) for name, of in fields.items()}
 
 
 def _named(names: tuple[str, ...], fields: dict[str, str]) -> list[tuple[str, str]]:
     return [*zip(names, names, strict=True), *fields.items()]
 
 
-_OF_A_RELEASE: dict[str, Schema] = {
+_RELEASE_FIELDS: dict[str, Schema] = {
     "revision": _TEXT,
     "notes": _TEXT,
     "extra_info": schemas.OPEN_OR_NULL,
     "must_pass_through": {"type": "boolean"},
 }
-_OF_A_DEVICE: dict[str, Schema] = {
+_DEVICE_FIELDS: dict[str, Schema] = {
     "hardware_version": VERSION,
     "owner_ref": schemas.TEXT_OR_NULL,
     "nickname": _TEXT,
@@ -107,18 +107,18 @@ RELEASES = Resource(
     key="release_version",
     key_schema=RELEASE_VERSION,
     schema=schemas.RELEASE,
-    show=lambda scope, record: serializers.release(scope, record, ""),
+    serialize=lambda scope, record: serializers.release(scope, record, ""),
     filters=_since(**_DATES),
-    sorts=_by("version", **_DATES),
+    sorts=_sorts("version", **_DATES),
     create=changes.create_release,
     create_body=body_schema(
         "version",
         version=RELEASE_VERSION,
         min_version={"anyOf": [RELEASE_VERSION, {"enum": [""]}]},
-        **_OF_A_RELEASE,
+        **_RELEASE_FIELDS,
     ),
     change=changes.change_release,
-    change_body=body_schema(**_OF_A_RELEASE),
+    change_body=body_schema(**_RELEASE_FIELDS),
     remove=changes.remove_release,
     remove_many=True,
 )
@@ -128,9 +128,9 @@ COHORTS = Resource(
     key="cohort_slug",
     key_schema=SLUG,
     schema=schemas.COHORT,
-    show=serializers.cohort,
+    serialize=serializers.cohort,
     filters=_since(**_DATES),
-    sorts=_by("name", "slug", **_DATES),
+    sorts=_sorts("name", "slug", **_DATES),
     create=changes.create_cohort,
     create_body=body_schema("slug", slug=SLUG, name=_TEXT),
     change=changes.change_cohort,
@@ -143,20 +143,20 @@ DEVICES = Resource(
     key="device_serial",
     key_schema=SLUG,
     schema=schemas.DEVICE,
-    show=serializers.device,
+    serialize=serializers.device,
     filters={
-        **_each("device_serial", "cohort", "owner_ref", "hardware_version"),
-        **_each(release="last_seen_release"),
+        **_filters("device_serial", "cohort", "owner_ref", "hardware_version"),
+        **_filters(release="last_seen_release"),
         **_since(last_seen_since="last_seen", **_DATES),
         **_until(last_seen_until="last_seen"),
     },
-    sorts=_by("device_serial", "last_seen", **_DATES),
+    sorts=_sorts("device_serial", "last_seen", **_DATES),
     create=changes.create_device,
     create_body=body_schema(
-        "device_serial", "hardware_version", device_serial=SLUG, **_OF_A_DEVICE
+        "device_serial", "hardware_version", device_serial=SLUG, **_DEVICE_FIELDS
     ),
     change=changes.change_device,
-    change_body=body_schema(**_OF_A_DEVICE),
+    change_body=body_schema(**_DEVICE_FIELDS),
     remove=changes.remove_device,
     remove_many=True,
 )
@@ -164,14 +164,14 @@ DEPLOYMENTS = Resource(
     name="deployments",
     singular="Deployment",
     schema=schemas.DEPLOYMENT,
-    show=serializers.deployment,
+    serialize=serializers.deployment,
     filters={
-        **_each("cohort", "delta_from", "status"),
+        **_filters("cohort", "delta_from", "status"),
         "release": Filter(lambda record: None if record["delta_from"] else record["release"]),
         "delta_to": Filter(lambda record: record["release"] if record["delta_from"] else None),
         **_since(deployed_date="deployed"),
     },
-    sorts=_by(deployed_date="deployed", id="id"),
+    sorts=_sorts(deployed_date="deployed", id="id"),
     create=changes.create_deployment,
     create_body=body_schema(
         "release",
@@ -190,38 +190,40 @@ EVENTS = Resource(
     name="events",
     singular="Event",
     schema=schemas.EVENT,
-    show=serializers.event,
+    serialize=serializers.event,
     filters={
-        **_each("device", "type", "release"),
+        **_filters("device", "type", "release"),
         **_since(since="captured", created_date="created"),
         **_until(until="captured"),
     },
-    sorts=_by(created_date="created", captured_date="captured", received_date="received", id="id"),
+    sorts=_sorts(
+        created_date="created", captured_date="captured", received_date="received", id="id"
+    ),
 )
 TRACES = Resource(
     name="traces",
     singular="Trace",
     schema=schemas.TRACE,
-    show=serializers.trace,
+    serialize=serializers.trace,
     filters={
-        **_each("device", "issue", "release", "source"),
+        **_filters("device", "issue", "release", "source"),
         **_since(since="captured", created_date="created"),
         **_until(until="captured"),
     },
-    sorts=_by(created_date="created", captured_date="captured", id="id"),
+    sorts=_sorts(created_date="created", captured_date="captured", id="id"),
 )
 ISSUES = Resource(
     name="issues",
     singular="Issue",
     schema=schemas.ISSUE,
-    show=serializers.issue,
-    filters={**_each("status"), **_since("first_seen", "last_seen", created_date="created")},
+    serialize=serializers.issue,
+    filters={**_filters("status"), **_since("first_seen", "last_seen", created_date="created")},
     sorts={
-        **_by("first_seen", "last_seen", trace_count="traces"),
+        **_sorts("first_seen", "last_seen", trace_count="traces"),
         "device_count": lambda record: len(record["devices"]),
-        **_by("id"),
+        **_sorts("id"),
     },
-    order=_reading("last_seen"),
+    order=_field("last_seen"),
     change=changes.change_issue,
     change_body=body_schema(
         status={"type": "string", "enum": ["open", "closed", "resolved"]}, title=_TEXT
@@ -231,25 +233,25 @@ INSTALLS = Resource(
     name="installs",
     singular="Install",
     schema=schemas.INSTALL,
-    show=serializers.install,
-    filters={**_each("device", "status"), **_since(began_at="began")},
-    sorts=_by(began_at="began", id="id"),
+    serialize=serializers.install,
+    filters={**_filters("device", "status"), **_since(began_at="began")},
+    sorts=_sorts(began_at="began", id="id"),
 )
 COREDUMPS = Resource(
     name="coredumps",
     singular="Coredump",
     schema=schemas.COREDUMP,
-    show=serializers.coredump,
-    filters={**_each("device"), **_since(created_date="created")},
-    sorts=_by(created_date="created", id="id"),
+    serialize=serializers.coredump,
+    filters={**_filters("device"), **_since(created_date="created")},
+    sorts=_sorts(created_date="created", id="id"),
 )
 FILES = Resource(
     name="files",
     singular="File",
     schema=schemas.FILE,
-    show=serializers.file,
-    filters={**_each("kind", "name"), **_since(created_date="created")},
-    sorts=_by(created_date="created", name="name", id="id"),
+    serialize=serializers.file,
+    filters={**_filters("kind", "name"), **_since(created_date="created")},
+    sorts=_sorts(created_date="created", name="name", id="id"),
 )
 
 RESOURCES = (

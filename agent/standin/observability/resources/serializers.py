@@ -1,4 +1,4 @@
-"""Each resource as it is shown: what a record becomes in an answer of the form in `schemas`."""
+"""Serializers: the JSON of each resource from its record, in the form of `schemas`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def organization(record: Record) -> dict[str, Any]:
-    """Show an organization."""
+    """Return an organization as JSON."""
     return {
         "id": record["id"],
         "name": record["name"],
@@ -22,7 +22,7 @@ def organization(record: Record) -> dict[str, Any]:
 
 
 def project(scope: Project) -> dict[str, Any]:
-    """Show a project, its key included: every member can see it (clause O1.3)."""
+    """Return a project as JSON, with its key: every member can see it (clause O1.3)."""
     record = scope.record
     return {
         "id": record["id"],
@@ -33,14 +33,14 @@ def project(scope: Project) -> dict[str, Any]:
         "api_key": record["project_key"],
         "count_devices": len(scope.table("devices")),
         "created_date": timestamp(record["created"]),
-        # What released tools look at before an upload.
+        # Released tools read these before an upload.
         "max_ota_upload_size": 268_435_456,
         "qcomm_enabled": False,
     }
 
 
 def release_ref(scope: Project, version: str | None) -> dict[str, Any] | None:
-    """Show which release it is."""
+    """Return a reference to a release as JSON, None if it is unknown."""
     return _ref(scope.table("releases").get(version) if version else None)
 
 
@@ -51,7 +51,7 @@ def _ref(release: Record | None) -> dict[str, Any] | None:
 
 
 def device_ref(scope: Project, serial: str) -> dict[str, Any] | None:
-    """Show which device it is."""
+    """Return a reference to a device as JSON, None if it is unknown."""
     record = scope.table("devices").get(serial)
     if record is None:
         return None
@@ -59,13 +59,13 @@ def device_ref(scope: Project, serial: str) -> dict[str, Any] | None:
 
 
 def cohort_ref(scope: Project, slug: str) -> dict[str, Any] | None:
-    """Show which cohort it is."""
+    """Return a reference to a cohort as JSON, None if it is unknown."""
     record = scope.cohort(slug)
     return {key: record[key] for key in ("id", "name", "slug")} if record else None
 
 
 def release(scope: Project, record: Record, base_url: str) -> dict[str, Any]:
-    """Show a release with its artifacts; their URLs are signed and live six hours."""
+    """Return a release as JSON with its artifacts; their signed URLs are valid for six hours."""
     from agent.standin.observability.file_storage import signed_url
 
     version = record["version"]
@@ -91,7 +91,7 @@ def release(scope: Project, record: Record, base_url: str) -> dict[str, Any]:
 
 
 def cohort(scope: Project, record: Record) -> dict[str, Any]:
-    """Show a cohort."""
+    """Return a cohort as JSON."""
     slug = record["slug"]
     deployments = [one for one in scope.table("deployments").values() if one["cohort"] == slug]
     devices = scope.table("devices").values()
@@ -106,7 +106,7 @@ def cohort(scope: Project, record: Record) -> dict[str, Any]:
 
 
 def device(scope: Project, record: Record) -> dict[str, Any]:
-    """Show a device."""
+    """Return a device as JSON."""
     names = ("id", "device_serial", "hardware_version", "owner_ref", "nickname", "description")
     return {
         **{key: record[key] for key in names},
@@ -119,7 +119,7 @@ def device(scope: Project, record: Record) -> dict[str, Any]:
 
 
 def deployment(scope: Project, record: Record) -> dict[str, Any]:
-    """Show a deployment; of a step from one version to another also where it begins."""
+    """Return a deployment as JSON; of a delta release also the version that it starts from."""
     step = {"delta_from": record["delta_from"]} if record["delta_from"] else {}
     return {
         **step,
@@ -132,7 +132,7 @@ def deployment(scope: Project, record: Record) -> dict[str, Any]:
 
 
 def event(scope: Project, record: Record) -> dict[str, Any]:
-    """Show an event."""
+    """Return an event as JSON."""
     names = ("id", "type", "software_type", "software_version", "sdk_version", "event_info")
     shown = {
         **{key: record[key] for key in (*names, "user_info")},
@@ -148,7 +148,7 @@ def event(scope: Project, record: Record) -> dict[str, Any]:
 
 
 def trace(scope: Project, record: Record) -> dict[str, Any]:
-    """Show a trace."""
+    """Return a trace as JSON."""
     names = ("id", "reason", "reason_code", "source", "software_type", "software_version")
     issue_record = scope.table("issues").get(str(record["issue"]))
     return {
@@ -162,7 +162,7 @@ def trace(scope: Project, record: Record) -> dict[str, Any]:
 
 
 def issue(scope: Project, record: Record) -> dict[str, Any]:
-    """Show an issue."""
+    """Return an issue as JSON."""
     return {
         **{key: record[key] for key in ("id", "status", "title", "signature", "last_trace")},
         "device_count": len(record["devices"]),
@@ -176,7 +176,7 @@ def issue(scope: Project, record: Record) -> dict[str, Any]:
 
 
 def install(scope: Project, record: Record) -> dict[str, Any]:
-    """Show an install."""
+    """Return an install as JSON."""
     return {
         **{key: record[key] for key in ("id", "status", "software_type")},
         "device": device_ref(scope, record["device"]),
@@ -188,7 +188,7 @@ def install(scope: Project, record: Record) -> dict[str, Any]:
 
 
 def coredump(scope: Project, record: Record) -> dict[str, Any]:
-    """Show a core dump, without its bytes."""
+    """Return a core dump as JSON, without its bytes."""
     return {
         **{key: record[key] for key in ("id", "trace", "size")},
         "device": device_ref(scope, record["device"]),
@@ -197,7 +197,7 @@ def coredump(scope: Project, record: Record) -> dict[str, Any]:
 
 
 def file(_scope: Project, record: Record) -> dict[str, Any]:
-    """Show a file that was uploaded, without its bytes."""
+    """Return a file that was uploaded as JSON, without its bytes."""
     return {
         **{key: record[key] for key in ("id", "kind", "name", "md5", "size", "details")},
         "created_date": timestamp(record["created"]),

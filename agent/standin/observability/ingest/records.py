@@ -1,4 +1,4 @@
-"""What devices push, stored where it is then listed: events, traces, issues, core dumps."""
+"""Adds pushed data to the tables of a project: events, traces, issues, core dumps."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ _REASONS = {
 
 
 def reason_name(code: object) -> str:
-    """Return the name of a reason; that of its class where the finer one is not known.
+    """Return the name of a reboot reason; of its class where the exact code is unknown.
 
-    A device may have reasons of its own, which come as their names.
+    A device may send the name of a custom reason instead of a code.
     """
     if isinstance(code, str) and code:
         return code[:200]
@@ -67,13 +67,13 @@ OLDEST_S = 365 * DAY_S
 AHEAD_S = 5 * 60.0
 
 
-def take_event(project: Project, event: dict[str, Any], captured_s: float | None) -> Record:
-    """Store one event, in the names of the events push. `captured_s` is the device's time."""
+def add_event(project: Project, event: dict[str, Any], captured_s: float | None) -> Record:
+    """Add an event with the field names of the events push; `captured_s` is the device's time."""
     serial = event["device_serial"]
     hardware = event["hardware_version"]
     version = event.get("software_version") or event.get("release_version", "")
     kind = event.get("software_type", "main")
-    project.saw(serial, hardware, kind, version)
+    project.mark_seen(serial, hardware, kind, version)
     now = project.now
     if captured_s is not None and not now - OLDEST_S <= captured_s <= now + AHEAD_S:
         project.log("warning", "the captured date is out of bounds and was ignored", serial)
@@ -101,17 +101,17 @@ def take_event(project: Project, event: dict[str, Any], captured_s: float | None
     return record
 
 
-def take_coredump(
+def add_coredump(
     project: Project,
     data: bytes,
     fallback_serial: str | None,
     *,
     identity: dict[str, str] | None = None,
 ) -> Record:
-    """Store a core dump as a trace. Raises BadCoredump.
+    """Add a core dump and its trace; return the trace. Raises BadCoredump.
 
-    The dump of the SDK names its own device. With `identity` (the four fields of a device) the
-    bytes are taken without a look inside: an ELF core does not say where it comes from.
+    A dump of the SDK names its device. With `identity` (the four fields of a device) the bytes are
+    not parsed, because an ELF core does not name its device.
     """
     info: dict[str, Any] = {}
     reason = None
@@ -130,7 +130,7 @@ def take_coredump(
         refuse_bad(identity["hardware_version"], VERSION, "hardware_version", BadCoredump)
     names = ("device_serial", "hardware_version", "software_type", "software_version")
     serial, hardware, kind, version = (identity[name] for name in names)
-    project.saw(serial, hardware, kind, version)
+    project.mark_seen(serial, hardware, kind, version)
     record: Record = {
         "device": serial,
         "hardware_version": hardware,
@@ -160,7 +160,7 @@ def _describe(dump: Coredump) -> dict[str, Any]:
 
 
 def _add_trace(project: Project, record: Record, reason: Any, *, source: str) -> Record:
-    """Add a trace, and count it to the issue that its reason and place make."""
+    """Add a trace to the issue of its reason and address; create the issue if there is none."""
     title = reason_name(reason)
     place = record["event_info"].get("pc")
     where = f" at 0x{place:08x}" if isinstance(place, int) else ""
@@ -212,6 +212,6 @@ def _add_trace(project: Project, record: Record, reason: Any, *, source: str) ->
 
 
 def refuse_bad(value: Any, rule: dict[str, Any], name: str, error: type[ValueError]) -> None:
-    """Raise `error` where a value breaks the rule of its identifier."""
+    """Raise `error` if a value does not match the schema of its identifier."""
     if check(value, rule):
         raise error(f"{name} {str(value)[:40]!r} is not a valid identifier")
