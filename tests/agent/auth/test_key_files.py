@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import jwt
+import pytest
+from credential_calls import NOW, UUID, Push, claims_of, pem
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from agent.auth.jwt import signing_key
+from agent.auth.key_files import DeviceKey, ServiceKeys
+from agent.call import Call, Scheme
+from agent.errors import ConfigError, CredentialMissing
+
+
+@dataclass(frozen=True, slots=True)
+class Locate(Call[None]):
+    device: str = ""
+    schemes = (Scheme.SERVICE_JWT,)
+    service = "location"
+
+    def serves(self) -> str:
+        return self.device
+
+
+@pytest.mark.contract("D10.3")
+async def test_a_host_made_device_token_always_names_the_device(p256: Path) -> None:
+    credential = DeviceKey(p256, UUID, now=lambda: NOW)
+    headers = await credential.headers(Push())
+    token = headers["authorization"].removeprefix("Bearer ")
+    public = signing_key(p256).public_key()
+    claims = jwt.decode(
+        token, public, ["ES256"], options={"verify_exp": False, "verify_iat": False}
+    )
+    assert claims == {"sub": UUID, "iat": int(NOW), "exp": int(NOW) + 600}
+    assert jwt.get_unverified_header(token) == {"alg": "ES256", "typ": "JWT"}
+    with pytest.raises(ConfigError, match=r"kit\.device_id"):
+        DeviceKey(p256, "")
+
+
+@pytest.mark.contract("D10.4")
+async def test_each_service_has_its_own_key_and_the_team_as_audience(tmp_path: Path) -> None:
+    files = {
+        name: str(pem(tmp_path / name, ec.generate_private_key(ec.SECP256R1())))
+        for name in ("location", "fota")
+    }
+    credential = ServiceKeys(files, "team-1", now=lambda: NOW)
+    headers = await credential.headers(Locate("nrf-1"))
+    token = headers["authorization"].removeprefix("Bearer ")
+    public = signing_key(Path(files["location"])).public_key()
+    claims = jwt.decode(
+        token,
+        public,
+        ["ES256"],
+        audience="team-1",
+        options={"verify_exp": False, "verify_iat": False},
+    )
+    assert claims["sub"] == "nrf-1"
+    assert "sub" not in claims_of(await credential.headers(Locate()))
+    with pytest.raises(
+        CredentialMissing, match="no service key for location; there are keys for: fota"
+    ):
+        await ServiceKeys({"fota": files["fota"]}, "team-1").headers(Locate())
+    with pytest.raises(ConfigError, match="team_id"):
+        ServiceKeys(files, "")
+
+
+@pytest.mark.contract("D10.9")
+def test_a_refused_service_key_names_plan_and_role() -> None:
+    advice = ServiceKeys({}, "team-1").advice(403)
+    assert "Pro or Enterprise" in advice
+    assert "team owner" in advice
+
+
+async def test_tokens_for_many_devices_are_kept_within_a_bound(p256: Path) -> None:
+    credential = ServiceKeys({"all": str(p256)}, "team-1")
+    for number in range(300):
+        await credential.headers(Locate(f"nrf-{number}"))
+    assert len(credential._tokens) == 256

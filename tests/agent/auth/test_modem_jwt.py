@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+from credential_calls import UUID, Modem, Push, claims_of, modem_jwt
+
+
+@pytest.mark.contract("D10.3", "C4")
+@pytest.mark.parametrize("device_id", ["", UUID, UUID.upper(), UUID.replace("-", "")])
+async def test_the_subject_is_left_out_where_the_id_is_the_modems_uuid(device_id: str) -> None:
+    modem = Modem()
+    credential = modem_jwt(modem, device_id)
+    claims = claims_of(await credential.headers(Push()))
+    assert modem.asked == [""]
+    assert "sub" not in claims
+    assert "aud" not in claims
+    assert await credential.device_id() == (device_id or UUID)
+
+
+@pytest.mark.contract("D10.3", "D10.5")
+@pytest.mark.parametrize(
+    ("device_id", "asked"),
+    [
+        ("nrf-358299840010349", ["nrf-358299840010349"]),
+        ("00000000-0000-4000-8000-000000000001", ["", "00000000-0000-4000-8000-000000000001"]),
+    ],
+)
+async def test_another_id_is_supplied_as_subject(device_id: str, asked: list[str]) -> None:
+    modem = Modem()
+    claims = claims_of(await modem_jwt(modem, device_id).headers(Push()))
+    assert modem.asked == asked
+    assert claims["sub"] == device_id
+    assert "401" not in modem_jwt(modem, device_id).advice(401)
+
+
+@pytest.mark.contract("D10.5")
+def test_a_refused_token_without_subject_names_both_ways_out() -> None:
+    advice = modem_jwt(Modem()).advice(401)
+    assert "kit.device_id" in advice
+    assert "certificate that uses the UUID" in advice
+
+
+async def test_calls_at_the_same_time_ask_the_modem_once() -> None:
+    import asyncio
+
+    modem = Modem()
+    credential = modem_jwt(modem, "x")
+    await asyncio.gather(*(credential.headers(Push()) for _ in range(20)))
+    assert len(modem.asked) == 1
