@@ -14,13 +14,11 @@ from agent.auth.bearer import ApiKey
 from agent.auth.credential import Credential, Keyring
 from agent.auth.jwt import signing_key
 from agent.auth.key_files import DeviceKey
-from agent.call import Host, Response, Scheme
+from agent.call import Host, Scheme
 from agent.cloud import DeviceCloud, NewDevice, PublicKey
 from agent.cloud.devices import ListDevices
-from agent.cloud.openapi import FetchOpenApi, OpenApi
 from agent.config.secrets import Secret
 from agent.errors import (
-    BadAnswer,
     DeadlineExceeded,
     NotFound,
     ServiceRefusal,
@@ -150,51 +148,3 @@ async def test_a_bulk_request_that_does_not_end_is_given_up(
         await cloud.wait_for_bulk(request, deadline_s=30)
     with pytest.raises(NotFound):
         await cloud.bulk_operation("01J00000000000000000000000")
-
-
-SIMPLE, WEB = {"Simple Token": []}, {"JSON Web Token": []}
-DOCUMENT = OpenApi(
-    {
-        "openapi": "3.1.0",
-        "security": [SIMPLE],
-        "paths": {
-            "/v1/openapi.json": {"get": {"security": []}},
-            "/v1/devices": {"get": {}, "post": {"security": [SIMPLE]}},
-            "/v1/devices/{deviceId}": {"get": {"security": [SIMPLE, WEB]}, "parameters": []},
-            "/v1/devices/public-keys": {"get": {"security": [SIMPLE]}},
-            "/v1/odd": None,
-        },
-    }
-)
-
-
-@pytest.mark.contract("D1.2")
-@pytest.mark.parametrize(
-    ("method", "path", "declared"),
-    [
-        ("GET", "/v1/devices", {"Simple Token"}),
-        ("post", "/v1/devices", {"Simple Token"}),
-        ("GET", "/v1/devices/nrf-1", {"Simple Token", "JSON Web Token"}),
-        ("GET", "/v1/devices/{deviceId}", {"Simple Token", "JSON Web Token"}),
-        ("GET", "/v1/devices/public-keys", {"Simple Token"}),
-        ("GET", "/v1/openapi.json", set()),
-    ],
-)
-def test_the_document_tells_which_credential_an_operation_declares(
-    method: str, path: str, declared: set[str]
-) -> None:
-    assert DOCUMENT.schemes(method, path) == declared
-    assert DOCUMENT.takes(method, path, Scheme.API_KEY) is ("Simple Token" in declared)
-    assert DOCUMENT.takes(method, path, Scheme.SERVICE_JWT) is ("JSON Web Token" in declared)
-
-
-@pytest.mark.parametrize("path", ["/v1/nothing", "/v1/devices/a/b", "/v1/odd", "/v1/devices/"])
-def test_an_operation_that_is_not_described_is_named(path: str) -> None:
-    with pytest.raises(NotFound, match="describes no GET"):
-        DOCUMENT.schemes("GET", path)
-
-
-def test_what_is_no_openapi_document_is_named() -> None:
-    for body in (b"[]", b'{"swagger":"2.0"}', b'{"openapi":3}', b"null"):
-        with pytest.raises(BadAnswer, match="no OpenAPI 3"):
-            FetchOpenApi().parse(Response(200, {}, body))

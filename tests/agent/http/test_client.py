@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
 import httpx
 import pytest
 import stamina
+from http_calls import BASE, KEY, Read, client
 from odd_answers import odd_transport
 
 from agent.auth.bearer import ApiKey
@@ -35,23 +34,6 @@ from agent.errors import (
     WrongCredential,
 )
 from agent.http import HttpClient, HttpTransport
-from agent.http.refusals import MAX_TEXT
-from agent.redact import hide
-
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-KEY = "test-api-key-canary-0123456789"
-BASE = "https://cloud.example"
-
-
-@dataclass(frozen=True, slots=True)
-class Read(Call[Any]):
-    schemes = (Scheme.API_KEY,)
-
-    def request(self) -> Request:
-        return Request("GET", "/v1/thing", query=(("transform", "{'a b': id}"), ("x", "ä&=")))
-
-    def parse(self, response: Response) -> Any:
-        return response.json()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +57,6 @@ def no_waiting():
     stamina.set_testing(True, attempts=10, cap=True)
     yield
     stamina.set_testing(False)
-
-
-def client(answer, **settings: Any) -> HttpClient:
-    transport = odd_transport(answer)
-    return HttpClient(
-        transport,
-        {Host.DEVICE_CLOUD: BASE},
-        Keyring([ApiKey(Secret(KEY))]),
-        now=lambda: NOW,
-        jitter=lambda: 0.0,
-        **settings,
-    )
 
 
 async def test_a_call_carries_its_credential_and_its_query_is_quoted() -> None:
@@ -193,50 +163,6 @@ async def test_what_may_have_arrived_is_not_sent_twice_if_not_repeatable() -> No
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "expected"),
-    [
-        (b'{"code":40410,"message":"no such device"}', "application/json", "no such device"),
-        (b'["first","second"]', "application/json", "first; second"),
-        (
-            b'{"error":{"code":1000,"message":{"0":{"metrics":{"up":["Not a valid integer."]}}}}}',
-            "application/json",
-            "0.metrics.up: Not a valid integer.",
-        ),
-        (b"<html><head><title>502 Bad &amp; Gateway</title>", "text/html", "502 Bad & Gateway"),
-        (b"plain words", "text/plain", "plain words"),
-        (b'"a string"', "application/json", "a string"),
-        (b"", "", "400 Bad Request"),
-        (b"\xff\xfe\x00", "application/octet-stream", "400 Bad Request"),
-        (b"[" * 100_000, "application/json", "400 Bad Request"),
-        (b'{"message":{"message":{}}}', "application/json", "400 Bad Request"),
-    ],
-    ids=["code", "array", "nested", "html", "text", "string", "empty", "bytes", "deep", "odd"],
-)
-async def test_every_form_of_an_error_body_is_read(body: bytes, kind: str, expected: str) -> None:
-    def answer(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(400, content=body, headers={"content-type": kind})
-
-    with pytest.raises(InvalidRequest) as caught:
-        await client(answer).send(Read())
-    assert expected in str(caught.value)
-    assert len(str(caught.value)) < 500
-
-
-async def test_a_credential_that_the_service_quotes_is_in_no_message_not_even_half_of_it() -> None:
-    key = "quoted-test-key-0123456789abcdef"
-    hide(key)
-    for padding in range(MAX_TEXT - len(key) - 10, MAX_TEXT + 5):
-        text = f"{'x' * padding} {key}"
-        for answer in (
-            httpx.Response(400, json={"message": text}),
-            httpx.Response(301, headers={"location": text}),
-        ):
-            with pytest.raises(AgentError) as caught:
-                await client(lambda request, answer=answer: answer).send(Read())
-            assert "quoted-test-key" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("response", "expected"),
     [
         (httpx.Response(200, content=b"<html>"), "expected JSON, got 6 bytes"),
@@ -290,16 +216,6 @@ def test_a_base_url_is_https_or_on_loopback(url: str) -> None:
         HttpClient(HttpTransport(), {Host.DEVICE_CLOUD: url})
     for loopback in ("http://127.0.0.1:1", "http://localhost:8080", "http://[::1]:9/base"):
         HttpClient(HttpTransport(), {Host.DEVICE_CLOUD: loopback})
-
-
-async def test_clock_skew_is_named_when_a_credential_is_refused() -> None:
-    def answer(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(401, headers={"Date": "Fri, 02 Jan 2026 03:00:00 GMT"})
-
-    with pytest.raises(Unauthorized) as caught:
-        await client(answer).send(Read())
-    assert "this machine's clock is 245 s ahead of the service's" in caught.value.hint
-    assert "account page" in caught.value.hint
 
 
 async def test_a_redirect_is_followed_only_where_the_call_allows_it() -> None:

@@ -1,26 +1,22 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shutil
 import stat
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from download_server import Fault, FileServer, file_server
+from download_server import Fault, file_server
 from hand_clock import HandClock
 
-from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import (
     DiskFull,
     DownloadedFile,
     Downloader,
     DownloadLimits,
-    DownloadRequest,
     TooSlow,
 )
 from agent.fota.download.ranges import (
@@ -31,47 +27,12 @@ from agent.fota.download.ranges import (
     ImageMissing,
     WrongLength,
 )
-from agent.http.addresses import SourceRefused
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    pass
+from download_calls import CONTENT, STAND_IN, downloader, fetched, is_whole, wanted
 
-CONTENT = hashlib.shake_128(b"image").digest(300_000)
-OTHER = hashlib.shake_128(b"other").digest(300_000)
 PIECE = 64 * 1024
-STAND_IN = AllowedHosts(hosts=(), stand_in=True)
-
-
-@asynccontextmanager
-async def downloader(**limits: Any) -> AsyncIterator[Downloader]:
-    loader = Downloader(
-        DownloadNetwork(STAND_IN), limits=DownloadLimits(**limits), clock=HandClock()
-    )
-    try:
-        yield loader
-    finally:
-        await loader.close()
-
-
-def wanted(server: FileServer, folder: Path, **options: Any) -> DownloadRequest:
-    target = checked_target(f"{server.url}/t/app.bin", STAND_IN)
-    return DownloadRequest(
-        **{
-            "target": target,
-            "path": folder / "image.bin",
-            "size_bytes": len(CONTENT),
-            **options,
-        }
-    )
-
-
-async def fetched(server: FileServer, folder: Path, **options: Any) -> DownloadedFile:
-    async with downloader() as loader:
-        return await loader.fetch(wanted(server, folder, **options))
-
-
-def is_whole(folder: Path, content: bytes = CONTENT) -> bool:
-    return (folder / "image.bin").read_bytes() == content
 
 
 async def test_a_file_is_fetched_hashed_and_private(tmp_path: Path) -> None:
@@ -143,47 +104,6 @@ async def test_an_interrupted_download_ends_exact_and_fetches_little_twice(
 
 def test_there_are_more_than_the_25_rows() -> None:
     assert len(ROWS) >= 25
-
-
-@pytest.mark.parametrize("etags", [('"a"', '"b"'), ('W/"a"', 'W/"b"'), ("", "")])
-async def test_a_file_that_changed_between_two_ranges_is_fetched_anew(
-    tmp_path: Path, etags: tuple[str, str]
-) -> None:
-    async with file_server(CONTENT, etag=etags[0], default=Fault(cut_after=100_000)) as server:
-        server.faults = [Fault(cut_after=100_000), Fault(refuse=True)]
-        async with downloader(tries=1) as loader:
-            with pytest.raises(DownloadInterrupted):
-                await loader.fetch(wanted(server, tmp_path))
-        server.becomes(OTHER, etags[1])
-        server.default = Fault()
-        found = await fetched(server, tmp_path, etag=etags[0])
-    assert found.sha256 == server.sha256
-    assert is_whole(tmp_path, OTHER)
-
-
-async def test_a_server_that_ignores_if_range_is_seen_through(tmp_path: Path) -> None:
-    async with file_server(CONTENT, honour_if_range=False) as server:
-        (tmp_path / "image.bin").write_bytes(OTHER[:100_000])
-        found = await fetched(server, tmp_path, etag='"old"')
-    assert found.sha256 == server.sha256
-    assert is_whole(tmp_path)
-
-
-async def test_200_instead_of_206_starts_over(tmp_path: Path) -> None:
-    faults = [Fault(cut_after=100_000), Fault(no_ranges=True)]
-    async with file_server(CONTENT, faults=faults) as server:
-        found = await fetched(server, tmp_path)
-    assert is_whole(tmp_path)
-    assert found.received_bytes <= len(CONTENT) + 100_000
-
-
-async def test_what_only_its_size_proves_is_not_joined_without_a_strong_etag(
-    tmp_path: Path,
-) -> None:
-    async with file_server(CONTENT, etag='W/"a"', faults=[Fault(cut_after=9000)]) as server:
-        await fetched(server, tmp_path, join_loosely=False)
-    assert is_whole(tmp_path)
-    assert "range" not in server.requests[1]
 
 
 async def test_the_name_of_the_file_is_told_before_its_first_byte(tmp_path: Path) -> None:
@@ -297,59 +217,6 @@ async def test_what_the_tenth_raises_ends_the_download_and_keeps_the_bytes(tmp_p
         with pytest.raises(GoneError):
             await fetched(server, tmp_path, at_each_tenth=ask)
         assert 0 < (tmp_path / "image.bin").stat().st_size < len(CONTENT)
-
-
-async def test_a_redirect_is_followed_only_to_where_the_rule_allows(tmp_path: Path) -> None:
-    async with file_server(CONTENT) as server, file_server(CONTENT) as other:
-        server.faults = [Fault(status=302, headers={"location": f"{other.url}/b.bin"})]
-        await fetched(server, tmp_path)
-        assert other.requests[0][":line"] == "GET /b.bin HTTP/1.1"
-        (tmp_path / "image.bin").unlink()
-        for place in ("http://192.168.1.1/", "file:///etc/passwd", "https://evil.com/", ""):
-            server.faults = [Fault(status=307, headers={"location": place})]
-            with pytest.raises(SourceRefused):
-                await fetched(server, tmp_path)
-        server.default = Fault(status=308, headers={"location": "/loop"})
-        with pytest.raises(SourceRefused, match="more than 5 times"):
-            await fetched(server, tmp_path)
-
-
-async def test_the_address_that_was_checked_is_the_one_connected_to(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    async def once(host: str, port: int) -> list[str]:
-        asked.append(host)
-        # A second look would lead elsewhere: there is none.
-        return ["127.0.0.1"] if len(asked) == 1 else ["192.168.0.1"]
-
-    async with file_server(CONTENT) as server:
-        loader = Downloader(DownloadNetwork(STAND_IN, resolve=once), clock=HandClock())
-        target = checked_target(f"http://localhost:{server.port}/a", STAND_IN)
-        await loader.fetch(wanted(server, tmp_path, target=target))
-        await loader.close()
-        assert server.requests[0]["host"] == f"localhost:{server.port}"
-    assert asked == ["localhost"]
-
-
-async def test_a_name_that_leads_inside_is_not_connected_to(tmp_path: Path) -> None:
-    async def inside(host: str, port: int) -> list[str]:
-        return ["127.0.0.1"]
-
-    public = AllowedHosts(hosts=("firmware.example.com",))
-    loader = Downloader(DownloadNetwork(public, resolve=inside), clock=HandClock())
-    target = checked_target("https://firmware.example.com/a", public)
-    with pytest.raises(SourceRefused, match="this machine"):
-        await loader.fetch(DownloadRequest(target, tmp_path / "image.bin", 10))
-    await loader.close()
-
-
-async def test_the_environment_steers_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-    async with file_server(CONTENT) as server:
-        await fetched(server, tmp_path)
 
 
 async def test_a_disk_without_room_is_named_before_a_byte_is_asked_for(

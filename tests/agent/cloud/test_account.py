@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from standin import StandIn
+
+from agent.cloud import DeviceCloud
+from agent.errors import (
+    Forbidden,
+    NotFound,
+)
+
+
+@pytest.mark.contract("D9.4", "D10.9")
+async def test_the_deprecated_account_paths_warn_with_their_date(
+    cloud: DeviceCloud, standin: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    issued = await cloud.service_token()
+    assert "July 1, 2026" in caplog.text
+    assert "CELLAGENT_ORG_TOKEN" in caplog.text
+    assert issued.token.reveal() not in repr(issued)
+    made = await cloud.make_service_key_and_token()
+    assert made.token.reveal() != issued.token.reveal()
+    assert "PRIVATE" not in repr(made)
+    team = standin.cloud.table("teams").get(standin.team_id)
+    standin.cloud.table("teams").put(standin.team_id, {**team, "plan": "DEVELOPER"})
+    with pytest.raises(Forbidden) as refused:
+        await cloud.make_service_key_and_token()
+    assert "Pro or Enterprise plan and the team owner role" in refused.value.hint
+    standin.cloud.settings.account_paths = False
+    standin.clock.set(datetime(2026, 8, 1, tzinfo=UTC).timestamp())
+    with pytest.raises(NotFound) as gone:
+        await cloud.service_token()
+    assert "July 1, 2026" in gone.value.hint
+
+
+async def test_the_account_names_team_and_role(cloud: DeviceCloud, standin: StandIn) -> None:
+    account = await cloud.account()
+    assert account.team_id == standin.team_id
+    assert account.role
+    assert account.plan

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from agent.cloud import DeviceCloud
+from agent.errors import (
+    NotFound,
+    PreconditionFailed,
+    UsageError,
+)
+from agent.standin.device_cloud import seed
+
+
+@pytest.mark.contract("D5.2", "D9.1")
+async def test_a_change_may_depend_on_the_version(cloud: DeviceCloud) -> None:
+    device = await cloud.device(seed.GENERIC)
+    await cloud.rename(seed.GENERIC, "first", version=device.version)
+    with pytest.raises(PreconditionFailed) as caught:
+        await cloud.rename(seed.GENERIC, "second", version=device.version)
+    assert caught.value.status == 412
+    renamed = await cloud.device(seed.GENERIC)
+    assert renamed.name == "first"
+    assert renamed.version != device.version
+    await cloud.rename(seed.GENERIC, "third")
+    for change in (
+        cloud.set_tags(seed.GENERIC, ["a"], version=device.version),
+        cloud.update_state(seed.GENERIC, desired={"x": 1}, version=device.version),
+        cloud.delete(seed.GENERIC, version=device.version),
+        cloud.write(seed.BLE, seed.LED_CHARACTERISTIC, b"\0\0", version="stale"),
+    ):
+        with pytest.raises(PreconditionFailed):
+            await change
+
+
+async def test_tags_and_state_are_changed_and_null_deletes(cloud: DeviceCloud) -> None:
+    await cloud.set_tags(seed.GENERIC, ["bench", "left"])
+    await cloud.update_state(seed.GENERIC, desired={"a": {"b": 1, "c": 2}})
+    await cloud.update_state(seed.GENERIC, desired={"a": {"b": None}})
+    device = await cloud.device(seed.GENERIC)
+    assert device.tags == ("bench", "left")
+    assert device.state["desired"]["a"] == {"c": 2}
+    await cloud.delete(seed.FREE_FORM)
+    with pytest.raises(NotFound):
+        await cloud.device(seed.FREE_FORM)
+
+
+@pytest.mark.parametrize("version", ["a\r\nb", "", "é", "\x00"])
+async def test_a_version_that_would_break_the_header_is_refused(
+    cloud: DeviceCloud, version: str
+) -> None:
+    with pytest.raises(UsageError, match="cannot be a version"):
+        await cloud.rename(seed.GENERIC, "x", version=version)

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.cloud import Device
+from agent.cloud.device import moment
+from agent.errors import (
+    BadAnswer,
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "named"),
+    [
+        ([], "no device"),
+        ({}, "`id`"),
+        ({"id": 5}, "`$.id`"),
+        ({"id": "a", "tags": "b"}, "`$.tags`"),
+        ({"id": "a", "$meta": {"updatedAt": "soon"}}, "is no time"),
+    ],
+)
+def test_what_is_no_device_is_named(raw: Any, named: str) -> None:
+    with pytest.raises(BadAnswer, match=named.replace("$", r"\$")):
+        Device.of(raw)
+
+
+@pytest.mark.contract("D2.1", "D5.3")
+def test_a_device_may_lack_nearly_everything_and_have_more() -> None:
+    device = Device.of(
+        {"id": "a", "type": "Toaster", "$meta": {"createdAt": "2025-01-02T03:04:05.678Z"}, "new": 1}
+    )
+    assert (device.name, device.type, device.tags, device.version) == ("a", "Toaster", (), None)
+    assert device.raw["new"] == 1
+    assert device.created_at == moment("2025-01-02T03:04:05.678+00:00")
+    assert (device.state, device.reported, device.connected_ids, device.services) == (
+        {},
+        {},
+        (),
+        {},
+    )

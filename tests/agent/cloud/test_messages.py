@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from cloud_calls import listed
+
+from agent.cloud import DeviceCloud
+from agent.errors import (
+    UsageError,
+)
+from agent.standin.device_cloud import seed
+
+
+async def test_messages_are_sent_and_listed(cloud: DeviceCloud) -> None:
+    sent = {"appId": "TEMP", "messageType": "DATA", "data": "21.5"}
+    await cloud.send_message(seed.GENERIC, sent, topic=f"d/{seed.GENERIC}/d2c")
+    (message,) = await listed(cloud.messages(seed.GENERIC))
+    assert message.message == sent
+    assert message.device_id == seed.GENERIC
+    assert message.received_at is not None
+    with pytest.raises(UsageError, match="no time zone"):
+        await listed(cloud.messages(start=datetime(2026, 1, 1)))  # noqa: DTZ001 - the point

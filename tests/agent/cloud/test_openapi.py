@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from agent.call import Response, Scheme
+from agent.cloud.openapi import FetchOpenApi, OpenApi
+from agent.errors import (
+    BadAnswer,
+    NotFound,
+)
+
+SIMPLE, WEB = {"Simple Token": []}, {"JSON Web Token": []}
+
+
+DOCUMENT = OpenApi(
+    {
+        "openapi": "3.1.0",
+        "security": [SIMPLE],
+        "paths": {
+            "/v1/openapi.json": {"get": {"security": []}},
+            "/v1/devices": {"get": {}, "post": {"security": [SIMPLE]}},
+            "/v1/devices/{deviceId}": {"get": {"security": [SIMPLE, WEB]}, "parameters": []},
+            "/v1/devices/public-keys": {"get": {"security": [SIMPLE]}},
+            "/v1/odd": None,
+        },
+    }
+)
+
+
+@pytest.mark.contract("D1.2")
+@pytest.mark.parametrize(
+    ("method", "path", "declared"),
+    [
+        ("GET", "/v1/devices", {"Simple Token"}),
+        ("post", "/v1/devices", {"Simple Token"}),
+        ("GET", "/v1/devices/nrf-1", {"Simple Token", "JSON Web Token"}),
+        ("GET", "/v1/devices/{deviceId}", {"Simple Token", "JSON Web Token"}),
+        ("GET", "/v1/devices/public-keys", {"Simple Token"}),
+        ("GET", "/v1/openapi.json", set()),
+    ],
+)
+def test_the_document_tells_which_credential_an_operation_declares(
+    method: str, path: str, declared: set[str]
+) -> None:
+    assert DOCUMENT.schemes(method, path) == declared
+    assert DOCUMENT.takes(method, path, Scheme.API_KEY) is ("Simple Token" in declared)
+    assert DOCUMENT.takes(method, path, Scheme.SERVICE_JWT) is ("JSON Web Token" in declared)
+
+
+@pytest.mark.parametrize("path", ["/v1/nothing", "/v1/devices/a/b", "/v1/odd", "/v1/devices/"])
+def test_an_operation_that_is_not_described_is_named(path: str) -> None:
+    with pytest.raises(NotFound, match="describes no GET"):
+        DOCUMENT.schemes("GET", path)
+
+
+def test_what_is_no_openapi_document_is_named() -> None:
+    for body in (b"[]", b'{"swagger":"2.0"}', b'{"openapi":3}', b"null"):
+        with pytest.raises(BadAnswer, match="no OpenAPI 3"):
+            FetchOpenApi().parse(Response(200, {}, body))

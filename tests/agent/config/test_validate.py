@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.config import load
+from agent.errors import ConfigError
+
+MISTAKES = [
+    ("[profiles.x.hosts]\ndevice_clod = 'https://a.example'", "hosts.device_clod", "device_cloud"),
+    ("[profiles.x.host]\napi = 'https://a.example'", "'host'", "hosts"),
+    ("[profiles.x]\nprot = 'COM3'", "'prot'", "kit.port"),
+    ("[profiles.x.kits.left]\nbuad = 1", "kits.left.buad", "kits.left.baud"),
+    ("[profile.x]", "`profile` is not a text", ""),
+    ("profils = 3", "'profils'", "profiles"),
+    ("[profiles.x.fota]\nrequire = 'intakt'", "fota.require", "'intact'"),
+    ("[profiles.x.kit]\nbaud = '9600'", "kit.baud", ""),
+    ("[profiles.x.kit]\nbaud = -1", "kit.baud", ""),
+    ("[profiles.x.hosts]\napi = 'http://far.example'", "hosts.api", "https"),
+    ("[profiles.x.hosts]\napi = 'https://me:pw@far.example'", "hosts.api", "secret"),
+    ("[profiles.x]\nbase = 'pubic'", "base", "public"),
+    ("profiles = 3", "not a table", ""),
+    ("[profiles]\nx = 3", "not a table", ""),
+    ("= broken", "not TOML", ""),
+    ("[profiles.x]\napi_key = 'canary-value'", "api_key", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "named", "meant"), MISTAKES, ids=[m[0][-30:] for m in MISTAKES])
+def test_a_mistake_in_the_file_is_an_error_with_the_nearest_name(
+    file: Path, text: str, named: str, meant: str
+) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load("x" if "profile = " not in text and "[profile.x]" not in text else None)
+    assert named in str(caught.value)
+    assert str(file) in str(caught.value)
+    assert meant in caught.value.hint
+    assert "canary-value" not in str(caught.value) + caught.value.hint

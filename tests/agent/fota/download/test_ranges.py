@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from download_server import Fault, file_server
+
+from agent.fota.download.ranges import (
+    DownloadInterrupted,
+)
+
+if TYPE_CHECKING:
+    pass
+from download_calls import CONTENT, downloader, fetched, is_whole, wanted
+
+OTHER = hashlib.shake_128(b"other").digest(300_000)
+
+
+@pytest.mark.parametrize("etags", [('"a"', '"b"'), ('W/"a"', 'W/"b"'), ("", "")])
+async def test_a_file_that_changed_between_two_ranges_is_fetched_anew(
+    tmp_path: Path, etags: tuple[str, str]
+) -> None:
+    async with file_server(CONTENT, etag=etags[0], default=Fault(cut_after=100_000)) as server:
+        server.faults = [Fault(cut_after=100_000), Fault(refuse=True)]
+        async with downloader(tries=1) as loader:
+            with pytest.raises(DownloadInterrupted):
+                await loader.fetch(wanted(server, tmp_path))
+        server.becomes(OTHER, etags[1])
+        server.default = Fault()
+        found = await fetched(server, tmp_path, etag=etags[0])
+    assert found.sha256 == server.sha256
+    assert is_whole(tmp_path, OTHER)
+
+
+async def test_a_server_that_ignores_if_range_is_seen_through(tmp_path: Path) -> None:
+    async with file_server(CONTENT, honour_if_range=False) as server:
+        (tmp_path / "image.bin").write_bytes(OTHER[:100_000])
+        found = await fetched(server, tmp_path, etag='"old"')
+    assert found.sha256 == server.sha256
+    assert is_whole(tmp_path)
+
+
+async def test_200_instead_of_206_starts_over(tmp_path: Path) -> None:
+    faults = [Fault(cut_after=100_000), Fault(no_ranges=True)]
+    async with file_server(CONTENT, faults=faults) as server:
+        found = await fetched(server, tmp_path)
+    assert is_whole(tmp_path)
+    assert found.received_bytes <= len(CONTENT) + 100_000
+
+
+async def test_what_only_its_size_proves_is_not_joined_without_a_strong_etag(
+    tmp_path: Path,
+) -> None:
+    async with file_server(CONTENT, etag='W/"a"', faults=[Fault(cut_after=9000)]) as server:
+        await fetched(server, tmp_path, join_loosely=False)
+    assert is_whole(tmp_path)
+    assert "range" not in server.requests[1]

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from download_server import Fault
+from paper_kit import PaperCloud
+
+from agent.errors import Unavailable
+from agent.fota.jobs import JobStatus
+
+if TYPE_CHECKING:
+    pass
+from update_scene import scene
+
+
+async def test_the_cloud_is_asked_at_each_tenth_and_before_the_install(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        cloud = PaperCloud(tmp_path)
+        await here.pull(cloud=cloud)
+    assert 4 <= cloud.fetches <= 12
+
+
+class LosingCloud(PaperCloud):
+    """A device cloud that no final report reaches."""
+
+    lost: list[tuple[str, str]]
+
+    async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
+        if status.final:
+            self.lost.append((status.value, detail))
+            raise Unavailable("no network")
+        await super().report(job_id, status, detail)
+
+
+async def test_a_lost_report_is_sent_again_and_says_the_same(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        cloud = LosingCloud(tmp_path)
+        cloud.lost = []
+        with pytest.raises(Unavailable):
+            await here.pull(cloud=cloud)
+        await here.pull()
+    assert [tuple(one[1:]) for one in here.cloud.reports[1:]] == cloud.lost
+    assert len(here.kit.installed) == 1
+
+
+async def test_abandon_reports_and_clears(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        here.server.default = Fault(status=503)
+        with pytest.raises(Unavailable):
+            await here.pull()
+        runner = here.runner()
+        result = await runner.abandon("given up by the operator")
+        await runner.close()
+        assert await runner.abandon("again") is None
+    assert result is not None
+    assert here.cloud.reports[-1][1:] == ["FAILED", "given up by the operator"]
+    assert here.journal.open_job is None

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+from hostile_urls import HOSTILE_ADDRESSES
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.fota.allowed_hosts import AllowedHosts, checked_target
+from agent.http.addresses import (
+    SourceRefused,
+    address_refusal,
+    checked_address,
+    is_loopback_url,
+)
+
+PUBLIC = AllowedHosts(hosts=("firmware.example.com", "bundles.example.com:8443"))
+
+
+@pytest.mark.parametrize("address", HOSTILE_ADDRESSES)
+def test_an_address_inside_is_refused_whatever_name_led_to_it(address: str) -> None:
+    target = checked_target("https://firmware.example.com/a", PUBLIC)
+    with pytest.raises(SourceRefused):
+        checked_address(target, ["93.184.215.14", address], stand_in=False)
+    with pytest.raises(SourceRefused):
+        checked_address(target, [address], stand_in=False)
+
+
+def test_a_public_address_is_taken() -> None:
+    target = checked_target("https://firmware.example.com/a", PUBLIC)
+    assert checked_address(target, ["93.184.215.14", "2600::1"], stand_in=False) == "93.184.215.14"
+    with pytest.raises(SourceRefused):
+        checked_address(target, [], stand_in=False)
+    with pytest.raises(SourceRefused):
+        checked_address(target, ["93.184.215.14"], stand_in=True)
+
+
+@given(st.ip_addresses(v=4))
+def test_an_ipv4_address_is_judged_the_same_in_every_ipv6_wrapping(address: object) -> None:
+    number = int(address)  # type: ignore[call-overload]
+    plain = address_refusal(str(address), stand_in=False)
+    mapped = address_refusal(f"::ffff:{address}", stand_in=False)
+    nat64 = address_refusal(f"64:ff9b::{number >> 16:x}:{number & 0xFFFF:x}", stand_in=False)
+    sixtofour = address_refusal(f"2002:{number >> 16:x}:{number & 0xFFFF:x}::1", stand_in=False)
+    assert plain == mapped == nat64 == sixtofour
+
+
+@pytest.mark.parametrize(
+    ("url", "loopback"),
+    [
+        ("http://127.0.0.1:80", True),
+        ("http://localhost:8", True),
+        ("http://[::1]", True),
+        ("https://api.example.com", False),
+        ("", False),
+        ("http://[", False),
+        ("http://127.0.0.1.example.com", False),
+    ],
+)
+def test_the_stand_in_is_known_by_its_url(url: str, loopback: bool) -> None:
+    assert is_loopback_url(url) is loopback

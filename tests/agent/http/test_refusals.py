@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import httpx
+import pytest
+from http_calls import Read, client
+
+from agent.errors import (
+    AgentError,
+    InvalidRequest,
+    Unauthorized,
+)
+from agent.http.refusals import MAX_TEXT
+from agent.redact import hide
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "expected"),
+    [
+        (b'{"code":40410,"message":"no such device"}', "application/json", "no such device"),
+        (b'["first","second"]', "application/json", "first; second"),
+        (
+            b'{"error":{"code":1000,"message":{"0":{"metrics":{"up":["Not a valid integer."]}}}}}',
+            "application/json",
+            "0.metrics.up: Not a valid integer.",
+        ),
+        (b"<html><head><title>502 Bad &amp; Gateway</title>", "text/html", "502 Bad & Gateway"),
+        (b"plain words", "text/plain", "plain words"),
+        (b'"a string"', "application/json", "a string"),
+        (b"", "", "400 Bad Request"),
+        (b"\xff\xfe\x00", "application/octet-stream", "400 Bad Request"),
+        (b"[" * 100_000, "application/json", "400 Bad Request"),
+        (b'{"message":{"message":{}}}', "application/json", "400 Bad Request"),
+    ],
+    ids=["code", "array", "nested", "html", "text", "string", "empty", "bytes", "deep", "odd"],
+)
+async def test_every_form_of_an_error_body_is_read(body: bytes, kind: str, expected: str) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(400, content=body, headers={"content-type": kind})
+
+    with pytest.raises(InvalidRequest) as caught:
+        await client(answer).send(Read())
+    assert expected in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+async def test_a_credential_that_the_service_quotes_is_in_no_message_not_even_half_of_it() -> None:
+    key = "quoted-test-key-0123456789abcdef"
+    hide(key)
+    for padding in range(MAX_TEXT - len(key) - 10, MAX_TEXT + 5):
+        text = f"{'x' * padding} {key}"
+        for answer in (
+            httpx.Response(400, json={"message": text}),
+            httpx.Response(301, headers={"location": text}),
+        ):
+            with pytest.raises(AgentError) as caught:
+                await client(lambda request, answer=answer: answer).send(Read())
+            assert "quoted-test-key" not in str(caught.value)
+
+
+async def test_clock_skew_is_named_when_a_credential_is_refused() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(401, headers={"Date": "Fri, 02 Jan 2026 03:00:00 GMT"})
+
+    with pytest.raises(Unauthorized) as caught:
+        await client(answer).send(Read())
+    assert "this machine's clock is 245 s ahead of the service's" in caught.value.hint
+    assert "account page" in caught.value.hint

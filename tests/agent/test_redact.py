@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent import redact as sink
+from agent.config import Secret
+from agent.redact import redact
+
+CANARY = "canary-5f1c9e-of-the-test"
+
+
+@pytest.fixture(autouse=True)
+def nothing_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink, "_known", set())
+    monkeypatch.setattr(sink, "_pattern", None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"key {CANARY}.",
+        f"https://x.example/?key={CANARY}",
+        "Authorization: Bearer abcdefghijkl.mnop",
+        "authorization: bearer unregistered-token-0123456789",
+        "Basic dXNlcjpwYXNzd29yZA==",
+        "token oat_Abc123-x was refused",
+        "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl",
+        "cut eyJhbGciOiJFUzI1NiJ9.eyJzdWIi",
+        "-----BEGIN PRIVATE KEY-----\nabcdef0123\n-----END PRIVATE KEY-----",
+        "-----BEGIN EC PRIVATE KEY-----\nabcdef0123 (cut)",
+    ],
+)
+def test_what_is_or_looks_like_a_secret_is_hidden(text: str) -> None:
+    Secret(CANARY)
+    hidden = redact(f"before {text} after" if "cut)" not in text else f"before {text}")
+    assert "[secret]" in hidden
+    for part in (CANARY, "abcdef", "oat_A", "eyJhbGci", "unregistered", "dXNlcj", "c2lnbmF0"):
+        assert part not in hidden
+    assert hidden.startswith("before")
+
+
+@given(value=st.text(min_size=4, max_size=60), around=st.text(max_size=20))
+def test_any_registered_value_is_hidden_wherever_it_stands(value: str, around: str) -> None:
+    sink._known.clear()
+    Secret(value)
+    assert value not in redact(around + value + around).replace("[secret]", "\0")

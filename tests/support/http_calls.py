@@ -1,0 +1,46 @@
+"""A call and a client whose service answers as a test says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from odd_answers import odd_transport
+
+from agent.auth.bearer import ApiKey
+from agent.auth.credential import Keyring
+from agent.call import Call, Host, Request, Response, Scheme
+from agent.config.secrets import Secret
+from agent.http import HttpClient
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+KEY = "test-api-key-canary-0123456789"
+
+
+BASE = "https://cloud.example"
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Call[Any]):
+    schemes = (Scheme.API_KEY,)
+
+    def request(self) -> Request:
+        return Request("GET", "/v1/thing", query=(("transform", "{'a b': id}"), ("x", "ä&=")))
+
+    def parse(self, response: Response) -> Any:
+        return response.json()
+
+
+def client(answer, **settings: Any) -> HttpClient:
+    transport = odd_transport(answer)
+    return HttpClient(
+        transport,
+        {Host.DEVICE_CLOUD: BASE},
+        Keyring([ApiKey(Secret(KEY))]),
+        now=lambda: NOW,
+        jitter=lambda: 0.0,
+        **settings,
+    )
