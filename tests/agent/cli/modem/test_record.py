@@ -9,7 +9,6 @@ from pathlib import Path
 
 from command_line import completed
 
-ROOT = Path(__file__).resolve().parents[3]
 CELLAGENT = (sys.executable, "-m", "agent")
 
 

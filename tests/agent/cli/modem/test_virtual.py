@@ -1,0 +1,46 @@
+"""`cellagent modem virtual`: what it refuses, its list of faults, and its end with CMD."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import completed
+
+from at.virtual.faults import FAULTS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        ((), 2, "either --pty PATH or --tcp HOST:PORT"),
+        (("--pty", "kit", "--tcp", "127.0.0.1:0"), 2, "either --pty PATH or --tcp HOST:PORT"),
+        (("--tcp", "127.0.0.1:many"), 2, "not HOST:PORT"),
+        (("--tcp", "0.0.0.0:0"), 4, "add --allow-remote"),
+        (("--tcp", ":0", "--model", "nrf52"), 2, "nrf52"),
+    ],
+)
+def test_a_wrong_call_says_why(arguments: tuple[str, ...], code: int, says: str) -> None:
+    done = completed("modem", "virtual", *arguments)
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+
+
+def test_every_fault_is_listed_for_a_person_and_for_a_program() -> None:
+    people = completed("modem", "virtual", "--fault", "help").stdout.splitlines()
+    assert [line.split()[0].partition("=")[0] for line in people] == list(FAULTS)
+    programs = completed("modem", "virtual", "--fault", "help", "--json").stdout.splitlines()
+    assert [json.loads(line)["fault"] for line in programs] == list(FAULTS)
+
+
+def test_it_ends_with_the_exit_code_of_the_program_that_it_serves(tmp_path: Path) -> None:
+    program = "import os, sys; sys.exit(7 if os.environ['CELLAGENT_PORT'] else 8)"
+    done = completed(
+        *("modem", "virtual", "--pty", str(tmp_path / "kit"), "--"),
+        *(sys.executable, "-c", program),
+    )
+    assert done.returncode == 7
+    assert json.loads(done.stdout)["port"] == str(tmp_path / "kit")
+    assert not (tmp_path / "kit").is_symlink()

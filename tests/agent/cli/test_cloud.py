@@ -1,0 +1,64 @@
+"""`cellagent cloud serve`: what it refuses before it listens, and the profile that it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import completed
+
+from agent.cli.cloud import write_standin_profile
+from agent.config import load
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--listen", "8080"), "not HOST:PORT"),
+        (("--listen", "127.0.0.1:65536"), "not HOST:PORT"),
+        (("--listen", "0.0.0.0:0"), "--allow-remote"),
+        (("--listen", "example.com:0"), "--allow-remote"),
+        (("--connect-proxy", "0"), "--connect-proxy and --ca-file go together"),
+        (("--ca-file", "ca.pem"), "--connect-proxy and --ca-file go together"),
+        (("--fault", "no-such-fault"), "--fault help"),
+        (("--", "no-such-program-of-the-test"), "cannot run no-such-program-of-the-test"),
+    ],
+)
+def test_a_wrong_call_is_exit_2_and_says_why(arguments: tuple[str, ...], says: str) -> None:
+    done = completed("cloud", "serve", *arguments)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_its_faults_are_listed_without_serving() -> None:
+    done = completed("cloud", "serve", "--fault", "help")
+    assert done.returncode == 0
+    assert "latency" in [line.split()[0] for line in done.stdout.splitlines()]
+
+
+def test_the_profile_has_the_hosts_the_account_and_the_secrets(tmp_path: Path) -> None:
+    names = ["api_key", "organization_auth_token", "project_key", "user_api_key", "user_password"]
+    names += ["service_token", "evaluation_token", "control_token"]
+    secrets = {name: f"canary-{name}" for name in names}
+    ready = {
+        "urls": {"device_cloud": "http://127.0.0.1:1", "downloads": "http://127.0.0.1:2"},
+        "organization": "acme",
+        "project": "kits",
+        "team_id": "team",
+        "credentials": {
+            **secrets,
+            "user_email": "someone@example.com",
+            "service_key_file": str(tmp_path / "service-key.pem"),
+        },
+    }
+    write_standin_profile("sim", ready)
+    loaded = load("sim")
+    assert loaded.profile.hosts.device_cloud == "http://127.0.0.1:1"
+    assert (loaded.profile.account.organization, loaded.profile.account.team_id) == ("acme", "team")
+    assert loaded.profile.credentials.service_key_files["fota"] == str(
+        tmp_path / "service-key-fota.pem"
+    )
+    token = loaded.secrets.get("organization_token")
+    assert token is not None
+    assert token.reveal() == "canary-organization_auth_token"
