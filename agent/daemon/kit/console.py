@@ -240,10 +240,13 @@ class KitConsole:
         """
         published = [item for item in items if publish_plain or not _is_plain(item)]
         self._counts.lines -= len(items) - len(published)
-        self.watchers.publish(published)
         for item in items:
             self._count(item)
-        await self._forwarder.forward(items, utc_now())
+        try:
+            await self._forwarder.forward(items, utc_now())
+        finally:
+            # After it is stored: what a window shows is not lost if the agent is killed just then.
+            self.watchers.publish(published)
 
     def _on_stored(self, error: AgentError | None) -> None:
         """Show in the status why items are not stored; None: they are again."""

@@ -22,7 +22,7 @@ from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatche
 from agent.daemon.kit.link import HeldPort
 from agent.daemon.status import State, StatusRegistry
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
-from agent.outbox import ItemKind, Outbox
+from agent.outbox import ItemKind, NewItem, Outbox, Receipt
 from at.driver.stream import Stream
 from at.protocol.errors import LinkLost
 from at.protocol.exchange import Exchange, Unknown
@@ -202,3 +202,42 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
     assert [item.kind for item in found] == [ItemKind.CHUNK] * len(chunks) + [ItemKind.EVENT]
     assert concern.facts["lost"] == 1
     assert concern.state is State.WELL
+
+
+class SlowOutbox(Outbox):
+    """An outbox whose disk takes nothing before `go` is set."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, Limits(min_free_bytes=0))
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def aput(self, items: list[NewItem]) -> Receipt:
+        self.asked.set()
+        await self.go.wait()
+        return await super().aput(items)
+
+
+async def test_what_the_kit_printed_is_on_disk_before_a_window_shows_it(tmp_path: Path):
+    with SlowOutbox(tmp_path / "outbox") as slow:
+        concern = StatusRegistry().add_concern("console", "kit")
+        console = KitConsole(concern, slow, names(), lambda: None)
+        with console.watchers.subscribed() as watcher:
+            handling = asyncio.ensure_future(console.handle([ChunkLine(b"\x08\x02")]))
+            await slow.asked.wait()
+            assert not watcher._readable.is_set()
+            slow.go.set()
+            await handling
+            assert len((await read_all(watcher))[0]) == 1
+
+
+async def test_what_is_being_stored_when_the_link_is_lost_is_shown_all_the_same(tmp_path: Path):
+    with SlowOutbox(tmp_path / "outbox") as slow:
+        concern = StatusRegistry().add_concern("console", "kit")
+        console = KitConsole(concern, slow, names(), lambda: None)
+        with console.watchers.subscribed() as watcher:
+            handling = asyncio.ensure_future(console.handle([ChunkLine(b"\x08\x02")]))
+            await slow.asked.wait()
+            handling.cancel()
+            await asyncio.gather(handling, return_exceptions=True)
+            slow.go.set()
+            assert len((await read_all(watcher))[0]) == 1
