@@ -148,7 +148,7 @@ class RunningAgent:
     environment: Mapping[str, str]
     log: list[str] = field(default_factory=list)
     """Its lines on standard error."""
-    told: list[dict[str, Any]] = field(default_factory=list)
+    output: list[dict[str, Any]] = field(default_factory=list)
     """Its lines on standard output."""
 
     async def until(self, kit: str | None, concern: str, state: str) -> dict[str, Any]:
@@ -197,8 +197,8 @@ class RunningAgent:
         assert self.process.stdout is not None
         text = await self.process.stdout.readline()
         assert text, "the agent ended: " + "\n".join(self.log)
-        self.told.append(json.loads(text))
-        return self.told[-1]
+        self.output.append(json.loads(text))
+        return self.output[-1]
 
     async def read_log(self) -> None:
         assert self.process.stderr is not None

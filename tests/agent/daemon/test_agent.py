@@ -86,5 +86,5 @@ async def test_what_it_logs_names_kit_and_concern_and_no_secret(
         await agent.stop()
     assert any(json.loads(line)["kit"] == "kit" for line in agent.log)
     secrets = [value for name, value in cloud.ready["credentials"].items() if "file" not in name]
-    text = "\n".join(agent.log) + json.dumps(agent.told)
+    text = "\n".join(agent.log) + json.dumps(agent.output)
     assert not [secret for secret in secrets if secret in text and "@" not in secret]

@@ -70,7 +70,7 @@ class Bench:
 
 
 @contextlib.asynccontextmanager
-async def bench(
+async def kit_with_update(
     standin: StandIn, folder: Path, *, offered: bool = True, **options: Any
 ) -> AsyncIterator[Bench]:
     """Serve the modem on FOLDER/kit, the application on FOLDER/smp; an update may wait."""
@@ -82,10 +82,10 @@ async def bench(
         if not offered:
             fota += "\ninterval_s = 1.0"  # it is to be found soon
         where = written(folder, standin, fota, console_port=board.port)
-        desk = Bench(board, where, standin)
+        bench = Bench(board, where, standin)
         if offered:
-            await desk.offer(folder)
-        yield desk
+            await bench.offer(folder)
+        yield bench
 
 
 def ended(status: dict[str, Any]) -> bool:
@@ -110,14 +110,14 @@ async def heard(bench: Bench, lines: Any, number: int) -> None:
 async def test_the_console_lets_its_port_go_for_an_update_and_takes_it_up_again(
     standin: StandIn, tmp_path: Path
 ):
-    async with bench(standin, tmp_path) as desk, agent_on(desk.where) as agent:
-        async with window(desk.where) as shown:
+    async with kit_with_update(standin, tmp_path) as bench, agent_on(bench.where) as agent:
+        async with window(bench.where) as shown:
             await shown.until("let go of it for")
             await shown.until("is back")
             status = await agent.until_status(ended)
-            assert await desk.state() == "SUCCEEDED", agent.log
+            assert await bench.state() == "SUCCEEDED", agent.log
             await agent.until_status(listens)
-            await heard(desk, shown, 7)
+            await heard(bench, shown, 7)
             assert not [line for line in shown.lines if "went away" in line]
         console = concern_of(status, "kit", "console")
         assert console["let_go"] >= 4, "two looks, the installation, the confirmation"
@@ -129,18 +129,18 @@ async def test_the_console_lets_its_port_go_for_an_update_and_takes_it_up_again(
 async def test_what_the_kit_prints_during_the_upload_is_kept(standin: StandIn, tmp_path: Path):
     exported = export_lines(MESSAGE)
 
-    async with bench(standin, tmp_path) as desk:
+    async with kit_with_update(standin, tmp_path) as bench:
 
         def speak() -> None:
-            desk.say(41)
+            bench.say(41)
             for line in exported:
-                desk.board.say(line.encode() + b"\r\n")
+                bench.board.say(line.encode() + b"\r\n")
 
-        desk.at_request(12, speak)  # in the middle of the upload
-        async with agent_on(desk.where) as agent, window(desk.where, "--json") as shown:
+        bench.at_request(12, speak)  # in the middle of the upload
+        async with agent_on(bench.where) as agent, window(bench.where, "--json") as shown:
             await shown.until("number 41")
             status = await agent.until_status(ended)
-            assert await desk.state() == "SUCCEEDED", agent.log
+            assert await bench.state() == "SUCCEEDED", agent.log
             assert concern_of(status, "kit", "console")["chunks"] == len(exported)
             assert await agent.stop() == 0
 
@@ -148,22 +148,28 @@ async def test_what_the_kit_prints_during_the_upload_is_kept(standin: StandIn, t
 async def test_after_an_update_that_failed_the_console_is_heard_again(
     standin: StandIn, tmp_path: Path
 ):
-    async with bench(standin, tmp_path, mood="no-swap") as desk, agent_on(desk.where) as agent:
+    async with (
+        kit_with_update(standin, tmp_path, mood="no-swap") as bench,
+        agent_on(bench.where) as agent,
+    ):
         await agent.until_status(ended)
-        assert await desk.state() == "FAILED", agent.log
+        assert await bench.state() == "FAILED", agent.log
         await agent.until_status(listens)
-        async with window(desk.where) as shown:
-            await heard(desk, shown, 3)
+        async with window(bench.where) as shown:
+            await heard(bench, shown, 3)
         assert await agent.stop() == 0
 
 
 async def test_a_kit_that_does_not_speak_smp_keeps_its_console(standin: StandIn, tmp_path: Path):
-    async with bench(standin, tmp_path, mood="mute") as desk, agent_on(desk.where) as agent:
+    async with (
+        kit_with_update(standin, tmp_path, mood="mute") as bench,
+        agent_on(bench.where) as agent,
+    ):
         told = await agent.until("kit", "fota", "trouble")
         assert "no SMP server answers" in told["trouble"]
         await agent.until_status(listens)
-        async with window(desk.where) as shown:
-            await heard(desk, shown, 5)
+        async with window(bench.where) as shown:
+            await heard(bench, shown, 5)
         assert await agent.stop() == 0
 
 
@@ -171,22 +177,22 @@ async def test_a_kit_that_does_not_speak_smp_keeps_its_console(standin: StandIn,
 async def test_an_agent_that_ends_in_the_upload_goes_on_when_it_runs_again(
     standin: StandIn, tmp_path: Path, gently: bool
 ):
-    async with bench(standin, tmp_path) as desk:
+    async with kit_with_update(standin, tmp_path) as bench:
         in_the_middle = asyncio.Event()
-        desk.at_request(10, in_the_middle.set)
-        async with agent_on(desk.where) as agent:
+        bench.at_request(10, in_the_middle.set)
+        async with agent_on(bench.where) as agent:
             await in_the_middle.wait()
             if gently:
                 assert await agent.stop(2) in {0, 130}
             else:
                 agent.process.kill()
-        assert await desk.state() == "IN_PROGRESS"
-        async with agent_on(desk.where) as agent:
+        assert await bench.state() == "IN_PROGRESS"
+        async with agent_on(bench.where) as agent:
             await agent.until_status(ended)
-            assert await desk.state() == "SUCCEEDED", agent.log
+            assert await bench.state() == "SUCCEEDED", agent.log
             await agent.until_status(listens)
-            async with window(desk.where) as shown:
-                await heard(desk, shown, 9)
+            async with window(bench.where) as shown:
+                await heard(bench, shown, 9)
             assert await agent.stop() == 0
 
 
@@ -205,21 +211,24 @@ async def test_a_core_dump_that_is_being_printed_is_heard_to_its_end_first(
     standin: StandIn, tmp_path: Path
 ):
     first, rest = printed_dump()
-    async with bench(standin, tmp_path, offered=False) as desk, agent_on(desk.where) as agent:
+    async with (
+        kit_with_update(standin, tmp_path, offered=False) as bench,
+        agent_on(bench.where) as agent,
+    ):
         await agent.until("kit", "console", "well")
-        async with window(desk.where, "--json") as shown:
-            desk.say(1)
-            desk.board.say(first)
+        async with window(bench.where, "--json") as shown:
+            bench.say(1)
+            bench.board.say(first)
             await shown.until("number 1")
-            await desk.offer(tmp_path)
+            await bench.offer(tmp_path)
             await agent.until_status(
                 lambda status: "busy_with" in concern_of(status, "kit", "link")
             )
-            desk.board.say(rest)
+            bench.board.say(rest)
             dump = json.loads(await shown.until('"coredump"'))
             assert dump["status"] == "complete"
         await agent.until_status(ended)
-        assert await desk.state() == "SUCCEEDED", agent.log
+        assert await bench.state() == "SUCCEEDED", agent.log
         assert await agent.stop() == 0
 
 

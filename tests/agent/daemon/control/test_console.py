@@ -25,9 +25,9 @@ LINE = "[00:00:01.000,000] <inf> app: number {}\r\n"
 def profile(folder: Path, **kit: str) -> dict[str, str]:
     """Write a profile whose services nobody serves: the console needs none."""
     keys = {"port": str(folder / "kit"), **kit}
-    lines = ['profile = "desk"', '[profiles.desk]\nbase = "standin"', "[profiles.desk.kit]"]
+    lines = ['profile = "lab"', '[profiles.lab]\nbase = "standin"', "[profiles.lab.kit]"]
     lines += [f"{name} = {json.dumps(value)}" for name, value in keys.items()]
-    lines += ["[profiles.desk.location]", "interval_s = 0.0"]
+    lines += ["[profiles.lab.location]", "interval_s = 0.0"]
     (folder / "config.toml").write_text("\n".join(lines))
     return {"CELLAGENT_CONFIG": str(folder / "config.toml")}
 
@@ -53,7 +53,7 @@ class Console:
 
 
 @contextlib.asynccontextmanager
-async def desk(folder: Path) -> AsyncIterator[tuple[RunningAgent, Console]]:
+async def agent_with_console(folder: Path) -> AsyncIterator[tuple[RunningAgent, Console]]:
     """Run the agent over a virtual kit whose console has a port of its own."""
     console = Console(folder)
     await virtual_kit(folder)
@@ -108,7 +108,7 @@ async def test_a_window_that_does_not_read_holds_nobody_up_and_counts_what_it_mi
     tmp_path: Path,
 ):
     many = 40_000
-    async with desk(tmp_path) as (agent, console):
+    async with agent_with_console(tmp_path) as (agent, console):
         async with window(agent.environment, "--json") as stalled:
             async with window(agent.environment, "--json") as other:
                 stalled.stall()
@@ -131,7 +131,7 @@ async def test_a_window_that_does_not_read_holds_nobody_up_and_counts_what_it_mi
 
 async def test_the_agent_ends_in_time_though_a_window_does_not_read(tmp_path: Path):
     async with (
-        desk(tmp_path) as (agent, console),
+        agent_with_console(tmp_path) as (agent, console),
         window(agent.environment) as stalled,
         window(agent.environment) as other,
     ):
@@ -189,7 +189,7 @@ async def test_a_window_outlives_the_agent_and_shows_what_the_next_one_hears(tmp
 
 
 async def test_lines_are_typed_at_the_console_by_the_agent(tmp_path: Path):
-    async with desk(tmp_path) as (agent, console):
+    async with agent_with_console(tmp_path) as (agent, console):
         async with window(agent.environment, "--send", "kernel version", "--send", "mflt export"):
             async with asyncio.timeout(PATIENCE_S):
                 while b"export\r" not in console.typed:
@@ -228,7 +228,7 @@ async def test_a_kit_without_a_console_has_no_window(tmp_path: Path):
 async def test_a_window_that_says_nonsense_is_closed_and_disturbs_nobody(
     tmp_path: Path, typed: bytes
 ):
-    async with desk(tmp_path) as (agent, console):
+    async with agent_with_console(tmp_path) as (agent, console):
         place = next((Path(os.environ["CELLAGENT_STATE_DIR"]) / "run").glob("*.sock"))
         assert place.stat().st_mode & 0o777 == 0o600
         reader, writer = await asyncio.open_unix_connection(place)

@@ -41,7 +41,7 @@ while b"OK" not in heard:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[RunningAgent]:
+async def agent(tmp_path: Path) -> AsyncIterator[RunningAgent]:
     """An agent that holds the virtual kit on FOLDER/kit, and the stand-in."""
     cloud = await serve("cloud", "serve")
     where = write_profile(tmp_path, cloud.ready, {"kit": kit_keys(tmp_path)})
@@ -66,37 +66,37 @@ async def desk(tmp_path: Path) -> AsyncIterator[RunningAgent]:
     ],
     ids=" ".join,
 )
-async def test_a_command_takes_its_turn(desk: RunningAgent, words: tuple[str, ...]):
+async def test_a_command_takes_its_turn(agent: RunningAgent, words: tuple[str, ...]):
     # With no --port: the profile has one kit, and the agent holds it.
-    assert (await desk.run("modem", "at", "AT+CFUN=1")).code == 0
-    done = await desk.run(*words)
+    assert (await agent.run("modem", "at", "AT+CFUN=1")).code == 0
+    done = await agent.run(*words)
     assert done.code == 0, done.err
 
 
 async def test_ports_shows_what_the_agent_knows_of_the_port_that_it_holds(
-    desk: RunningAgent, tmp_path: Path
+    agent: RunningAgent, tmp_path: Path
 ):
     port = str(tmp_path / "kit")
     for words in (("ports",), ("ports", "--port", port)):
-        done = await desk.run(*words, "--json")
+        done = await agent.run(*words, "--json")
         assert done.code == 0
         (told,) = [line for line in done.lines if line["port"] == port]
         assert (told["role"], told["answers"], told["dialect"]) == ("at", True, "at-host")
         assert told["firmware"] == "mfw_nrf91x1_2.0.4"
-        assert f"PID {desk.process.pid}" in told["reason"]
+        assert f"PID {agent.process.pid}" in told["reason"]
 
 
 async def test_a_board_is_planned_and_provisioned_while_the_agent_holds_it(
-    desk: RunningAgent, tmp_path: Path
+    agent: RunningAgent, tmp_path: Path
 ):
     port = str(tmp_path / "kit")
-    planned = await desk.run("provision", "plan", port, "--json")
+    planned = await agent.run("provision", "plan", port, "--json")
     assert planned.lines[0]["writes"] == 1, planned.err
-    done = await desk.run("provision", "run", port, "--set-clock", "--json")
+    done = await agent.run("provision", "run", port, "--set-clock", "--json")
     assert done.lines[0]["outcome"] == "done", done.err
-    again = await desk.run("provision", "run", port, "--json")
+    again = await agent.run("provision", "run", port, "--json")
     assert again.lines[0]["outcome"] == "unchanged", again.err
-    status = json.loads((await desk.run("status", "--json")).out)
+    status = json.loads((await agent.run("status", "--json")).out)
     assert concern_of(status, "kit", "link")["state"] == "well"
 
 
@@ -116,22 +116,22 @@ async def test_an_update_is_pulled_by_hand_where_the_agent_pulls_none(standin: A
 
 
 async def test_a_session_is_recorded_while_the_agent_holds_the_kit(
-    desk: RunningAgent, tmp_path: Path
+    agent: RunningAgent, tmp_path: Path
 ):
     file = tmp_path / "session.transcript"
-    done = await desk.run("modem", "record", str(file), "--", sys.executable, "-c", SESSION)
+    done = await agent.run("modem", "record", str(file), "--", sys.executable, "-c", SESSION)
     assert done.code == 0, done.err
     assert "the running agent lends the modem" in done.err
     lines = [line.partition(" ")[2] for line in file.read_text().splitlines() if line[0] == "@"]
     assert lines == ["> AT+CGMM", "< nRF9161-LACA", "< OK"]
 
 
-async def test_a_recorder_that_is_killed_gives_the_modem_back(desk: RunningAgent, tmp_path: Path):
+async def test_a_recorder_that_is_killed_gives_the_modem_back(agent: RunningAgent, tmp_path: Path):
     recorder = await serve(
-        "modem", "record", str(tmp_path / "session.transcript"), environment=desk.environment
+        "modem", "record", str(tmp_path / "session.transcript"), environment=agent.environment
     )
-    waiting = asyncio.ensure_future(desk.run("modem", "at", "AT+CGMM"))
-    await desk.until_status(
+    waiting = asyncio.ensure_future(agent.run("modem", "at", "AT+CGMM"))
+    await agent.until_status(
         lambda status: "lent to" in concern_of(status, "kit", "link").get("busy_with", "")
     )
     assert not waiting.done()
@@ -141,7 +141,7 @@ async def test_a_recorder_that_is_killed_gives_the_modem_back(desk: RunningAgent
 
 
 async def test_a_kit_that_is_busy_for_too_long_is_a_busy_board(
-    desk: RunningAgent, monkeypatch: pytest.MonkeyPatch
+    agent: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ):
     from agent.daemon.control import lease
     from agent.daemon.control.client import AgentConnection, AgentRefused
