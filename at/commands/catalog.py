@@ -116,18 +116,18 @@ def command_of(text: str) -> Command[Any] | None:
 
 def readers_of(name: str) -> list[Command[Any]]:
     """Return the commands whose answer lines begin with `name`, if the command is unknown."""
-    found: list[Command[Any]] = []
-    for form in (Form.READ, Form.EXECUTE, Form.TEST, Form.SET):
-        for kind in TYPES.get((name, form), ()):
-            if kind.prefix == name:
-                found += _made(kind)
-    return found
+    commands = (
+        _instance_of(kind)
+        for form in (Form.READ, Form.EXECUTE, Form.TEST, Form.SET)
+        for kind in TYPES.get((name, form), ())
+        if kind.prefix == name
+    )
+    return [command for command in commands if command is not None]
 
 
-def _made(kind: type[Command[Any]]) -> list[Command[Any]]:
-    """Return a command of a type, made from the first arguments that it accepts."""
+def _instance_of(kind: type[Command[Any]]) -> Command[Any] | None:
+    """Return a command of a type, from the first arguments that it accepts; None if none are."""
     for arguments in ("", "1", "2", "7"):
-        command = kind.captured(split(arguments))
-        if command is not None:
-            return [command]
-    return []
+        if (command := kind.captured(split(arguments))) is not None:
+            return command
+    return None

@@ -181,11 +181,12 @@ def describe(
         hint = _NO_CODE_FOR.get(command, _NO_CODE) if final == "ERROR" else ""
         return f"the modem answered {final}", hint
     if final == "+CMS ERROR":
-        return f"the modem answered +CMS ERROR {code} ({name(final, code)})", ""
-    return f"the modem answered +CME ERROR {code} ({name(final, code)})", _WAYS_OUT.get(code, "")
+        return f"the modem answered +CMS ERROR {code} ({code_name(final, code)})", ""
+    hint = _WAYS_OUT.get(code, "")
+    return f"the modem answered +CME ERROR {code} ({code_name(final, code)})", hint
 
 
-def name(final: str, code: int) -> str:
+def code_name(final: str, code: int) -> str:
     """Return the name of a code ("not found"), or its number's family if no source names it."""
     table = CMS if final == "+CMS ERROR" else CME
     if code in table:

@@ -18,6 +18,9 @@ from typing import Generic, TypeVar
 
 from at.protocol.errors import ParseError
 
+K = TypeVar("K")
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
@@ -34,7 +37,6 @@ class Malformed(Notice):
     error: str
 
 
-K = TypeVar("K")
 Parser = Callable[[str, str | None], Notice]
 _parsers: dict[str, Parser] = {}
 
@@ -105,9 +107,6 @@ def _without(table: dict[K, list[BoundedQueue[Notice]]], queue: BoundedQueue[Not
         table[key] = [one for one in queues if one is not queue]
         if not table[key]:
             del table[key]
-
-
-T = TypeVar("T")
 
 
 class BoundedQueue(Generic[T]):

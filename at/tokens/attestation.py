@@ -11,7 +11,7 @@ from at.protocol.errors import ParseError
 from at.protocol.values import Record
 from at.tokens.cose import SIGNERS, Sign1, load, load_described, read_sign1
 from at.tokens.csr import read_key_body
-from at.tokens.keys import decode, key_id
+from at.tokens.keys import decode_base64url, key_id
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -166,12 +166,12 @@ def _parts(text: str, name: str) -> tuple[bytes, Sign1 | None]:
     if len(text) > _LONGEST:
         raise ParseError(f"{name}: the answer is longer than {_LONGEST} characters")
     first, dot, second = text.partition(".")
-    body = decode(first, f"{name}: the body")
+    body = decode_base64url(first, f"{name}: the body")
     if not body:
         raise ParseError(f"{name}: the body is empty")
     if dot and not second:
         raise ParseError(f"{name}: nothing follows the dot")
-    sign1 = read_sign1(decode(second, f"{name}: the COSE message")) if dot else None
+    sign1 = read_sign1(decode_base64url(second, f"{name}: the COSE message")) if dot else None
     return body, sign1
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from at.protocol.errors import ParseError
 from at.protocol.values import Record
-from at.tokens.keys import decode
+from at.tokens.keys import decode_base64url
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -103,9 +103,9 @@ def read_jwt(token: str) -> Jwt:
     parts = text.split(".")
     if len(parts) != 3:
         raise ParseError(f"the token has {len(parts)} parts, not header, claims and signature")
-    header = _object(decode(parts[0], "the token's header"), "header")
-    claims = _object(decode(parts[1], "the token's claims"), "claims")
-    signature = decode(parts[2], "the token's signature")
+    header = _object(decode_base64url(parts[0], "the token's header"), "header")
+    claims = _object(decode_base64url(parts[1], "the token's claims"), "claims")
+    signature = decode_base64url(parts[2], "the token's signature")
     if header.get("alg") != "ES256":
         raise ParseError("the token is not signed with ES256")
     if len(signature) != _SIGNATURE_BYTES:

@@ -18,7 +18,7 @@ _TEXT = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
 _HALF = 32
 
 
-def decode(text: str, what: str) -> bytes:
+def decode_base64url(text: str, what: str) -> bytes:
     """Return the bytes of base64url `text`. Raises ParseError, which names `what`, never the text.
 
     The alphabet of base64 and padding are accepted, too: some firmware writes them.

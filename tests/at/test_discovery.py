@@ -145,7 +145,7 @@ async def test_nothing_is_written_to_a_port_that_is_no_kits_unless_asked() -> No
         (report,) = await survey(listing=lambda: [stranger])
         assert "not probed" in report.reason
         await asyncio.sleep(0)
-        assert far.heard == b""
+        assert far.received == b""
         (report,) = await survey(listing=lambda: [stranger], probe_all=True)
         assert report.answers
         (report,) = await survey(listing=lambda: [stranger], named=[far.path])

@@ -43,7 +43,7 @@ class LineModem:
         self.delay = delay
         self.queues = queues
         self.reads = READS
-        self.heard: list[str] = []
+        self.received: list[str] = []
         self.data_mode = False
         self._buffer = b""
         self._free_at = 0.0
@@ -77,7 +77,7 @@ class LineModem:
         return -1
 
     def _take(self, command: str, loop: asyncio.AbstractEventLoop) -> None:
-        self.heard.append(command)
+        self.received.append(command)
         known = _COMMAND.fullmatch(command)
         body = self.reads.get(command) or (self.body(command) if known else None)
         self._free_at = max(self._free_at, loop.time()) + self.delay(command)

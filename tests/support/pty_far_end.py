@@ -36,7 +36,7 @@ class PtyFarEnd:
         self.master, self._slave = pty.openpty()
         tty.setraw(self._slave)
         self.path = os.ttyname(self._slave)
-        self.heard = b""
+        self.received = b""
         self._more = asyncio.Event()
         self._answer = answer
         self._terminator = terminator
@@ -50,7 +50,7 @@ class PtyFarEnd:
 
     async def until(self, data: bytes) -> None:
         """Wait until `data` has come."""
-        while data not in self.heard:
+        while data not in self.received:
             self._more.clear()
             await self._more.wait()
 
@@ -73,7 +73,7 @@ class PtyFarEnd:
             data = os.read(self.master, 4096)
         except OSError:
             return
-        self.heard += data
+        self.received += data
         self._more.set()
         self._buffer += data
         while self._terminator in self._buffer:

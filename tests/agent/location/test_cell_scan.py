@@ -71,7 +71,7 @@ class Kit(LineModem):
 
     @property
     def measured(self) -> list[str]:
-        return [line for line in self.heard if "NCELLMEAS" in line]
+        return [line for line in self.received if "NCELLMEAS" in line]
 
 
 made: list[Kit] = []

@@ -136,9 +136,9 @@ def test_a_restart_fails_the_command_in_flight_by_name_and_settings_come_back() 
         with pytest.raises(ModemReset, match="Ready"):
             await modem.execute("AT+TSLOW", timeout_s=5)
         await asyncio.sleep(2)
-        far.heard.clear()
+        far.received.clear()
         assert await ask(modem, "AT+T1") == ""
-        assert far.heard == ["~~~~", "AT+CMEE?", "AT+CMEE=1", "AT+CEREG=5", "AT+T1"]
+        assert far.received == ["~~~~", "AT+CMEE?", "AT+CMEE=1", "AT+CEREG=5", "AT+T1"]
         assert modem.restarts == 1
 
     run_session(work)
@@ -147,10 +147,10 @@ def test_a_restart_fails_the_command_in_flight_by_name_and_settings_come_back() 
 def test_a_restart_between_commands_brings_the_subscriptions_back_unasked() -> None:
     async def work(modem: Modem, far: LineModem) -> None:
         await modem.subscribe("AT+CEREG=5")
-        far.heard.clear()
+        far.received.clear()
         far.say("Ready")
         await asyncio.sleep(1)
-        assert far.heard == ["~~~~", "AT+CMEE?", "AT+CMEE=1", "AT+CEREG=5", "AT"]
+        assert far.received == ["~~~~", "AT+CMEE?", "AT+CMEE=1", "AT+CEREG=5", "AT"]
 
     run_session(work)
 

@@ -77,7 +77,7 @@ async def session(seed: int, counts: Counts) -> None:
             counts.ended += 1
         write = f"AT+T={number}"
         try:
-            if (await modem.execute(write, timeout_s=1)).ok and write not in line.modem.heard:
+            if (await modem.execute(write, timeout_s=1)).ok and write not in line.modem.received:
                 counts.wrong.append(f"{write} was never heard, and is OK")
         except AtError:
             counts.ended += 1
@@ -103,12 +103,12 @@ def test_after_a_final_result_too_many_the_next_command_waits_for_a_probe() -> N
         modem = Modem(far.transport)
         await modem.open()
         for final in ("OK", "ERROR", "+CME ERROR: 513"):
-            far.heard.clear()
+            far.received.clear()
             far.say(final)
             assert (await modem.execute("AT+T=1")).ok
-            assert far.heard == ["~~~~", "AT+CMEE?", "AT+T=1"]
+            assert far.received == ["~~~~", "AT+CMEE?", "AT+T=1"]
             assert (await modem.execute("AT+T=2")).ok
-            assert far.heard[3:] == ["AT+T=2"]
+            assert far.received[3:] == ["AT+T=2"]
         await modem.close()
 
     virtual_time.run(work())

@@ -26,7 +26,7 @@ def test_cmee_is_raised_for_the_session_and_put_back() -> None:
         await modem.open()
         await modem.close()
         await modem.close()
-        return far.heard
+        return far.received
 
     assert virtual_time.run(session()) == ["AT+CMEE?", "AT+CMEE=1", "AT+CMEE=0"]
 
@@ -58,10 +58,10 @@ def test_a_refused_command_names_its_code() -> None:
 )
 def test_what_would_break_out_is_refused_before_a_byte_is_sent(line: str) -> None:
     async def work(modem: Modem, far: LineModem) -> None:
-        far.heard.clear()
+        far.received.clear()
         with pytest.raises(UnsafeArgument):
             await modem.execute(line)
-        assert far.heard == []
+        assert far.received == []
 
     run_session(work)
 

@@ -95,7 +95,7 @@ def test_what_an_earlier_client_left_half_typed_does_not_hide_the_modem() -> Non
         modem = Modem(far.transport)
         await modem.open()
         await modem.close()
-        return far.heard
+        return far.received
 
     heard = virtual_time.run(session())
     assert heard[-3:] == ["AT+CMEE?", "AT+CMEE=1", "AT+CMEE=0"]
