@@ -20,12 +20,10 @@ from agent.errors import (
     RateLimited,
     ServerTrouble,
     Unreachable,
-    UsageError,
 )
 from agent.outbox import Outbox
 from agent.outbox.delivery import Delivery
 from agent.outbox.items import Item
-from agent.outbox.schedule import FailureKind, classify_failure
 
 
 class Service:
@@ -248,23 +246,3 @@ async def test_a_defect_in_the_sender_sets_only_its_lane_back(box: Outbox):
     service.answer = lambda items: None
     await rig.flush()
     assert service.taken["kit"] == [chunk(1).body]
-
-
-@pytest.mark.parametrize(
-    ("error", "count", "verdict"),
-    [
-        (ServerTrouble("", status=503), 1, FailureKind.LATER),
-        (Conflict("", status=409), 1, FailureKind.LATER),
-        (InvalidRequest("", status=411), 1, FailureKind.LATER),
-        (InvalidRequest("", status=400), 1, FailureKind.REFUSED),
-        (InvalidRequest("", status=400), 2, FailureKind.SMALLER),
-        (InvalidRequest("", status=415), 1, FailureKind.REFUSED),
-        (PayloadTooLarge("", status=413), 9, FailureKind.SMALLER),
-        (PayloadTooLarge("", status=413), 1, FailureKind.REFUSED),
-        (Forbidden("", status=403), 5, FailureKind.BLOCKED),
-        (UsageError("no slug"), 1, FailureKind.REFUSED),
-        (BadAnswer("", status=302), 1, FailureKind.LATER),
-    ],
-)
-def test_each_refusal_has_its_meaning(error, count, verdict):
-    assert classify_failure(error, count) is verdict

@@ -15,6 +15,8 @@ from agent.observability.ingest.chunk_codec import (
     encode,
     encode_varint,
 )
+from agent.observability.ingest.chunk_codec import Reassembler as Ours
+from agent.standin.device_chunks import Reassembler as Theirs
 
 # The service's published test event.
 EVENT = bytes.fromhex(
@@ -203,3 +205,19 @@ def test_the_old_form_carries_its_crc_behind_the_header():
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_no_bytes_whatever_stop_the_reassembler(chunks):
     received(chunks)
+
+
+@pytest.mark.contract("O5.1")
+@given(st.lists(st.binary(max_size=200), max_size=5), st.integers(9, 120))
+def test_both_put_the_same_messages_together(messages, mtu):
+    ours, theirs, got = Ours(), Theirs(), []
+    for message in messages:
+        for chunk in encode(message, mtu):
+            found = ours.receive(chunk)
+            received = theirs.receive("kit", chunk, 0.0)
+            assert [item.data for item in found if isinstance(item, ReassembledMessage)] == (
+                [] if received.message is None else [received.message]
+            )
+            if received.message is not None:
+                got.append(received.message)
+    assert got == messages

@@ -26,15 +26,11 @@ from agent.observability.ingest.transfer import Upload, file_source, transfer
 from agent.observability.ingest.upload_journal import (
     UploadJournal,
     UploadProgress,
-    journal_name,
-    remove_old_records,
 )
 from agent.observability.ingest.uploads import (
     FileKind,
     UploadProject,
     commit_details,
-    completion_body,
-    part_bounds,
 )
 from agent.outbox import ItemKind
 from agent.outbox.items import Item
@@ -42,6 +38,7 @@ from agent.outbox.sender import ServiceSender
 from agent.retry import NO_RETRY
 
 KIT = DeviceIdentity("none", "nrf9161dk", "main", "1.0.0")
+
 MIB = 1024 * 1024
 
 
@@ -256,41 +253,3 @@ async def test_a_storage_without_etags_is_a_bad_answer(cloud, client, image, mon
     monkeypatch.setattr("agent.observability.ingest.transfer.put_bytes", nothing)
     with file_source(image) as source, pytest.raises(BadAnswer, match="ETag"):
         await transfer(client, update(cloud), source)
-
-
-def test_parts_cover_the_file_and_are_all_alike_but_the_last():
-    assert part_bounds(10, 3) == [(0, 3), (3, 6), (6, 10)]
-    assert part_bounds(10, 1) == [(0, 10)]
-
-
-def test_what_completes_the_parts_names_them_in_order():
-    assert completion_body(['"a"', "b<"]) == (
-        b'<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>"a"</ETag></Part>'
-        b"<Part><PartNumber>2</PartNumber><ETag>b&lt;</ETag></Part></CompleteMultipartUpload>"
-    )
-
-
-def test_a_damaged_journal_costs_an_upload_from_the_beginning(tmp_path):
-    path = tmp_path / "x.json"
-    path.write_bytes(b'{"place": 7')
-    journal = UploadJournal(path)
-    assert (journal.progress, journal.committed) == (None, "")
-    journal.mark_committed("2026-01-01T00:00:00Z")
-    assert UploadJournal(path).committed == "2026-01-01T00:00:00Z"
-
-
-def test_old_journals_are_forgotten(tmp_path):
-    import os
-
-    old, new = tmp_path / "old.json", tmp_path / "new.json"
-    for path in (old, new):
-        path.write_bytes(b"{}")
-    os.utime(old, (0, 0))
-    remove_old_records(tmp_path)
-    assert list(tmp_path.iterdir()) == [new]
-    remove_old_records(tmp_path / "nothing")
-
-
-def test_another_file_or_place_has_another_journal():
-    assert journal_name("a", 1) != journal_name("a", 2)
-    assert journal_name("a", 1) == journal_name("a", 1)

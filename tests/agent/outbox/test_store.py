@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outboxes import bodies, chunk, event, outbox
+from outboxes import bodies, chunk, event, outbox, totals
 
 from agent.config.profile import OutboxSettings as Limits
 from agent.outbox import ItemKind, Outbox
@@ -68,3 +68,14 @@ def test_what_may_have_arrived_goes_again_as_it_went_after_a_crash_too(tmp_path:
         box.transact(lambda store: store.drop(rest))  # by a person: nothing of it is there any more
         box.put([event(7), event(8)])
         assert len(batch(box)) == 2
+
+
+def test_a_body_that_changed_on_the_disk_is_parked_not_sent(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put([event(1), event(2)])
+        box.transact(
+            lambda store: store.tables.db.execute("UPDATE items SET body = x'00' WHERE id = 1")
+        )
+        assert bodies(box, ItemKind.EVENT) == [event(2).body]
+        assert totals(box).parked == 1
+        assert totals(box).counts["unreadable"] == 1

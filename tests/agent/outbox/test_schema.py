@@ -116,17 +116,6 @@ def test_no_random_damage_stops_a_start_or_brings_wrong_bytes(tmp_path: Path):
             box.put([event(9999)])
 
 
-def test_a_body_that_changed_on_the_disk_is_parked_not_sent(tmp_path: Path):
-    with outbox(tmp_path) as box:
-        box.put([event(1), event(2)])
-        box.transact(
-            lambda store: store.tables.db.execute("UPDATE items SET body = x'00' WHERE id = 1")
-        )
-        assert bodies(box, ItemKind.EVENT) == [event(2).body]
-        assert totals(box).parked == 1
-        assert totals(box).counts["unreadable"] == 1
-
-
 def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path):
     program = (
         "import sys; sys.path[:0] = ['tests/support']\n"

@@ -1,0 +1,92 @@
+"""Core dumps on a console: complete, damaged, cut short."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from console_items import DUMP, items_of
+from zephyr_dumps import header, memory, printed
+
+from agent.console.dump_lines import CapturedDump, DamagedDumpLine
+from agent.console.reader import ConsoleReader
+from agent.console.zephyr_coredump import DumpStatus
+
+
+def dumps(text: bytes) -> list[CapturedDump]:
+    return [item for item in items_of(text) if isinstance(item, CapturedDump)]
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "E: ", "[14:36:08.267][E][coredump:052]: ", "\x1b[1;31mE: "]
+)
+@pytest.mark.parametrize("width", [32, 7])
+def test_a_dump_is_gathered_behind_any_prefix(prefix, width):
+    (captured,) = dumps(printed(DUMP, prefix, width))
+    assert captured.dump.usable
+    assert bytes(captured.data) == DUMP
+
+
+def test_other_lines_and_colours_do_not_break_a_dump():
+    text = printed(DUMP).replace(b"\r\n", b"\x1b[0m \r\n[00:00:48.000,000] <inf> app: tick\r\n")
+    assert dumps(text)[0].dump.usable
+
+
+LINES = printed(DUMP, "").splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        pytest.param(b"".join(LINES[:-1]), DumpStatus.INCOMPLETE, id="no end"),
+        pytest.param(
+            b"".join(LINES[:2] + LINES[3:]), DumpStatus.DAMAGED, id="a line lost at a block"
+        ),
+        pytest.param(
+            b"".join(LINES[:-2] + LINES[-1:]), DumpStatus.INCOMPLETE, id="the last line lost"
+        ),
+        pytest.param(
+            b"".join([*LINES[:-1], b"#CD:ERROR CANNOT DUMP#\n", LINES[-1]]),
+            DumpStatus.ERROR,
+            id="error",
+        ),
+        pytest.param(b"#CD:BEGIN#\n#CD:5a450\n#CD:END#\n", DumpStatus.DAMAGED, id="an odd digit"),
+        pytest.param(b"#CD:BEGIN#\n#CD:5a4g\n#CD:END#\n", DumpStatus.DAMAGED, id="no digit"),
+        pytest.param(
+            b"#CD:LOCATION 0x20000\n#CD:BEGIN#\n#CD:END#\n", DumpStatus.EMPTY, id="in memory"
+        ),
+        pytest.param(b"#CD:BEGIN#\n#CD:00010203\n#CD:END#\n", DumpStatus.NOT_A_DUMP, id="pretty"),
+        pytest.param(
+            b"".join([*LINES[:-1], b"--- 2 messages dropped ---\n", LINES[-1]]),
+            DumpStatus.INCOMPLETE,
+            id="the kit dropped lines",
+        ),
+    ],
+)
+def test_a_dump_that_is_not_whole_is_reported_as_what_it_is(text, status):
+    (captured,) = dumps(text)
+    assert captured.dump.status is status
+
+
+def test_a_new_beginning_ends_the_dump_before_it():
+    first, second = dumps(b"".join(LINES[:3]) + b"".join(LINES))
+    assert first.dump.status is DumpStatus.INCOMPLETE
+    assert second.dump.usable
+
+
+def test_a_line_of_a_dump_that_has_not_begun_is_damage():
+    (item,) = items_of(b"#CD:5a45\n")
+    assert isinstance(item, DamagedDumpLine)
+
+
+def test_a_large_dump_costs_no_more_than_twice_its_size():
+    dump = header() + memory(0x20000000, bytes(512 * 1024))
+    text = printed(dump)
+    pieces = [text[at : at + 4096] for at in range(0, len(text), 4096)]
+    reader = ConsoleReader()
+    tracemalloc.start()
+    captured = [item for piece in pieces for item in reader.receive(piece)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert captured[0].dump.usable
+    assert peak < 2 * len(dump)

@@ -1,0 +1,58 @@
+"""Functions and lines of addresses, from a firmware's ELF file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from elf_files import firmware
+from hypothesis import example, given
+from hypothesis import strategies as st
+from zephyr_kernel import table
+
+from agent.errors import AgentError
+from agent.observability.coredumps.symbols import ElfSymbols
+
+
+def test_an_address_has_a_function_with_and_without_the_thumb_bit(tmp_path: Path):
+    path = tmp_path / "zephyr.elf"
+    path.write_bytes(firmware({"main": (0x1000, 0x40), "k_panic": (0x2000, 8)}))
+    symbols = ElfSymbols(path)
+    assert symbols.build_id == "01" * 20
+    assert symbols.machine == "EM_ARM"
+    for address in (0x1010, 0x1011):
+        found = symbols.locate(address)
+        assert (found.function, found.offset) == ("main", 0x10)
+    assert symbols.locate(0x2007).function == "k_panic"
+    assert symbols.locate(0x2008).function is None
+
+
+@pytest.mark.parametrize("data", [b"", b"no ELF", firmware({"main": (0, 4)})[:100]])
+def test_a_damaged_elf_file_is_a_named_error(tmp_path: Path, data: bytes):
+    path = tmp_path / "zephyr.elf"
+    path.write_bytes(data)
+    with pytest.raises(AgentError, match=r"zephyr\.elf"):
+        ElfSymbols(path)
+
+
+FIRMWARE = firmware({"main": (0x1000, 0x40)}, objects=table())
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(FIRMWARE) - 1), st.sampled_from([0, 1, 4, 0x7F, 0x80, 0xFF])),
+        min_size=1,
+        max_size=4,
+    )
+)
+@example([(592, 127)])  # a compressed section that is none
+@example([(247, 1)])  # a name without an end
+def test_any_damage_to_an_elf_file_is_a_named_error_or_symbols(tmp_path_factory, changes):
+    data = bytearray(FIRMWARE)
+    for at, byte in changes:
+        data[at] = byte
+    path = tmp_path_factory.getbasetemp() / "damaged.elf"
+    path.write_bytes(data)
+    with suppress(AgentError):
+        ElfSymbols(path).locate(0x1000)

@@ -1,0 +1,40 @@
+"""Items that another process hands off to the one that holds the outbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from outboxes import bodies, event, outbox, totals
+
+from agent.config.profile import OutboxSettings as Limits
+from agent.outbox import ItemKind, NewItem, OutboxFull
+from agent.outbox.handoff import collect, hand_off
+
+
+def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_passes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    small, large = Limits(min_free_bytes=0, max_bytes=100), Limits(min_free_bytes=0)
+    with outbox(tmp_path, small) as box:
+        folder = box.path.parent
+        hand_off(folder, [NewItem(ItemKind.COREDUMP, "kit", bytes(101))], large, 1.0)
+        hand_off(folder, [event(1)], large, 2.0)
+        (folder / "inbox" / "00000000000000000000-torn.items").write_bytes(b"[{")
+        assert collect(box) == 1
+        assert bodies(box, ItemKind.EVENT) == [event(1).body]
+        assert totals(box).counts["refused"] == 1
+        assert collect(box) == 0
+    assert len(list((folder / "inbox").glob("*.refused"))) == 2
+    assert "do not fit an outbox of 100" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(min_free_bytes=1 << 60), Limits(min_free_bytes=0, max_bytes=1)],
+    ids=["disk", "quota"],
+)
+def test_nothing_is_left_for_another_process_that_it_would_not_take(tmp_path: Path, limits):
+    with pytest.raises(OutboxFull):
+        hand_off(tmp_path, [event(1)], limits, 1.0)
+    assert not list(tmp_path.iterdir())
