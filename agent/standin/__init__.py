@@ -1,4 +1,4 @@
 """The stand-in cloud: both services on loopback, as strict as the real ones.
 
-It imports no client code: a shared mistake would hide itself.
+It imports no client code: a defect that both shared would not be noticed.
 """

@@ -12,7 +12,7 @@ LATEST_S = 4_102_444_800
 
 
 class Clock:
-    """Seconds since 1970, UTC. Trials, grace periods and delays all read it, and nothing else."""
+    """Seconds since 1970, UTC. All trials, grace periods and delays use this clock."""
 
     def __init__(self) -> None:
         self._offset_s = 0.0

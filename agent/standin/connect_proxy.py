@@ -55,7 +55,7 @@ _LIFE = dt.timedelta(days=1)
 
 
 class CertificateAuthority:
-    """A CA for a day; `pem` is its certificate."""
+    """A CA that is valid for one day; `pem` is its certificate."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -124,7 +124,7 @@ async def connect_proxy(
         try:
             await _serve_one(cloud, table, authority, reader, writer)
         except (OSError, TimeoutError, EOFError, ValueError):
-            pass  # the client went away, or spoke no TLS: its own log says so
+            pass  # the client disconnected, or spoke no TLS: its own log says so
         finally:
             writer.close()
 

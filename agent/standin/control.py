@@ -10,7 +10,7 @@ state that `GET /control` shows:
 - `location`: {"organization/project": bool}
 - `single_sign_on`: {organization: bool}; user API keys do not open one that requires it
 - `members`: {organization: role of the owner in it, or null: removed}
-- `rotate_api_key`: true; the new key stands in the answer, this once
+- `rotate_api_key`: true; the new key is in this one answer
 - `trial_started`: Unix seconds, when the evaluation token was made
 """
 

@@ -1,8 +1,8 @@
 """Messages of the device SDK, reassembled from chunks as the service does it. Pure: no I/O.
 
 The stand-in has a decoder of its own, so that a defect of the client is not hidden by the same
-defect here. A chunk is a header byte, a varint but for the single form, and data; the
-CRC-16 over the whole message stands at the end of the last chunk (configuration 1) or, in the
+defect here. A chunk is a header byte, a varint (not in a single chunk), and data; the
+CRC-16 of the whole message is at the end of the last chunk (configuration 1) or, in the
 old form, before the data of the first chunk (configuration 0).
 """
 

@@ -89,7 +89,7 @@ class Engine:
             )
             try:
                 async with asyncio.timeout(START_S):
-                    # Loads the engine, so that the first transform's deadline is its own.
+                    # Loads the engine: the deadline of the first transform does not include that.
                     await _exchange(self._process, b'{"expression":"id","devices":[{"id":1}]}')
             except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
                 await self._kill()
@@ -100,14 +100,14 @@ class Engine:
         process, self._process = self._process, None
         if process is None:
             return
-        # One that died by itself is reaped by the loop first: kill() would reap it behind its back.
+        # One that died by itself is reaped by the loop: kill() would reap it first.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), 0.1 if dying else 0)
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
         await process.wait()
-        # Its pipes are closed by their transport, which a waiting loop does only later.
+        # Close the pipes now: the loop closes their transport only later.
         process._transport.close()  # type: ignore[attr-defined]
 
 

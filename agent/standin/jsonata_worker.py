@@ -53,7 +53,7 @@ def _answer(request: bytes) -> bytes:
         answer = msgspec.json.encode({"results": evaluate(asked["expression"], asked["devices"])})
         if len(answer) > LONGEST_ANSWER:
             raise ValueError("the result is too large")
-    # The engine lets out whatever happens to it: all of it means a bad expression.
+    # The engine raises anything: all of it means a bad expression.
     except Exception as error:  # noqa: BLE001
         text = str(error) or type(error).__name__
         answer = msgspec.json.encode({"error": text[:300].encode("utf-8", "replace").decode()})

@@ -28,7 +28,7 @@ _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 
 class BadToken(Exception):
-    """The token is malformed, of another algorithm, outside its life or wrongly signed."""
+    """The token is malformed, of another algorithm, expired, not valid yet or wrongly signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Token:
 
 
 def parse(text: str, now_s: float) -> Token:
-    """Return the parts of a JWT whose form, algorithm and life are right. Raises BadToken."""
+    """Return the parts of a JWT whose form, algorithm and times are valid. Raises BadToken."""
     if len(text) > _LONGEST:
         raise BadToken("the token is too long")
     parts = text.split(".")
@@ -72,7 +72,7 @@ def parse(text: str, now_s: float) -> Token:
     if not all(0 < int.from_bytes(half, "big") < _ORDER for half in (r, s)):
         raise BadToken("R or S is out of range")
     claims = _object(parts[1])
-    _check_life(claims, now_s)
+    _check_times(claims, now_s)
     for name in ("sub", "iss", "aud"):
         if name in claims and not (isinstance(claims[name], str) and claims[name]):
             raise BadToken(f"{name} is text")
@@ -110,7 +110,7 @@ def public_pem(key: ec.EllipticCurvePublicKey) -> str:
     ).decode()
 
 
-def _check_life(claims: dict[str, Any], now_s: float) -> None:
+def _check_times(claims: dict[str, Any], now_s: float) -> None:
     for name in ("exp", "iat", "nbf"):
         value = claims.get(name, now_s)
         if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) == math.inf:
@@ -123,7 +123,7 @@ def _check_life(claims: dict[str, Any], now_s: float) -> None:
 
 def _object(part: str) -> dict[str, Any]:
     try:
-        # As text: json would take bytes of UTF-16, too, where RFC 7519, 7.2 has UTF-8 alone.
+        # As text: json would accept bytes of UTF-16 as well, RFC 7519, 7.2 has UTF-8 only.
         text = _decode(part).decode()
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -142,12 +142,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    """NaN and Infinity are not JSON; a time that is none of them never passes."""
+    """Raise on NaN and Infinity, which are not JSON."""
     raise ValueError(name)
 
 
 def _decode(part: str) -> bytes:
-    # b64decode skips what it does not know and takes spare bits; only the one true form passes.
+    # b64decode accepts spare bits; only the canonical form is valid.
     try:
         decoded = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:

@@ -68,8 +68,8 @@ def evaluation_token(cloud: Cloud, team: str) -> str:
 def credentials(cloud: Cloud, folder: Path) -> dict[str, str]:
     """Return the `credentials` object of the ready line; service keys are written to `folder`.
 
-    The file that it names is the key for location; those of the other services stand beside it,
-    as service-key-fota.pem and so on: a key for one service opens no other (clause D10.4).
+    The file that it names is the key for location; service-key-fota.pem and so on are beside it: a
+    key for one service opens no other (clause D10.4).
     """
     user = cloud.table("users").get(EMAIL)
     for service in SERVICES:

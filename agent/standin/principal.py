@@ -14,6 +14,7 @@ from enum import Enum
 from secrets import compare_digest
 from typing import TYPE_CHECKING, Any
 
+from agent.standin import jwt
 from agent.standin.keys import SERVICES, TRIAL_S
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from agent.standin.jwt import Token
     from agent.standin.state import Cloud
 
 GRACE_S = 60 * 60
@@ -134,8 +134,6 @@ def _by_basic(value: str, cloud: Cloud) -> Principal:
 
 
 def _by_jwt(value: str, cloud: Cloud) -> Principal:
-    from agent.standin import jwt  # needs cryptography, which start-up can do without
-
     try:
         token = jwt.parse(value, cloud.clock.time())
     except jwt.BadToken as error:
@@ -143,7 +141,7 @@ def _by_jwt(value: str, cloud: Cloud) -> Principal:
     return _by_team(token, cloud) if "aud" in token.claims else _by_device(token, cloud)
 
 
-def _by_team(token: Token, cloud: Cloud) -> Principal:
+def _by_team(token: jwt.Token, cloud: Cloud) -> Principal:
     """Return the owner of a service or evaluation key: `aud` is the team (D10.4, D10.6)."""
     team = token.claims["aud"]
     if team not in cloud.table("teams"):
@@ -163,7 +161,7 @@ def _by_team(token: Token, cloud: Cloud) -> Principal:
     return nobody("no service key of this team made the signature")
 
 
-def _by_device(token: Token, cloud: Cloud) -> Principal:
+def _by_device(token: jwt.Token, cloud: Cloud) -> Principal:
     """Return the device by its id, which is `sub` or the UUID in `iss` (clause D10.3)."""
     device_id = token.claims.get("sub") or _uuid(token.claims.get("iss", ""))
     if not device_id:
@@ -185,7 +183,7 @@ def _uuid(issuer: str) -> str:
 
 
 def _keys_in_order(record: dict[str, Any]) -> Iterable[str]:
-    """Yield the uploaded or certificate's key, then the JITP certificate's as the last resort."""
+    """Yield the key of an upload or a certificate, then that of the JITP certificate."""
     for name in ("public", "jitp"):
         if record.get(name):
             yield record[name]

@@ -168,8 +168,8 @@ def _plmn(text: str) -> tuple[int, int]:
 def _locate(rings: Sequence[_Ring], relative: float) -> tuple[float, float, float]:
     """Return x, y and a radius, all in metres: the point that fits the distances best.
 
-    A distance is known to a part of itself, so the near ones say more. Started from several
-    points, since on one side of a row of transmitters a second point fits nearly as well.
+    Distances have a relative error, so short ones count more. Starts from several points, since
+    on the other side of a row of transmitters a second point fits nearly as well.
     """
     points = _candidates(rings)
     misfits = [_misfit(point, rings) for point in points]
@@ -177,7 +177,7 @@ def _locate(rings: Sequence[_Ring], relative: float) -> tuple[float, float, floa
     best = points[misfits.index(least)]
     spread = max(relative, math.sqrt(least / len(rings)))
     radius = 2.5 * spread * _dilution(best, rings) + 5
-    # Where another point fits about as well, the circle reaches it, too.
+    # The circle includes other points that fit about as well.
     as_good = 4 * least + len(rings) * relative**2
     others = [point for point, misfit in zip(points, misfits, strict=True) if misfit <= as_good]
     return best[0], best[1], radius + max(math.dist(best, point) for point in others)
@@ -236,10 +236,10 @@ def _normal(
 
 
 def _dilution(point: tuple[float, float], rings: Sequence[_Ring]) -> float:
-    """Return metres of position for one part of error in the distances."""
+    """Return the error of the position, in metres, for a relative error of 1 in the distances."""
     xx, xy, yy, _, _ = _normal(point, rings)
     determinant = xx * yy - xy * xy
     nearest = min(ring.distance_m for ring in rings)
     if determinant <= 1e-9 * (xx + yy) ** 2:
-        return 4 * nearest  # all in one line: across it nothing is known
+        return 4 * nearest  # all in one line, across which nothing is known
     return math.sqrt((xx + yy) / determinant)

@@ -16,7 +16,7 @@ import uvicorn
 from agent.standin import control
 from agent.standin.core.connections import (
     ACCEPTED_AT_ONCE,
-    ServedConfig,
+    ServerConfig,
     server_context,
     wrong_certificate,
 )
@@ -53,7 +53,7 @@ async def serving(
     """Serve `cloud` until the block ends; `cloud.urls` is filled before it begins.
 
     With `split`, `port` is the device cloud's and every other host gets a free one. Raises
-    OSError where the address cannot be listened on.
+    OSError if the address cannot be listened on.
     """
     apps: Mapping[Host | None, ASGIApp]
     apps = dict(_apps_by_host(cloud).items()) if split else {None: _one_app(cloud)}
@@ -79,7 +79,7 @@ async def serving(
                         task.result()
                 await asyncio.sleep(0)
             for listening in sockets.values():
-                # The loop accepts few at once, yet more may wait in the system's queue.
+                # The loop accepts few at once; more may wait in the queue of the system.
                 listening.listen(_WAITING)
             yield cloud
         finally:
@@ -98,8 +98,8 @@ async def serving(
 def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # IPPROTO_TCP in so many words: without it asyncio takes an accepted connection for something
-    # else than TCP and never sets TCP_NODELAY, which costs 40 ms a request.
+    # IPPROTO_TCP is explicit: without it asyncio does not recognise an accepted connection as TCP
+    # and never sets TCP_NODELAY, which costs 40 ms a request.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -138,13 +138,13 @@ def refusal(path: str, status: int, message: str) -> Refused:
 
 
 def _one_app(cloud: Cloud) -> ASGIApp:
-    """Return the application that answers for every host on one port."""
+    """Return the application that serves every host on one port."""
     routes = collect(cloud)
     return _app(cloud, [route for host in Host for route in routes[host]])
 
 
 def _apps_by_host(cloud: Cloud) -> dict[Host, ASGIApp]:
-    """Return an application for each host, which refuses the others' routes."""
+    """Return an application for each host, without the routes of the others."""
     routes = collect(cloud)
     apps: dict[Host, ASGIApp] = {}
     for host in Host:
@@ -159,7 +159,7 @@ def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:
 
 
 def _config(app: ASGIApp, cloud: Cloud) -> uvicorn.Config:
-    return ServedConfig(
+    return ServerConfig(
         app,
         tls=lambda: _next_context(cloud),
         log_config=None,

@@ -76,7 +76,7 @@ class Cloud:
     """What no restart keeps, by a name of its owner: workers, caches, faults."""
 
     async def close(self) -> None:
-        """End what was started on demand, and close the file."""
+        """Stop the workers, and close the file."""
         for close in self.on_close:
             await close()
         self.on_close.clear()

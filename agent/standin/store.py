@@ -21,7 +21,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS rows (name TEXT, key TEXT, value BLOB, PRIMARY KEY (name, key))"
 )
 
-# Not OR REPLACE: that would move a row that changed behind the others.
+# Not OR REPLACE: that would move a changed row to the end.
 _UPSERT = (
     "INSERT INTO rows VALUES (?, ?, ?) ON CONFLICT (name, key) DO UPDATE SET value = excluded.value"
 )

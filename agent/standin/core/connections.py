@@ -26,7 +26,7 @@ _RESERVE = 4 * ACCEPTED_AT_ONCE + 32
 """Descriptors for those, for the state file, the worker's pipes and what Python itself opens."""
 
 
-class ServedConfig(uvicorn.Config):
+class ServerConfig(uvicorn.Config):
     """The settings of uvicorn; `tls` returns the TLS settings of a new connection, if any."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Connection(H11Protocol):
             # Removed at once: connection_lost is called a turn of the loop later.
             self.all_open.discard(silent)
             silent.transport.abort()
-        context = cast("ServedConfig", self.config).tls()
+        context = cast("ServerConfig", self.config).tls()
         if context is None:
             super().connection_made(transport)
         else:
@@ -107,7 +107,7 @@ def most_connections() -> int:
 def server_context(pem: bytes) -> ssl.SSLContext:
     """Return the settings of a server with this private key and certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # The library reads a key from a file only; this one is gone before anybody connects.
+    # The library reads a key from a file only; the file is deleted at once.
     descriptor, path = tempfile.mkstemp()
     try:
         with os.fdopen(descriptor, "wb") as file:

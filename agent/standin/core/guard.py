@@ -1,7 +1,7 @@
 """The check of the Host and Origin headers that comes before every route.
 
 A web page may make a browser call loopback under a name of its own (DNS rebinding) or change
-something there (CSRF): the Host and the Origin give it away.
+something there (CSRF): the Host and the Origin headers show that.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class HostGuard:
 def _name(netloc: str) -> str:
     """Return the host of `host:port` in lower case, "" where it is not of that form.
 
-    An IPv6 address loses its brackets, a name the dot that may end it.
+    An IPv6 address is returned without brackets, a name without a final dot.
     """
     found = _HOST.fullmatch(netloc)
     if found is None:

@@ -63,7 +63,7 @@ def _operation(operation: Operation, schemes: Mapping[str, Any]) -> dict[str, An
         "operationId": operation.name,
         "summary": operation.summary,
         "tags": [operation.tag, *([PROJECT_KEY] if "ProjectKey" in operation.security else ())],
-        # A mechanism that is only described stands in no scheme.
+        # A mechanism that is only described has no scheme.
         "security": [{name: []} for name in operation.security if name in schemes],
         "responses": {
             str(status): _answer(_REASONS[status], media) | _links(operation, status)
@@ -114,6 +114,6 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     if parameter.description:
         described["description"] = parameter.description
     if parameter.schema.get("type") in {"array", "object"}:
-        # The name is repeated, without brackets; an object's fields stand by themselves.
+        # The name is repeated, without brackets; each field of an object is a parameter.
         described |= {"style": "form", "explode": True}
     return described

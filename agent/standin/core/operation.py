@@ -1,6 +1,6 @@
 """Operations as they are declared, and the hosts that serve them.
 
-What serves an operation and what documents it are the same words.
+The document is made of these declarations; handlers check requests by the same schemas.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Host(StrEnum):
     DOWNLOADS = "downloads"
 
 
-# Third-party tools know one base for these, so they answer at the API's address, too.
+# Third-party tools know one base URL for these, so the address of the API serves them as well.
 ALSO_AT_API = (Host.CHUNKS, Host.FILES)
 
 

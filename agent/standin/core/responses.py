@@ -1,4 +1,4 @@
-"""Answers: JSON, a refusal in the format of the half that raises it, a file or a range of it."""
+"""Answers: JSON, errors in the format of each half, files and ranges of files."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def ranged(
     """Return all of `content`, or the one range that is asked for (RFC 9110, 13.1.5 and 14).
 
     `asked` are the headers of the request. Raises what `refuse` makes of 416 for a range beyond
-    the end. Several ranges in one request are not offered: the whole is sent, as the RFC allows.
+    the end. A request for several ranges gets the whole, as the RFC allows.
     """
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Accept-Ranges": "bytes"}

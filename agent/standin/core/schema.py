@@ -1,4 +1,4 @@
-"""A small JSON Schema: one declaration both checks what comes in and stands in the document.
+"""A small JSON Schema: the schema that checks a request is also the one of the document.
 
 The keywords are those of OpenAPI 3.1 (JSON Schema 2020-12), as far as declarations use them.
 A `format` names what no keyword can express; the handler checks that itself. Pure.
@@ -164,7 +164,7 @@ def _check_text(value: str, schema: Schema) -> Errors:
 
 @lru_cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    # "$" of ECMA-262 is the very end, that of Python also stands before a last line feed.
+    # "$" of ECMA-262 matches the very end only, that of Python also before a final line feed.
     return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), re.ASCII)
 
 

@@ -1,1 +1,1 @@
-"""The device cloud half: the D clauses."""
+"""The device cloud half of the stand-in (clauses D)."""

@@ -16,7 +16,7 @@ READ_ONLY_ROLES = frozenset({"viewer"})
 
 
 def user(request: Request, cloud: Cloud) -> Principal:
-    """Return the user of an operation that takes an API key alone."""
+    """Return the user of an operation that takes an API key only."""
     return _require(request, cloud, frozenset({CredentialKind.API_KEY}))
 
 

@@ -55,7 +55,7 @@ def routes(cloud: Cloud) -> list[Route]:
         service = request.query_params.get("service", "location")
         if service not in keys.SERVICES:
             raise invalid(f"there are keys for {', '.join(keys.SERVICES)}")
-        # The account names its keys: it is what this changes.
+        # The account lists its keys, so it is the resource that this changes.
         check_if_match(request, _to_resource(cloud, who)["$meta"]["version"])
         record = keys.make_service_key(cloud, who.team, service)
         token = keys.signed_by(cloud, record)

@@ -51,11 +51,11 @@ _INTERVAL = 240
 
 
 async def agnss(request: Request, cloud: Cloud, who: Principal) -> Response:
-    """Answer with assistance data; a `Range` header gets a part of it."""
+    """Answer with assistance data, or with the range of it that is requested."""
     options = await read_json(request, location_input.ASSISTANCE)
     cached: dict[tuple[Principal, bytes], bytes] = cloud.transient.setdefault("agnss", {})
     key = (who, msgspec.json.encode(options, order="sorted"))
-    # The data changes from moment to moment: pieces are of the file that the first was of.
+    # The data changes with time: later ranges are of the same file as the first one.
     file = cached.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None
     cached[key] = file or _agnss_file(options, cloud.clock.time())
     if len(cached) > _MAX_CACHED:
@@ -64,7 +64,7 @@ async def agnss(request: Request, cloud: Cloud, who: Principal) -> Response:
 
 
 async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Response:
-    """Answer with the size alone: the fields stand in the query, or in a body."""
+    """Answer with the size only; the fields are in the query or in a body."""
     body = await request.body()
     if body:
         options = decode_json(body)
@@ -86,7 +86,7 @@ def _agnss_file(options: dict[str, Any], now_s: float) -> bytes:
         seen = [s for s in satellites if heights[s] >= lowest]
         satellites = sorted(sorted(seen, key=lambda s: -heights[s])[:_MOST_VISIBLE])
     file = b"\x01"
-    # In the order of their numbers: the times of the satellites (6) come before the clock (7).
+    # In ascending order: the times of the satellites (6) come before the clock (7).
     for kind in sorted(set(map(int, options.get("types", DEFAULT_TYPES)))):
         if kind == 8:
             elements = [_location(place)] if place is not None else []
@@ -294,7 +294,7 @@ def galileo_almanac(sv_id: int, at_s: float) -> bytes:
 
 
 def elevation_deg(sv_id: int, at_s: float, lat: float, lon: float) -> float:
-    """Return how high a satellite stands over a place, from the elements of its ephemeris."""
+    """Return the elevation of a satellite over a point, from the elements of its ephemeris."""
     node, mean = (math.pi * angle for angle in _angles(sv_id % SATELLITES, at_s))
     node -= _EARTH_RATE * (at_s % WEEK_S)
     # The equation of the centre, to the second power of so small an eccentricity.
@@ -317,7 +317,7 @@ def elevation_deg(sv_id: int, at_s: float, lat: float, lon: float) -> float:
 def _angles(number: int, at_s: float) -> tuple[float, float]:
     """Return a node's longitude when the week began, and the mean anomaly at a GPS time.
 
-    Both in semicircles. From the week's beginning a receiver turns the node on by itself.
+    Both in semicircles. A receiver adds the rotation of the earth since the week began.
     """
     plane, slot = number % 6, number // 6
     motion = math.sqrt(_MU) / _SQRT_A**3 / math.pi

@@ -49,8 +49,8 @@ MOST_FILES = 16
 FIRMWARE_TYPES = frozenset(
     {"APP", "BOOT", "MODEM", "MDM_FULL", "SMP", "CUSTOM", "SOFTDEVICE", "BOOTLOADER"}
 )
-# The type of a manifest's file -> the firmware type of the bundle. The last ones are this
-# stand-in's own, so that every type of job can be tried.
+# The type of a file in a manifest -> the firmware type of the bundle. The last ones exist in the
+# stand-in only, so that every type of job can be tried.
 _TYPES = {
     "application": "APP",
     "mcuboot": "BOOT",

@@ -175,7 +175,7 @@ def of_job(cloud: Cloud, job_id: str) -> list[dict[str, Any]]:
 
 
 def cancel_job(cloud: Cloud, job_id: str, reason: str) -> None:
-    """Cancel what has not ended of a job, also in the middle of a download."""
+    """Cancel the executions of a job that have not ended, even during a download."""
     for row in of_job(cloud, job_id):
         if row["status"] not in FINAL:
             _store(cloud, row, "CANCELLED", reason)

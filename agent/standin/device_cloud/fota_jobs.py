@@ -173,7 +173,7 @@ def _job(cloud: Cloud, team: str, body: dict[str, Any]) -> dict[str, Any]:
             "version": bundle["version"],
             "uris": bundle["uris"],
         },
-        # A bootloader's two builds stand in one path, parted by a space.
+        # The two builds of a bootloader are in one path, separated by a space.
         "path": " ".join(bundle["paths"]),
         "created_at": now,
         "updated_at": now,

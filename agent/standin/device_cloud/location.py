@@ -1,7 +1,7 @@
 """The location endpoints, in the organization form and the legacy form (clauses D8, D10.6, D10.7).
 
 A handler serves both prefixes; each prefix has its own credentials. Anchors are access points whose
-place a user has stored.
+position a user has stored.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Handler = Callable[["Request", "Cloud", Principal], Awaitable[Response]]
 
 
 def routes(cloud: Cloud) -> list[Route]:
-    """Return every operation below both prefixes, and those that have one path."""
+    """Return the routes of location, below both prefixes where there are two."""
     found: list[Route] = []
     current = "/v1/organizations/{organization}/projects/{project}/location/"
     for suffix, method, handler in HANDLERS:
@@ -70,7 +70,7 @@ def routes(cloud: Cloud) -> list[Route]:
                 name=f"Legacy-{name}-{method}",
             ),
         ]
-    return [*found, *_more_routes(cloud), *anchor_routes(cloud)]
+    return [*found, *_position_routes(cloud), *anchor_routes(cloud)]
 
 
 def _organization_form(cloud: Cloud, handler: Handler) -> Callable[..., Awaitable[Response]]:
@@ -97,7 +97,7 @@ def _require_legacy_paths(cloud: Cloud) -> None:
         raise not_found("migrated: use the path with organization and project")
 
 
-def _more_routes(cloud: Cloud) -> list[Route]:
+def _position_routes(cloud: Cloud) -> list[Route]:
     """Return the routes of stored positions and of addresses."""
 
     async def history(request: Request) -> Response:
@@ -160,7 +160,7 @@ async def cell(request: Request, cloud: Cloud, who: Principal) -> Response:
 
 
 async def single_cell(request: Request, cloud: Cloud, who: Principal) -> Response:
-    """Answer with the position of one cell, which stands in the query (deprecated)."""
+    """Answer with the position of one cell, which is in the query (deprecated)."""
     found = location_input.of_query(request, location_input.CELL)
     fix = radio_world().by_cells([found], fallback=True)
     return _answer(request, cloud, who, fix, service="CELL")
@@ -340,7 +340,7 @@ def anchor_routes(cloud: Cloud) -> list[Route]:
 
 
 def _fields(body: dict[str, Any]) -> dict[str, Any]:
-    # What else is written in a name is removed, not refused.
+    # Other characters in a name are removed, not refused.
     name = _NOT_IN_A_NAME.sub("", body.get("name", ""))
     return {"lat": float(body["lat"]), "lon": float(body["lon"]), "name": name}
 

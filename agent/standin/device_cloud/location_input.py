@@ -85,7 +85,7 @@ ACCESS_POINT: Schema = {
     },
 }
 ACCESS_POINTS: Schema = {"type": "array", "minItems": 2, "maxItems": _MOST, "items": ACCESS_POINT}
-# Of the made-up radio world: these are found, where others may be answered with 404.
+# From the made-up radio world, so these have a position.
 _EXAMPLE_CELL = {"mcc": 1, "mnc": 1, "eci": 33703681, "tac": 2305, "rsrp": -97}
 _EXAMPLE_WIFI_SCAN = {
     "accessPoints": [
@@ -120,7 +120,7 @@ ASSISTANCE: Schema = {
         "filtered": {"type": "boolean"},
         **CELL["properties"],
     },
-    # Type 8, and what is visible, follow from a cell; half a cell is none.
+    # Type 8 and the filter need a cell, and all of its fields.
     "anyOf": [
         {"required": list(NETWORK)},
         {
@@ -143,7 +143,7 @@ COORDINATES: Schema = {
 FIX: Schema = {
     "type": "object",
     "required": ["lat"],
-    # Devices write it either way.
+    # Devices use either name.
     "anyOf": [{"required": ["lon"]}, {"required": ["lng"]}],
     "properties": {
         **COORDINATES["properties"],
@@ -179,9 +179,9 @@ def cells(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def of_query(request: Request, schema: Schema) -> dict[str, Any]:
-    """Return the fields of a schema's object that stand in a query, typed as JSON would have them.
+    """Return the fields of a schema that are in the query, with the types of JSON.
 
-    Refuses with 422 what does not fit.
+    Raises 422 if they do not fit.
     """
     for name in request.query_params:
         whole, bracket, _ = name.partition("[")

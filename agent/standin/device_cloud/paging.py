@@ -37,7 +37,7 @@ class Page:
         """Return the items of this page, and `total` and `pageNextToken` for the answer.
 
         `total` counts the results of the query up to the page limit, or up to ten pages where
-        no limit was named. `found` is walked no further than that.
+        no limit was named. `found` is consumed no further than that.
         """
         if self.descending:
             found = reversed(list(found))

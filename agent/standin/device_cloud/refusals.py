@@ -9,7 +9,7 @@ from agent.standin.core.responses import Refused
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The number that stands for a status where no finer one is known.
+# The code of a status where no more specific one is known.
 _CODES = {
     400: 40000,
     401: 40100,
@@ -79,5 +79,5 @@ def invalid(message: str) -> DeviceCloudRefused:
 
 
 def not_built(why: str) -> DeviceCloudRefused:
-    """501: the service has it, and nothing public fixes how it answers."""
+    """501: the service offers it, but its answers are not documented publicly."""
     return DeviceCloudRefused(501, f"not built in this stand-in: {why}")

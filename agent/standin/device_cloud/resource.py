@@ -66,7 +66,7 @@ async def receive_body(request: Request) -> None:
 async def read_json(request: Request, schema: Schema) -> Any:
     """Return the body as a JSON value that fits `schema`.
 
-    Refuses another media type with 415, what is no JSON with 400, what does not fit with 422.
+    Raises 415 on another media type, 400 if it is no JSON, 422 if it does not fit.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
@@ -77,14 +77,14 @@ async def read_json(request: Request, schema: Schema) -> Any:
 
 
 def require(value: Any, schema: Schema) -> None:
-    """Refuse a value that does not fit `schema` with 422."""
+    """Raise 422 if a value does not fit `schema`."""
     errors = check(value, schema)
     if errors:
         raise invalid(first_error(errors))
 
 
 def decode_json(body: bytes) -> Any:
-    """Return the JSON value of a body, or refuse it with 400."""
+    """Return the JSON value of a body. Raises 400 if it is none."""
     try:
         return decode(body)
     except BadJSON as error:

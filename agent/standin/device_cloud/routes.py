@@ -43,8 +43,8 @@ _SCHEMES = {
     EVALUATION_TOKEN: "Deprecated: a JWT for location, for 30 days.",
     ORGANIZATION_TOKEN: "An organization auth token, for the projects of one organization.",
 }
-# Not among an operation's parameters: which value fits is known to no schema, so that a tool that
-# makes up values by the document would make up refusals.
+# A component, not a parameter of operations: no schema describes which value fits, so a tool that
+# generates values from the document would only generate refusals.
 _IF_MATCH = {
     "name": "If-Match",
     "in": "header",

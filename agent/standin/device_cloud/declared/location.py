@@ -134,7 +134,7 @@ def _positions(prefix: str, kind: str, **more: Any) -> Iterator[Operation]:
             tag="Location", body=body, parameters=parameters, answers={200: POSITION},
             also={"text/plain": _NO_REPLY}, **more,
         )  # fmt: skip
-    # What is no single value has no place in a query.
+    # A query holds single values only.
     cell = {name: schema for name, schema in CELL["properties"].items() if name != "nmr"}
     yield declare(
         f"GET {prefix}single-cell", f"{kind}LocateSingleCell", "Position by one cell.",

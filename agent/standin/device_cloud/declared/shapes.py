@@ -75,7 +75,7 @@ _FIRST_BUNDLE = {"bundle_id": "$response.body#/items/0/bundleId"}
 _JOB = {"job_id": "$response.body#/jobId"}
 _ANCHOR = {"mac_address": "$request.body#/macAddress"}
 
-# From an operation, by the status of its answer, to others, with what they get from it.
+# Operation, status of its answer, parameters from it, operations that take these parameters.
 _LINKS: tuple[tuple[str, int, Mapping[str, str], tuple[str, ...]], ...] = (
     ("ListDevices", 200, _FIRST_DEVICE, _OF_A_DEVICE),
     ("AssociateDevice", 202, _SAME_DEVICE, (*_OF_A_DEVICE, "DeleteDevice", "DissociateDevice")),
@@ -109,8 +109,8 @@ def declare(
 ) -> Operation:
     """Return an operation; `call` is "METHOD /path", an answer None has no body.
 
-    `seeded` are values of path parameters that are there from the start, where they are others.
-    `also` are media types, with their schemas, that an answer with a body may have as well.
+    `seeded` are examples of path parameters, values that exist from the start. `also` are further
+    media types of an answer with a body, with their schemas.
     """
     method, _, path = call.partition(" ")
     seeded = {**_SEEDED, **more.pop("seeded", {})}
@@ -146,14 +146,14 @@ def declare(
 
 def _in_path(name: str, method: str, seeded: dict[str, str]) -> Parameter:
     schema: Schema = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"}
-    # What is there from the start is no example of what to delete.
+    # A seeded value is no example of what to delete.
     if name in seeded and method != "DELETE":
         schema["examples"] = [seeded[name]]
     return Parameter(name=name, schema=schema, where="path", required=True)
 
 
 def _links(name: str) -> tuple[Link, ...]:
-    """Return what can follow from the answers of an operation."""
+    """Return the links from the answers of an operation."""
     return tuple(
         Link(status=status, to=target, parameters=parameters)
         for source, status, parameters, targets in _LINKS

@@ -1,1 +1,1 @@
-"""Devices, their shadow, messages, Bluetooth children and bulk operations."""
+"""Devices: onboarding, claiming, state, messages, BLE devices, bulk requests."""

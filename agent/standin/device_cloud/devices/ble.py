@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent.standin.state import Cloud
 
 
-# The longest is that of an attribute: Bluetooth Core, volume 3, part F, 3.2.9.
+# The longest attribute value: Bluetooth Core, volume 3, part F, 3.2.9.
 VALUE: Schema = {
     "type": "array",
     "maxItems": 512,

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from agent.standin.state import Cloud
 
 TEXT_ONLY_TOOL = "nrfcloud-utils/"
-"""How a released tool names itself that writes each value of an ended request as text, and fails
-on an object: the one reader to whom `$meta` is not shown."""
+"""The user agent of a released tool that writes each value of an ended request as text and fails
+on an object, so it gets no `$meta`."""
 CREATE_DEVICES = "CREATE_DEVICES"
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -113,7 +113,7 @@ def _to_resource(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
     base = f"{cloud.urls['device_cloud']}/v1/bulk-ops-files/{key}"
     resource = {
         "bulkOpsRequestId": key,
-        # A request below a project does the same under another path.
+        # A request of a project does the same under another path.
         "endpoint": "ONBOARD_DEVICES" if row["endpoint"] == CREATE_DEVICES else row["endpoint"],
         "status": status(cloud, row),
         "requestedAt": iso(row["requested_at"]),
@@ -177,7 +177,7 @@ class NewDevice:
 
 
 def onboard(cloud: Cloud, team: str, device: NewDevice) -> None:
-    """Add a device with its certificate or public key. Raises BadKey on what is wrong with it."""
+    """Add a device with its certificate or public key. Raises BadKey if it is invalid."""
     device_id, firmware = device.device_id, device.firmware
     unknown = [name for name in firmware if name not in FIRMWARE_TYPES]
     if unknown:

@@ -1,4 +1,4 @@
-"""The provisioning host: claimed devices, rules and tags."""
+"""The provisioning host: claimed devices, provisioning commands, rules and tags."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 CLAIMS = CsvTable("claim token[,tags joined by commas]", 1, 2, first=r"[A-Za-z0-9_.=-]{30,}")
-# Where the UUID stands in the body of an attestation token, in bytes.
+# The bytes of the UUID in the body of an attestation token.
 _BEFORE_UUID, _AFTER_UUID = 6, 22
 
 
@@ -231,9 +231,9 @@ def _to_resource(device: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _device_of(token: str) -> str:
-    """Return the UUID of the device that an attestation token, its form checked, speaks for.
+    """Return the UUID of the device in an attestation token whose form is valid.
 
-    Its signature is the chip maker's to check: this stand-in knows no identity keys.
+    The signature is not verified: the stand-in has no identity keys of the chip maker.
     """
     body = base64.urlsafe_b64decode(token.partition(".")[0])
     return str(uuid.UUID(bytes=body[_BEFORE_UUID:_AFTER_UUID]))

@@ -41,7 +41,7 @@ class BadKey(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """The columns that a CSV has: how many of them, what the first holds, and a header, if any."""
+    """The columns of a CSV: how many, the values of the first, and a header, if any."""
 
     columns: str
     """In words."""
@@ -66,9 +66,9 @@ class CsvTable:
         }
 
     def rows(self, text: str) -> list[list[str]]:
-        """Return the rows below the header. Refuses with 422 what does not fit the schema."""
+        """Return the rows below the header. Raises 422 if they do not fit the schema."""
         rows = parse_rows(text)
-        # Not by the pattern: a hostile text of quotes would cost half a gigabyte.
+        # Not by the pattern: a hostile text of quotes would take half a gigabyte of memory.
         for number, row in enumerate(rows):
             fits = self.least <= len(row) <= self.most
             if not fits or not re.fullmatch(self.first, row[0], re.DOTALL):
@@ -83,7 +83,7 @@ NEW_DEVICES = CsvTable('device id,[sub-type],[tag|tag],[APP|MODEM],"PEM"', 5, 5)
 
 
 async def read_text(request: Request) -> str:
-    """Return the body of a CSV upload. Refuses another type, and what is no UTF-8."""
+    """Return the body of a CSV upload. Raises 415 on another type, 400 if it is no UTF-8."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _TYPES:
         raise DeviceCloudRefused(415, "the body is CSV: text/csv, text/plain or octet-stream")
@@ -94,7 +94,7 @@ async def read_text(request: Request) -> str:
 
 
 def parse_rows(text: str) -> list[list[str]]:
-    """Return the rows of a CSV text. Refuses a blank line and too many rows."""
+    """Return the rows of a CSV text. Raises 422 on a blank line and on too many rows."""
     try:
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         rows = list(islice(reader, MOST_ROWS + 1))
@@ -110,11 +110,11 @@ def parse_rows(text: str) -> list[list[str]]:
 
 
 def register(cloud: Cloud, team: str, device_id: str, pem: str) -> None:
-    """Store the key of an upload or a certificate; a new one overwrites. Raises BadKey."""
+    """Store the key of an upload or a certificate in place of an older one. Raises BadKey."""
     public, jitp = read_pem(pem)
     table = cloud.table("device_keys")
     record = table.get(device_id.casefold())
-    # Whoever has the device, or had its key first: no other team speaks for it.
+    # The team that owns the device, or that registered a key first, keeps it.
     if {one["team"] for one in (record, registry(cloud).find(device_id)) if one} - {team}:
         raise BadKey("the device belongs to another team")
     field = "jitp" if jitp else "public"
@@ -123,7 +123,7 @@ def register(cloud: Cloud, team: str, device_id: str, pem: str) -> None:
 
 
 def read_pem(pem: str) -> tuple[str, bool]:
-    """Return the public key in a PEM, and whether it stood in a JITP certificate."""
+    """Return the public key in a PEM, and whether the PEM is a JITP certificate."""
     from cryptography import x509  # start-up does without it
 
     data = pem.strip().encode()

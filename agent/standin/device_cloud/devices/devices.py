@@ -110,7 +110,7 @@ async def transform(cloud: Cloud, expression: str, devices: list[Any]) -> list[A
 
 
 def _filter(request: Request) -> Callable[[Record], bool]:
-    """Return the test that the query's filters make of a device."""
+    """Return the predicate that the filters of the query make."""
     tags = set(paging.listed(request, "tags"))
     ids = {text.casefold() for text in paging.listed(request, "deviceIds", "deviceIdentifiers")}
     types = {text.casefold() for text in paging.listed(request, "deviceTypes")}

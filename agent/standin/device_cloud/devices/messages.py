@@ -1,4 +1,4 @@
-"""Messages of devices: sent with either scheme, listed by users."""
+"""Messages of devices: sent with an API key or a JWT, listed by users."""
 
 from __future__ import annotations
 

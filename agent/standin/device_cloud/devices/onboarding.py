@@ -84,7 +84,7 @@ _LONGEST_CODE = 128
 
 
 def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes that bring devices in."""
+    """Return the routes that onboard devices."""
 
     def from_csv(endpoint: str, table: CsvTable) -> Callable[[Request], Awaitable[Response]]:
         async def accept(request: Request) -> Response:
@@ -175,7 +175,7 @@ def _project_request(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, A
     status = bulk.status(cloud, row)
     resource: dict[str, Any] = {
         "bulkOpsRequestId": key,
-        # A released tool takes any other word for the end.
+        # A released tool takes any other status for the end.
         "status": "IN_PROGRESS" if status == "PENDING" else status,
         "requestedAt": iso(row["requested_at"]),
     }

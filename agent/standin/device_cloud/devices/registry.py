@@ -176,7 +176,7 @@ class Registry:
             return
         fields = copy.deepcopy(record["fields"])
         found = {**seed.led_button_service(), **seed.battery_service(87)}
-        # A value that was written stays: the peripheral holds it.
+        # A written value is kept: the peripheral holds it.
         fields["state"] = found | {
             uuid: service for uuid, service in fields["state"].items() if uuid in found
         }
@@ -239,9 +239,9 @@ def timestamps(content: Any, now: int) -> Any:
 
 
 def difference(desired: dict[str, Any], reported: Any) -> dict[str, Any]:
-    """Return what of `desired` is not `reported`: `state.delta`, which a device is to act on.
+    """Return what of `desired` is not `reported`: this is `state.delta`, which a device acts on.
 
-    Objects are compared key by key, lists as a whole; what is reported alone makes no difference.
+    Objects are compared key by key, lists as a whole; a key that is only reported is ignored.
     """
     known = reported if isinstance(reported, dict) else {}
     found = {}
