@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from at.ports import usb
-from at.ports.usb import UsbPort, kit_ports, resolve, same_port
+from at.ports.usb import UsbPort, kit_ports, known_kits, ports_of_kit, resolve, same_port
 from at.protocol.errors import PortNotFound
 
 
@@ -64,3 +64,16 @@ def test_kits_are_known_by_vendor_and_serial_number(
     port = UsbPort("x", vendor, 0x1051, serial)
     assert (port.model.name if port.model else None) == model
     assert kit_ports([port], serial.lstrip("0")) == [port]
+
+
+def test_the_ports_of_a_kit_are_found_by_any_of_its_names() -> None:
+    left = [kit("/dev/ttyACM0"), kit("/dev/ttyACM1", interface=2)]
+    right = [kit("/dev/ttyACM2", "001050912345")]
+    stranger = UsbPort("/dev/ttyUSB0", 0x0403, 0x6001, "FT1")
+    listing = [*left, stranger, *right]
+    for name in ("/dev/ttyACM1", "serial:960012345", "serial:000960012345/1"):
+        assert ports_of_kit(name, lambda: listing) == left
+    assert ports_of_kit("serial:FT1", lambda: listing) == [stranger]
+    for name in ("/dev/ttyUSB0", "/dev/ttyS0", "tcp://127.0.0.1:1", "serial:1"):
+        assert ports_of_kit(name, lambda: listing) == []
+    assert known_kits(listing) == {"000960012345": left, "001050912345": right}

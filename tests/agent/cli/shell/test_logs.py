@@ -1,20 +1,68 @@
+"""The log on standard error: redacted, for people in lines that fit, for programs as JSON."""
+
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Iterator
 
-from agent.cli.shell.logs import RedactingFormatter
-from agent.config import Secret
+import pytest
 
-CANARY = "canary-5f1c9e-of-the-test"
+from agent.cli.shell.logs import log_of_the_agent, log_to_stderr
+from agent.config.secrets import Secret
+
+CANARY = "canary-of-the-log-0123456789"
 
 
-def test_a_log_record_is_redacted_with_its_arguments_and_its_traceback() -> None:
+@pytest.fixture(autouse=True)
+def log_as_before() -> Iterator[None]:
+    """Restore what the functions under test set for the whole process."""
+    root = logging.getLogger()
+    names = ["agent.outbox.delivery", "agent.http.client", "stamina"]
+    names += ["httpx", "httpcore", "asyncio"]
+    before = root.handlers, root.level, [logging.getLogger(name).level for name in names]
+    yield
+    root.handlers, level, levels = before
+    root.setLevel(level)
+    for name, was in zip(names, levels, strict=True):
+        logging.getLogger(name).setLevel(was)
+
+
+@pytest.mark.parametrize(("verbosity", "shown"), [(0, 1), (1, 2), (2, 3), (9, 3)])
+def test_each_v_shows_one_more_level(
+    verbosity: int, shown: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_to_stderr(verbosity)
+    log = logging.getLogger("test")
+    for level in (logging.WARNING, logging.INFO, logging.DEBUG):
+        log.log(level, "level %d", level)
+    assert len(capsys.readouterr().err.splitlines()) == shown
+
+
+def test_a_line_of_the_agent_is_one_redacted_object_that_names_kit_and_concern(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     Secret(CANARY)
-    try:
-        raise ValueError(f"while sending {CANARY}")
-    except ValueError as error:
-        info = (type(error), error, error.__traceback__)
-    record = logging.LogRecord("x", logging.DEBUG, __file__, 1, "key %s", (CANARY,), info)
-    text = RedactingFormatter("%(message)s").format(record)
-    assert CANARY not in text
-    assert "Traceback" in text
+    log_of_the_agent(0)
+    about = {"kit": "left", "concern": "link"}
+    logging.getLogger("test").warning("key %s\x1b[2J", CANARY, extra=about)
+    logging.getLogger("agent.http.client").error("a try")
+    [line] = capsys.readouterr().err.splitlines()
+    entry = json.loads(line)
+    assert (entry["kit"], entry["concern"], entry["level"]) == ("left", "link", "warning")
+    assert CANARY not in line
+    assert "\x1b" not in entry["message"]
+
+
+def test_a_person_sees_time_kit_and_concern_in_lines_that_fit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    log_of_the_agent(0)
+    text = "the modem does not answer at all, however often it is asked; try: plug it in again"
+    logging.getLogger("test").warning(text, extra={"kit": "left", "concern": "link"})
+    first, *rest = capsys.readouterr().err.splitlines()
+    assert first[8:].startswith(" ! left link: the modem")
+    assert rest[-1].strip() == "try: plug it in again"
+    assert max(map(len, [first, *rest])) <= 60

@@ -1,0 +1,52 @@
+"""Where the console is read from: a port, and the lines that are sent to the kit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import click
+import pytest
+
+from agent.cli.console.sources import PortSource, TypedLines
+from agent.cli.console.window import ConsoleWindow
+from agent.cli.shell.command import Options
+from agent.config.profile import KitSettings
+from agent.console.reader import ConsoleItem
+from at.protocol.errors import PortError
+
+
+async def test_each_line_is_sent_once_over_however_many_connections() -> None:
+    lines = TypedLines(["one", "two", "three"])
+    first: list[str] = []
+    second: list[str] = []
+
+    def breaks_at_two(line: str) -> None:
+        if line == "two":
+            raise ConnectionResetError
+        first.append(line)
+
+    for send in (breaks_at_two, second.append, first.append):
+        async with lines.sent_to(send):
+            await asyncio.sleep(0)
+    assert (first, second) == (["one"], ["two", "three"])
+
+
+async def handle_nothing(items: list[ConsoleItem]) -> None:
+    assert not items
+
+
+async def test_a_port_that_was_never_there_is_an_error_and_not_waited_for(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with click.Context(click.Command("console"), obj=Options(json=True)):
+        window = ConsoleWindow(None, "")
+    kit = KitSettings(console_port="/dev/pts/999999")
+    source = PortSource(kit, window, handle_nothing, TypedLines([]))
+    with pytest.raises(PortError):
+        await asyncio.wait_for(source.run(), 30)
+    await source.finish()
+    window.show_summary(source.counts)
+    window.close()
+    summary = json.loads(capfd.readouterr().out)["summary"]
+    assert set(summary.values()) == {0}

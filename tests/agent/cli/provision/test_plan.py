@@ -1,0 +1,47 @@
+"""`cellagent provision plan`: the steps that a board still needs, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from command_line import completed
+
+NO_SERVICE = ("--registration", "none", "--no-proof")
+
+
+def test_a_fresh_kit_needs_a_key_and_the_plan_writes_nothing(tmp_path: Path) -> None:
+    state = tmp_path / "kit.state"
+    port = f"virtual:{state}"
+    plan = completed("provision", "plan", port, *NO_SERVICE, "--json")
+    assert plan.returncode == 0, plan.stderr
+    board = json.loads(plan.stdout)
+    assert [step["step"] for step in board["steps"]] == ["gate", "identity", "key", "verify"]
+    assert (board["writes"], board["refusal"], board["exit"]) == (1, None, 0)
+    again = json.loads(completed("provision", "plan", port, *NO_SERVICE, "--json").stdout)
+    assert again["writes"] == 1
+
+
+def test_a_person_sees_numbered_steps_and_the_number_of_writes() -> None:
+    lines = completed("provision", "plan", "virtual:", *NO_SERVICE).stdout.splitlines()
+    assert lines[0].startswith("virtual:: ")
+    assert [line.split()[0] for line in lines[1:-1]] == ["1.", "2.", "3.", "4."]
+    assert lines[-1] == "  1 credential write"
+
+
+def test_old_firmware_is_refused_in_the_plan_as_in_a_run() -> None:
+    plan = completed(
+        *("modem", "virtual", "--tcp", "127.0.0.1:0", "--model", "nrf9160"),
+        *("--firmware", "1.2.7", "--", sys.executable, "-m", "agent"),
+        *("provision", "plan", *NO_SERVICE, "--json"),
+    )
+    board = json.loads(plan.stdout.splitlines()[-1])
+    assert "1.2.7" in board["refusal"]
+    assert (board["writes"], plan.returncode) == (0, 4)
+
+
+def test_another_number_of_boards_than_expected_is_refused() -> None:
+    plan = completed("provision", "plan", "virtual:", *NO_SERVICE, "--expect", "2")
+    assert plan.returncode == 4
+    assert "2 were expected" in plan.stderr
