@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _CLOSE_S = 0.5
 _READ_BYTES = 4096  # what a terminal holds; more would be allocated for nothing
 # A flood: this many reads in a row, each within _RAPID_S of the one before, and nothing written
-# for _REPLY_S. Each wake-up costs more than the few bytes it brings: then bytes are fetched every
-# _REST_S, 1 kB at 1 Mbaud, until there are none. A write ends it at once: no reply is kept waiting.
+# for _REPLY_S. A wake-up then costs more than the few bytes it brings: the port is polled every
+# _POLL_S, 1 kB at 1 Mbaud, until it is empty. A write ends the polling at once, for its reply.
 _RAPID_READS = 4
 _RAPID_S = 0.004
 _REPLY_S = 0.1
-_REST_S = 0.008
+_POLL_S = 0.008
 
 
 def serial_transport(name: str, *, baud: int = 115200, rtscts: bool | None = None) -> Transport:
@@ -67,7 +67,7 @@ class SerialTransport:
         if handle is None or protocol is None or protocol.closed.is_set():
             raise LinkLost(f"{self._name} is closed")
         assert handle.fd is not None
-        self._port.hurry()
+        self._port.expect_reply()
         if not self._port.get_write_buffer_size():
             # pyserial-asyncio would wait a turn of the loop before its first try.
             try:
@@ -118,13 +118,13 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
     _over = False
     _read_at = _written_at = 0.0  # on the loop's clock
     _rapid = 0  # reads in a row
-    _resting: asyncio.TimerHandle | None = None
+    _polling: asyncio.TimerHandle | None = None
 
-    def hurry(self) -> None:
-        """Fetch bytes as soon as they come: something is being written, a reply will follow."""
+    def expect_reply(self) -> None:
+        """Stop polling: something is written, and its reply is to be read at once."""
         self._written_at = self._loop.time()
-        if self._resting is not None:
-            self._end_rest()
+        if self._polling is not None:
+            self._stop_polling()
 
     def _read_ready(self) -> None:
         data = self._fetch()
@@ -138,19 +138,19 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
         self._read_at = now
         if self._rapid >= _RAPID_READS and now - self._written_at > _REPLY_S and not self._over:
             self._remove_reader()
-            self._resting = self._loop.call_later(_REST_S, self._rested)
+            self._polling = self._loop.call_later(_POLL_S, self._poll)
 
-    def _rested(self) -> None:
+    def _poll(self) -> None:
         if self._over or self._serial is None:
             return
         if self._fetch():
-            if self._resting is not None and not self._over:  # nothing was written meanwhile
-                self._resting = self._loop.call_later(_REST_S, self._rested)
-        elif self._resting is not None:
-            self._end_rest()  # the reader tells nothing at hand from a far end that is gone
+            if self._polling is not None and not self._over:  # nothing was written meanwhile
+                self._polling = self._loop.call_later(_POLL_S, self._poll)
+        elif self._polling is not None:
+            self._stop_polling()  # the reader tells nothing at hand from a far end that is gone
 
-    def _end_rest(self) -> None:
-        timer, self._resting = self._resting, None
+    def _stop_polling(self) -> None:
+        timer, self._polling = self._polling, None
         self._rapid = 0
         if timer is not None:
             timer.cancel()

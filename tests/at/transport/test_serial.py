@@ -147,11 +147,11 @@ async def test_in_a_flood_bytes_are_fetched_in_larger_pieces_and_a_write_ends_th
         port = transport._port
 
         async def flood() -> None:
-            """Say a line whenever the last one was received, until the reader rests."""
+            """Send a line whenever the last one was received, until the port is polled."""
             received.data = b""
             port._written_at = -1.0
             sent = 0
-            while port._resting is None:
+            while port._polling is None:
                 far.say(line)
                 sent += 1
                 await received.until(line * sent)
@@ -159,7 +159,7 @@ async def test_in_a_flood_bytes_are_fetched_in_larger_pieces_and_a_write_ends_th
         await flood()
         far.say(line)
         transport.write(b"AT\r")
-        assert port._resting is None
+        assert port._polling is None
         await received.until(line + b"answer to AT\r\n")
         await flood()
         far.unplug()
