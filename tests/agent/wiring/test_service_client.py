@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.call import Host, Scheme
+from agent.config import Configuration, load
+from agent.errors import ConfigError
+from agent.wiring.service_client import connect
+
+HEAD = '[profiles.lab.hosts]\ndevice_cloud = "https://cloud.example"\n'
+
+
+@pytest.fixture
+def configured(tmp_path: Path):
+    def configuration(profile: str = "", **environ: str) -> Configuration:
+        file = tmp_path / "config.toml"
+        file.write_text(HEAD + profile)
+        return load("lab", environ={"CELLAGENT_CONFIG": str(file), **environ})
+
+    return configuration
+
+
+async def modem(subject: str, life_s: int) -> str:
+    raise AssertionError("no token is asked for before a call is sent")
+
+
+def schemes(client) -> set[Scheme]:
+    return {scheme for scheme in Scheme if scheme in client.keyring}
+
+
+def test_each_secret_that_is_configured_becomes_its_credential(configured):
+    client = connect(
+        configured(
+            '[profiles.lab.account]\nemail = "me@example.com"\n',
+            CELLAGENT_API_KEY="api-key-of-a-test",
+            CELLAGENT_ORG_TOKEN="oat_of-a-test",
+            CELLAGENT_PROJECT_KEY="project-key-of-a-test",
+            CELLAGENT_USER_API_KEY="user-key-of-a-test",
+        )
+    )
+    assert schemes(client) == {
+        Scheme.API_KEY, Scheme.ORGANIZATION_TOKEN, Scheme.PROJECT_KEY, Scheme.BASIC,
+    }  # fmt: skip
+    assert client.base_url(Host.DEVICE_CLOUD) == "https://cloud.example"
+    with pytest.raises(ConfigError, match=r"hosts\.api is not set"):
+        client.base_url(Host.API)
+
+
+def test_a_user_key_without_email_is_no_credential(configured):
+    assert schemes(connect(configured(CELLAGENT_USER_API_KEY="user-key-of-a-test"))) == set()
+
+
+def test_a_user_key_takes_precedence_over_a_password(configured):
+    both = {"CELLAGENT_USER_API_KEY": "user-key", "CELLAGENT_USER_PASSWORD": "a-pass-word"}
+    client = connect(configured('[profiles.lab.account]\nemail = "me@example.com"\n', **both))
+    assert "user API key" in repr(client.keyring._by_scheme[Scheme.BASIC])
+
+
+def test_the_modem_takes_precedence_over_a_key_file_of_this_host(configured):
+    key = '[profiles.lab.credentials]\ndevice_key_file = "key.pem"\n[profiles.lab.kit]\n'
+    configuration = configured(key + 'device_id = "kit-1"\n')
+    by_file = connect(configuration).keyring._by_scheme[Scheme.DEVICE_JWT]
+    by_modem = connect(configuration, ask_modem=modem).keyring._by_scheme[Scheme.DEVICE_JWT]
+    assert (type(by_file).__name__, type(by_modem).__name__) == ("DeviceKey", "ModemJwt")
+
+
+def test_service_keys_need_the_team(configured):
+    keys = '[profiles.lab.credentials.service_key_files]\nall = "key.pem"\n'
+    with pytest.raises(ConfigError, match=r"account\.team_id"):
+        connect(configured(keys))
+    client = connect(configured(keys + '[profiles.lab.account]\nteam_id = "team-1"\n'))
+    assert schemes(client) == {Scheme.SERVICE_JWT}

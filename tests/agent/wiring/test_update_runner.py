@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.config import Profile
+from agent.config.profile import FotaSettings, HostSettings, KitSettings
+from agent.errors import ConfigError
+from agent.fota.reporter import UpdateObserver
+from agent.fota.verification import ProofLevel
+from agent.wiring.update_runner import (
+    JobInOtherHands,
+    allowed_hosts_of,
+    device_id_of,
+    installer_of,
+    journal_folder,
+    needs_modem,
+    network_of,
+    sole_worker,
+    trust_of,
+)
+
+DIGEST = "ab" * 32
+
+
+def profile(port: str = "", device_id: str = "", **fota: object) -> Profile:
+    kit = KitSettings(port=port, device_id=device_id)
+    return Profile(kit=kit, fota=msgspec.structs.replace(FotaSettings(), **fota))
+
+
+@pytest.mark.parametrize(
+    ("fota", "name"),
+    [
+        ({"command": ("flash", "{image}")}, "command"),
+        ({"command": ("flash",), "mcuboot_port": "/dev/x"}, "command"),
+        ({"mcuboot_port": "/dev/x"}, "mcuboot"),
+        ({"installer": "mcuboot", "mcuboot_port": "/dev/x", "command": ("flash",)}, "mcuboot"),
+    ],
+)
+def test_the_installer_is_the_one_that_is_named_or_configured(fota: dict[str, object], name: str):
+    assert installer_of(profile(**fota), None, UpdateObserver()).name == name
+
+
+@pytest.mark.parametrize(
+    ("fota", "named"),
+    [({}, "needs the kit's port"), ({"installer": "mcuboot"}, "fota.mcuboot_port names no port")],
+)
+def test_an_installer_without_its_port_is_a_configuration_error(
+    fota: dict[str, object], named: str
+):
+    with pytest.raises(ConfigError, match=named):
+        installer_of(profile(**fota), None, UpdateObserver())
+
+
+@pytest.mark.parametrize(
+    ("chosen", "needed"),
+    [
+        (profile(), True),
+        (profile(mcuboot_port="/dev/x"), True),
+        (profile(mcuboot_port="/dev/x", device_id="kit-1"), False),
+        (profile(mcuboot_port="/dev/x", device_id="kit-1", port="/dev/y"), True),
+    ],
+)
+def test_the_at_port_is_needed_for_id_versions_or_installer(chosen: Profile, needed: bool):
+    assert needs_modem(chosen) is needed
+
+
+def test_digests_are_taken_with_prefix_and_in_any_case():
+    trust = trust_of(profile(digests=(f" SHA256:{DIGEST.upper()} ",), require="intact"))
+    assert (trust.digests, trust.require) == ((DIGEST,), ProofLevel.INTACT)
+    for wrong in ("", DIGEST[1:], "g" * 64):
+        with pytest.raises(ConfigError, match="no SHA-256"):
+            trust_of(profile(digests=(wrong,)))
+
+
+def test_a_proxy_fetches_images_only_where_it_is_trusted():
+    hosts = HostSettings(device_cloud="http://127.0.0.1:1", proxy="http://proxy.example:3128")
+    for trusted, proxy in ((False, ""), (True, hosts.proxy)):
+        chosen = Profile(hosts=hosts, fota=FotaSettings(trust_proxy=trusted))
+        assert network_of(chosen).proxy == proxy
+    assert allowed_hosts_of(chosen).stand_in
+    assert not allowed_hosts_of(profile()).stand_in
+
+
+@given(one=st.text(min_size=1, max_size=40), other=st.text(min_size=1, max_size=40))
+def test_each_device_has_a_journal_of_its_own_below_the_state_folder(one: str, other: str):
+    state = Path("/state")
+    folders = [journal_folder(state, each) for each in (one, other)]
+    assert {folder.parent for folder in folders} == {state / "fota"}
+    assert all(folder.name not in {"", ".", ".."} for folder in folders)
+    if max(len(folder.name) for folder in folders) < 200:
+        assert (folders[0] == folders[1]) is (one == other)
+
+
+def test_a_second_worker_is_refused_until_the_first_one_ends(tmp_path: Path):
+    with (
+        sole_worker(tmp_path / "kit"),
+        pytest.raises(JobInOtherHands),
+        sole_worker(tmp_path / "kit"),
+    ):
+        pass
+    with sole_worker(tmp_path / "kit"):
+        pass
+
+
+async def test_without_modem_and_without_an_id_the_key_to_set_is_named():
+    with pytest.raises(ConfigError, match=r"kit\.device_id"):
+        await device_id_of(None)
