@@ -10,6 +10,13 @@ import httpx
 from standin import StandIn
 
 KEY_HEADER = "Service-Project-Key"
+OCTETS = {"Content-Type": "application/octet-stream"}
+IDENTITY = {
+    "device_serial": "kit-1",
+    "hardware_version": "nrf9161dk",
+    "software_type": "modem-app",
+    "software_version": "2.4.1",
+}
 
 
 class Caller:
@@ -100,3 +107,57 @@ def an_event(serial: str = "kit-1", **more: Any) -> dict[str, Any]:
 def a_trace(serial: str = "kit-1", reason: int = 0x8001, **more: Any) -> dict[str, Any]:
     info = {"reason": reason, "pc": 226_689, "lr": 226_574, "sp": 6712}
     return an_event(serial, type="trace", event_info=info) | more
+
+
+async def push(standin: StandIn, body: object):
+    """Push a JSON body as events; return the response."""
+    return await with_project_key(standin)("POST", "/api/v0/events", "ingress", json=body)
+
+
+async def push_events(standin: StandIn, *events: dict) -> None:
+    """Push events that are accepted."""
+    answer = await with_project_key(standin)("POST", "/api/v0/events", "ingress", json=list(events))
+    assert answer.status_code == 202, answer.text
+
+
+async def push_chunk(standin: StandIn, content: bytes, serial: str = "kit-1", **headers: str):
+    """Push the body of a request for chunks; return the response."""
+    return await with_project_key(standin)(
+        "POST", f"/api/v0/chunks/{serial}", "chunks", content=content, headers=OCTETS | headers
+    )
+
+
+async def problems(standin: StandIn) -> list[str]:
+    """Return the errors of the processing log."""
+    lines = (await with_token(standin)("GET", "~/processing-log")).json()["data"]
+    return [line["message"] for line in lines if line["level"] == "error"]
+
+
+async def make_release(standin: StandIn, version: str, data: bytes = b"image", **more: object):
+    """Upload a payload as a release."""
+    body = {
+        "software_version": {"version": version, "software_type": "modem-app"},
+        "hardware_version": "nrf9161dk",
+        **more,
+    }
+    caller = with_token(standin)
+    answer = await upload(caller, data, "OTA_PAYLOAD", "~/releases/ota_payload", body, "~/upload")
+    assert answer.status_code == 202, answer.text
+
+
+async def deploy(standin: StandIn, version: str, **more: object):
+    """Deploy a release to the default cohort; return the deployment."""
+    body = {"release": version, "cohort": "default", **more}
+    answer = await with_token(standin)("POST", "~/deployments", json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["data"]
+
+
+def person(standin: StandIn, email: str, role: str | None = None) -> Caller:
+    """Return a user with a password, in a role where one is given."""
+    users = standin.cloud.table("users")
+    record = users.get(email)
+    if role is not None:
+        record = {**record, "roles": {standin.organization: role}}
+        users.put(email, record)
+    return Caller(standin, basic(email, record["password"]))

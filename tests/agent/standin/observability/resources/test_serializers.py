@@ -1,0 +1,54 @@
+"""Each resource is shown in the form of its schema."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from observability import (
+    a_trace,
+    an_event,
+    deploy,
+    make_release,
+    push_events,
+    upload,
+    with_project_key,
+    with_token,
+)
+from sdk_bytes import coredump
+from standin import StandIn
+
+from agent.standin.core.schema import check
+from agent.standin.observability.resources.resource_table import RESOURCES, Resource
+
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+[+-]\d\d:\d\d")
+
+
+@pytest.mark.contract("O2.3")
+async def test_timestamps_have_a_fraction_and_a_numeric_offset(standin: StandIn) -> None:
+    await push_events(standin, a_trace(captured_date="2026-11-01T00:00:00Z"))
+    standin.clock.set(1_793_500_000)
+    await push_events(standin, a_trace(captured_date="2026-11-01T00:00:00Z"))
+    caller = with_token(standin)
+    (event, *_) = await caller.data("~/events")
+    (issue,) = await caller.data("~/issues")
+    (device,) = await caller.data("~/devices")
+    stamps = [event[f"{name}_date"] for name in ("created", "captured", "received")]
+    for stamp in [*stamps, issue["first_seen"], device["last_seen"], device["created_date"]]:
+        assert TIMESTAMP.fullmatch(stamp), stamp
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
+async def test_a_listed_resource_has_the_form_of_its_schema(
+    standin: StandIn, resource: Resource
+) -> None:
+    await push_events(standin, an_event("kit-1"), a_trace("kit-1"))
+    await make_release(standin, "1.0.0")
+    await deploy(standin, "1.0.0")
+    device = with_project_key(standin)
+    await upload(device, coredump("kit-1"), "COREDUMP", "/api/v0/upload/coredump", {})
+    await upload(device, b"report", "ANDROID_BUG_REPORT", "/api/v0/upload/bugreport", {})
+    items = await with_token(standin).data(f"~/{resource.name}")
+    assert items
+    for item in items:
+        assert not check(item, resource.schema)
