@@ -67,11 +67,11 @@ async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path 
     numbers = _numbers(types) if types else DEFAULT_TYPES
     needs_cell = filtered or bool(TYPES_THAT_NEED_A_CELL & set(numbers))
     cell = await _serving_cell() if needs_cell else None
-    wanted = AgnssRequest(numbers, cell, filtered, mask)
+    request = AgnssRequest(numbers, cell, filtered, mask)
     configuration = configured()
     async with connect(configuration) as client:
-        data = await fetch_agnss(client, project_of(configuration.profile), wanted, _progress)
-    _keep(out, data.content)
+        data = await fetch_agnss(client, project_of(configuration.profile), request, _progress)
+    _save(out, data.content)
     _show_blocks(data.blocks, len(data.content))
 
 
@@ -87,11 +87,11 @@ async def _pgps(
     from agent.wiring.service_client import connect
 
     configuration = configured()
-    wanted = PredictionRequest(count, interval, _moment(start) if start else None)
+    request = PredictionRequest(count, interval, _moment(start) if start else None)
     project, now = project_of(configuration.profile), datetime.now(UTC)
     async with connect(configuration) as client:
-        data = await fetch_pgps(client, project, wanted, _progress, now=now)
-    _keep(out, data.content)
+        data = await fetch_pgps(client, project, request, _progress, now=now)
+    _save(out, data.content)
     _show_predictions(data.file, len(data.content))
 
 
@@ -134,7 +134,7 @@ def _progress(done: int, total: int | None) -> None:
         sys.stderr.write("\n" if done == total else "")
 
 
-def _keep(out: Path | None, content: bytes) -> None:
+def _save(out: Path | None, content: bytes) -> None:
     if out is None:
         return
     partial = out.with_name(out.name + ".part")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def command() -> None:
     """Profiles and where each value comes from.
 
-    Flags go before the environment, that before the file, that before the built-in profile
+    Flags take precedence over the environment, that over the file, that over the built-in profile
     (standin, public, custom) that a profile starts from.
     """
 
@@ -57,8 +57,8 @@ def show(key: str | None, everything: bool) -> None:
         for name, value, origin in found:
             emit({"key": name, "value": value, "from": origin.kind, "where": origin.where or None})
         for name, source in secrets.items():
-            kind, place = (source.kind, source.where) if source is not None else (None, None)
-            emit({"secret": name, "set": source is not None, "from": kind, "where": place})
+            kind, where = (source.kind, source.where) if source is not None else (None, None)
+            emit({"secret": name, "set": source is not None, "from": kind, "where": where})
         return
     if key is None:
         chosen = configuration.name_origin
@@ -88,7 +88,7 @@ def set_(key: str, value: str | None) -> None:
 
     KEY is dotted, as `config show` prints it; a list is written with commas. `profile NAME`
     chooses the profile that is used when none is named. A secret (api_key, project_key, ...)
-    takes no VALUE: it is read from standard input and kept in the 0600 secrets file.
+    takes no VALUE: it is read from standard input and stored in the 0600 secrets file.
     """
     from agent.config.load import profile_name
     from agent.config.secrets import SECRETS
@@ -125,12 +125,12 @@ def path() -> None:
     from agent.config.paths import config_file, secrets_file, state_dir
 
     file = config_file()
-    places = {"config": file, "secrets": secrets_file(file), "state": state_dir()}
+    paths = {"config": file, "secrets": secrets_file(file), "state": state_dir()}
     if options().json:
-        emit({name: str(place) for name, place in places.items()})
+        emit({name: str(each) for name, each in paths.items()})
         return
-    for name, place in places.items():
-        say(f"{name:8} {place}{'' if place.exists() else ' (none yet)'}")
+    for name, each in paths.items():
+        say(f"{name:8} {each}{'' if each.exists() else ' (none yet)'}")
 
 
 def _from_standard_input(name: str) -> str:

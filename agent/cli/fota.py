@@ -290,8 +290,8 @@ def _show(device_id: str, folder: Path) -> None:
         if opened.proof:
             say(f"    {opened.proof}")
     for result in journal.results[-5:]:
-        kept = "" if result.delivered else " (not yet reported)"
-        say(f"  {result.at}  {result.job_id}  {result.status.value}{kept}")
+        unreported = "" if result.delivered else " (not yet reported)"
+        say(f"  {result.at}  {result.job_id}  {result.status.value}{unreported}")
         say(f"    {result.detail}")
 
 

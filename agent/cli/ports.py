@@ -38,12 +38,12 @@ async def ports_of_agents() -> list[PortReport]:
 
 def _at_port(kit: HeldKit, usb: UsbPort) -> PortReport:
     link = kit.link
-    well = link["state"] == "well"
-    trouble = "" if well else f": {link['trouble'] or 'it has no link to the kit yet'}"
+    answers = link["state"] == "well"
+    trouble = "" if answers else f": {link['trouble'] or 'it has no link to the kit yet'}"
     return PortReport(
         usb,
         role="at",
-        answers=well,
+        answers=answers,
         dialect=link.get("dialect"),
         terminator=link.get("terminator"),
         baud=link.get("baud"),
@@ -79,17 +79,17 @@ async def _ports(probe_all: bool) -> int:
 
     chosen = options()
     held = await ports_of_agents()
-    taken = {device_of(report.usb.device) for report in held}
+    held_devices = {device_of(report.usb.device) for report in held}
     if chosen.port:
-        wanted = device_of(chosen.port)
-        reports = [report for report in held if device_of(report.usb.device) == wanted]
+        device = device_of(chosen.port)
+        reports = [report for report in held if device_of(report.usb.device) == device]
         reports = reports or await survey(probe_all=probe_all, named=[chosen.port])
     else:
         reports = held + await survey(
             probe_all=probe_all,
-            listing=lambda: [port for port in system_ports() if port.device not in taken],
+            listing=lambda: [port for port in system_ports() if port.device not in held_devices],
         )
-        reports += await _named_by_the_profile(reports, taken)
+        reports += await _named_by_the_profile(reports, held_devices)
     if chosen.json:
         for report in reports:
             emit(as_json(report))
@@ -98,7 +98,9 @@ async def _ports(probe_all: bool) -> int:
     return 0 if any(report.answers for report in reports) else 3
 
 
-async def _named_by_the_profile(reports: list[PortReport], taken: set[str]) -> list[PortReport]:
+async def _named_by_the_profile(
+    reports: list[PortReport], held_devices: set[str]
+) -> list[PortReport]:
     """Probe the port of the profile if the list lacks it, or has it as not probed.
 
     It may be no USB port (a virtual kit), or one that is probed only when it is named.
@@ -108,7 +110,7 @@ async def _named_by_the_profile(reports: list[PortReport], taken: set[str]) -> l
 
     named = _configured()
     known = [report for report in reports if report.usb.device == named]
-    if not named or device_of(named) in taken or any(report.answers for report in known):
+    if not named or device_of(named) in held_devices or any(report.answers for report in known):
         return []
     for report in known:
         reports.remove(report)

@@ -126,12 +126,16 @@ def _link(each: dict[str, Any], _now: float) -> str:
 def _location(each: dict[str, Any], now: float) -> str:
     from datetime import datetime
 
-    place = each.get("position")
-    if not place or place.get("lat") is None:
+    position = each.get("position")
+    if not position or position.get("lat") is None:
         return ""
-    around = f" \u00b1 {place['uncertainty']:.0f} m" if place.get("uncertainty") is not None else ""
-    age = _age(now - datetime.fromisoformat(place["at"]).timestamp())
-    return f"{place['lat']:.5f}, {place['lon']:.5f}{around} by {place['with']}, {age} ago"
+    around = (
+        f" \u00b1 {position['uncertainty']:.0f} m"
+        if position.get("uncertainty") is not None
+        else ""
+    )
+    age = _age(now - datetime.fromisoformat(position["at"]).timestamp())
+    return f"{position['lat']:.5f}, {position['lon']:.5f}{around} by {position['with']}, {age} ago"
 
 
 def _console(each: dict[str, Any], _now: float) -> str:

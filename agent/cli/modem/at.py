@@ -48,7 +48,7 @@ def command(
     """Send AT commands in order and print their answers; stop at the first that fails.
 
     CMD `-` reads commands from standard input, one a line; a text in quotes may run over lines.
-    Credentials are taken from there only.
+    Credentials are accepted from there only.
     """
     for line in commands:
         if line != "-" and _SECRET.match(line):

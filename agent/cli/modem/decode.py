@@ -21,9 +21,9 @@ from agent.cli.shell.command import AgentCommand, emit
 def command(sent: str | None) -> None:
     """Read captured bytes from standard input; print one JSON object per thing on the line.
 
-    Answers, notices, log lines, echoes and prompts are told apart as they are complete. A line
-    that breaks its grammar has `error` set and no value; what cannot be told is `unknown`. No
-    port is opened.
+    Answers, notices, log lines, echoes and prompts are printed as soon as they are complete. A
+    line that breaks its grammar has `error` set and no value; what cannot be classified is
+    `unknown`. No port is opened.
     """
     from at.decode import Decoder
 

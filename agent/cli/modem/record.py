@@ -159,17 +159,18 @@ def import_log(log: str, output: str | None, redact: str | None) -> None:
     from at.transcripts.transcript import format_transcript
 
     data = sys.stdin.buffer.read() if log == "-" else Path(log).read_bytes()
-    made = import_steps(
+    imported = import_steps(
         data.decode("utf-8", "surrogateescape"), redact_identity=redact == "identity"
     )
-    text = format_transcript(made.transcript)
+    steps = len(imported.transcript.steps)
+    text = format_transcript(imported.transcript)
     if output is not None:
         _write_new(Path(output), text)
     if options().json:
-        emit({"steps": len(made.transcript.steps), "skipped": made.skipped, "output": output})
+        emit({"steps": steps, "skipped": imported.skipped, "output": output})
     elif output is None:
         sys.stdout.write(text)
-    note(f"{len(made.transcript.steps)} steps; {made.skipped} lines of neither side left out")
+    note(f"{steps} steps; {imported.skipped} lines of neither side left out")
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -313,21 +313,21 @@ def user_key(cycle: bool, delete: bool) -> None:
         async with observability() as (configuration, service):
             from agent.config.write import set_secret
 
-            kept = None
+            stored_in = None
             if delete:
                 await service.delete_user_key()
             elif cycle:
                 key = await service.cycle_user_key()
-                kept = set_secret(
+                stored_in = set_secret(
                     "user_api_key",
                     key.reveal(),
                     profile=configuration.name,
                     file=configuration.file,
                 )
-                note(f"the new key is kept in {kept}; the old one has stopped")
+                note(f"the new key is kept in {stored_in}; the old one has stopped")
             there = False if delete else cycle or await service.user_key() is not None
             if options().json:
-                emit({"user_key": there, "file": str(kept) if kept else None})
+                emit({"user_key": there, "file": str(stored_in) if stored_in else None})
             else:
                 say("you have a user API key" if there else "you have no user API key")
 

@@ -77,14 +77,14 @@ def event(
         events = _import(source)
     else:
         info = _trace(reason, pc, lr) if reason is not None else {"metrics": _metrics(metrics)}
-        made: dict[str, Any] = {
+        single: dict[str, Any] = {
             "type": "heartbeat" if reason is None else "trace",
             **{name: value for name, value in identity.items() if value is not None},
             "event_info": info,
         }
         if captured_date is not None:
-            made["captured_date"] = captured_date
-        events = [made]
+            single["captured_date"] = captured_date
+        events = [single]
     items = _event_items(events)
     from agent.cli.observability.queueing import queue_and_send
 

@@ -77,13 +77,13 @@ def _as_json(board: PlannedBoard) -> dict[str, object]:
 
 
 def _show(board: PlannedBoard) -> None:
-    location, made = board.location, board.plan
+    location, plan = board.location, board.plan
     say(": ".join(filter(None, [location.slot or location.port, board.device_id])))
-    for number, one in enumerate(made.steps, 1):
+    for number, one in enumerate(plan.steps, 1):
         say(f"  {number:2}. {one.step.value:12} {one.words}")
-    if made.refusal:
-        say(f"  no: {made.refusal}")
+    if plan.refusal:
+        say(f"  no: {plan.refusal}")
     else:
-        say(f"  {made.writes} credential write{'' if made.writes == 1 else 's'}")
-    if made.hint:
-        say(f"  try: {made.hint}")
+        say(f"  {plan.writes} credential write{'' if plan.writes == 1 else 's'}")
+    if plan.hint:
+        say(f"  try: {plan.hint}")

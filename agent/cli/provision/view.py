@@ -106,12 +106,12 @@ def _cells(row: Row) -> tuple[str, str, str, str]:
 
     began = row.began if row.began is not None else time.monotonic()
     seconds = row.seconds if row.outcome is not None else time.monotonic() - began
-    waits = row.outcome is None and row.began is None
+    waiting = row.outcome is None and row.began is None
     name = printable(row.name)
     if len(name) > _LONGEST_NAME:  # paths differ in their end
         name = "…" + name[1 - _LONGEST_NAME :]
     result = printable(result_of(row.outcome)) if row.outcome is not None else ""
-    return name, row.step, "" if waits else f"{seconds:.1f} s", result
+    return name, row.step, "" if waiting else f"{seconds:.1f} s", result
 
 
 def _style(row: Row) -> str:
