@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_canaries import canaries_found
-from bench_kills import StationFolder
-from bench_power import edges_of_a_run, pulled, rows_of_instants, wrongs_after
-from bench_swaps import swapped, two_stations
-from bench_trays import struck, unchanged
+from leaked_secrets import canaries_found
 from measure import Row, counted
 from operator_ca import make_ca
 from postgres import PostgresMissing, postgres_if_there
+from power_loss import edges_of_a_run, pulled, rows_of_instants, wrongs_after
+from station_crashes import StationFolder
+from swapped_boards import swapped, two_stations
+from tray_faults import unchanged, with_each_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,11 +74,11 @@ def power(station: StationFolder, dice: random.Random, smoke: bool) -> Iterator[
     asyncio.run(station.provision(1_000))
     whole_s = time.perf_counter() - began
     wrongs: list[str] = []
-    edges_struck = range(1, edges + 1, 12 if smoke else 1)
-    for board, edge in enumerate(counted("edges", edges_struck), 1):
+    chosen = range(1, edges + 1, 12 if smoke else 1)
+    for board, edge in enumerate(counted("edges", chosen), 1):
         assert pulled(station, board, edge, None)
         wrongs += wrongs_after(station, board)
-    yield _boards(f"after power was pulled at {len(edges_struck)} of {edges} edges", wrongs)
+    yield _boards(f"after power was pulled at {len(chosen)} of {edges} edges", wrongs)
 
     count, wrongs = 8 if smoke else 500, []
     board = 10_000
@@ -95,19 +95,19 @@ def power(station: StationFolder, dice: random.Random, smoke: bool) -> Iterator[
 
 
 def trays(station: StationFolder, smoke: bool) -> Iterator[Row]:
-    """Trays of sixteen processes: unchanged, and struck in every way, with both ledgers."""
+    """Trays of sixteen processes: unchanged, and with each fault, with both ledgers."""
     runs = 2 if smoke else 100
     writes, wrongs = unchanged(runs)
     yield Row(f"credential writes to a right tray of 16 in {runs} runs", writes, "writes", 0)
     yield _boards(f"in {runs} runs of a right tray of 16", wrongs)
     if not smoke:
-        ways, wrongs = struck(None)
+        ways, wrongs = with_each_fault(None)
         yield _boards(f"of trays of 16 struck in {ways} ways, SQLite", wrongs)
     rounds = 3 if smoke else 100
     try:
         with postgres_if_there() as server:
             interleaved, not_done = two_stations(station, server.url, rounds)
-            ways, wrongs = (0, []) if smoke else struck(server)
+            ways, wrongs = (0, []) if smoke else with_each_fault(server)
     except PostgresMissing as missing:
         yield Row("boards of two stations", 0, "boards", 0, skipped=str(missing))
         return

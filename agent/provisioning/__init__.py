@@ -1,1 +1,1 @@
-"""Provisioning: a pure plan, a bench that runs it, and a ledger that outlives both."""
+"""Provisioning: a pure plan for each board, the run that carries it out, and the ledger of both."""

@@ -26,7 +26,7 @@ _PROBE = b"cellagent asks whether this key is that of the certificate"
 
 
 class DeviceCa:
-    """The operator's CA, for as long as the bench runs."""
+    """The operator's CA, open for signing."""
 
     def __init__(self, certificate: x509.Certificate, key: CaKey) -> None:
         self.certificate = certificate

@@ -1,4 +1,4 @@
-"""The ledger of the bench: each step durable before the next; SQLite, or PostgreSQL if shared."""
+"""The ledger: each step is on disk before the next; SQLite, or PostgreSQL where it is shared."""
 
 from agent.provisioning.ledger.opening import LedgerError, open_ledger
 from agent.provisioning.ledger.sqlite import LedgerHeld

@@ -1,6 +1,6 @@
-"""A ledger in a file, for one bench at a time; others may read it meanwhile.
+"""A ledger in a file, for one station at a time; others may read it meanwhile.
 
-By the standard library alone: a bench that starts for one board need not wait for SQLAlchemy,
+By the standard library alone: a station that starts for one board does not wait for SQLAlchemy,
 which is imported when the tables are to be made or changed.
 """
 
@@ -19,13 +19,13 @@ from agent.provisioning.ledger.database import DatabaseFailed, Execute
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
 # No WAL: SQLite before 3.51.3 can damage one that two connections write at once, and `provision
-# status` reads while a bench writes. EXTRA syncs the folder as well.
+# status` reads while a station writes. EXTRA syncs the folder as well.
 _PRAGMAS = "journal_mode=TRUNCATE", "synchronous=EXTRA", "foreign_keys=ON"
 _PATIENCE_S = 10.0
 
 
 class LedgerHeld(ResourceUnavailable):
-    """Another bench on this host writes this file."""
+    """Another station on this host writes this file."""
 
     kind = "busy"
 

@@ -1,7 +1,7 @@
 """A tray of sixteen kits and everything that can go wrong with it, then the same command again.
 
 Kits, service, bench and PostgreSQL are processes of their own. The whole table of failures is run
-by `scripts/soak provisioning`; here are many at once, and those that strike the whole bench.
+by `scripts/soak provisioning`; here are many at once, and those of the whole station.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench_strikes import BENCH_STRIKES, BenchStrike
+from kit_faults import KIT_FAULTS, FaultInjection
 from postgres import PostgresMissing, PostgresServer, postgres_if_there
+from station_faults import STATION_FAULTS, StationFault
 from tray import flash_writes
-from tray_strikes import STRIKES, Strikes
 from tray_trial import Trial, place_of, serial_of, slot_of, tray_trial
 
 SIXTEEN = range(16)
 LEDGERS = ["sqlite", "postgresql"]
 IN_CI = [
-    pytest.param(strike, ledger, id=f"{strike.name}, {ledger}")
+    pytest.param(fault, ledger, id=f"{fault.name}, {ledger}")
     for name, ledgers in (
         ("killed at key", LEDGERS),
         ("told to end", ["sqlite"]),
         ("database restarted", ["postgresql"]),
         ("ledger's disk full", ["sqlite"]),
     )
-    for strike in BENCH_STRIKES
-    if strike.name == name
+    for fault in STATION_FAULTS
+    if fault.name == name
     for ledger in ledgers
 ]
 
@@ -58,29 +58,31 @@ def test_many_failures_at_once_then_a_rerun_and_every_board_is_done_once(
     tmp_path: Path, ledger: str, request: pytest.FixtureRequest
 ) -> None:
     # What the ledger does not change need not be waited for twice.
-    struck = [strike for strike in STRIKES if ledger == "sqlite" or not strike.waits]
-    by_number = dict(enumerate(struck))
-    faults = {number: strike.fault for number, strike in by_number.items() if strike.fault}
+    injected = [fault for fault in KIT_FAULTS if ledger == "sqlite" or not fault.waits]
+    by_number = dict(enumerate(injected))
+    faults = {number: fault.modem_fault for number, fault in by_number.items() if fault.modem_fault}
     server = server_of(ledger, request)
     with (
         tray_trial(tmp_path / "tray", SIXTEEN, server=server, faults=faults) as trial,
         contextlib.ExitStack() as stack,
     ):
-        strikes = Strikes(trial, by_number, stack)
-        strikes.prepare()
+        injection = FaultInjection(trial, by_number, stack)
+        injection.prepare()
         run = trial.begin("--expect", "16")
-        strikes.during(run)
+        injection.during(run)
         ran = run.ended()
         assert len(ran.by_port) == 16
         lines = {number: ran.by_port[trial.ports[number]] for number in SIXTEEN}
-        wrongs = [wrong for number in by_number for wrong in strikes.unlike(number, lines[number])]
+        wrongs = [
+            wrong for number in by_number for wrong in injection.deviations(number, lines[number])
+        ]
         assert wrongs == []
         others = [lines[number]["outcome"] for number in SIXTEEN if number not in by_number]
-        assert others == ["done"] * (16 - len(struck))
-        assert ran.code == max(strike.exit for strike in struck)
+        assert others == ["done"] * (16 - len(injected))
+        assert ran.code == max(fault.exit for fault in injected)
 
-        strikes.mend()
-        again = trial.run(*strikes.rerun_options())
+        injection.repair()
+        again = trial.run(*injection.rerun_options())
         assert {line["reason"] for line in again.by_port.values()} == {""}
         assert {line["outcome"] for line in again.by_port.values()} == {"done", "unchanged"}
         assert again.code == 0
@@ -94,17 +96,17 @@ def test_many_failures_at_once_then_a_rerun_and_every_board_is_done_once(
         assert settled[number] in allowed, by_number.get(number)
 
 
-@pytest.mark.parametrize(("strike", "ledger"), IN_CI)
-def test_whatever_strikes_the_bench_a_rerun_finishes_the_tray(
-    tmp_path: Path, strike: BenchStrike, ledger: str, request: pytest.FixtureRequest
+@pytest.mark.parametrize(("fault", "ledger"), IN_CI)
+def test_whatever_happens_to_the_station_a_rerun_finishes_the_tray(
+    tmp_path: Path, fault: StationFault, ledger: str, request: pytest.FixtureRequest
 ) -> None:
     with tray_trial(tmp_path / "tray", SIXTEEN, server=server_of(ledger, request)) as trial:
-        assert strike.unlike(strike.on(trial, board=5)) == []
-        strike.mend(trial)
+        assert fault.deviations(fault.on(trial, board=5)) == []
+        fault.repair(trial)
         again = trial.run()
         assert again.code == 0, again
         assert trial.wrongs(SIXTEEN) == []
-        assert set(more_writes(trial).values()) <= ({0, 2} if strike.orphans else {0})
+        assert set(more_writes(trial).values()) <= ({0, 2} if fault.orphans else {0})
 
 
 def test_two_stations_share_a_tray_and_each_board_is_done_by_one(

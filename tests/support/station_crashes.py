@@ -42,7 +42,7 @@ T = TypeVar("T")
 Edge = Callable[[], None]
 
 
-class Edged:
+class Instrumented:
     """Calls `edge` before and after each method of what it stands for."""
 
     def __init__(self, inner: Any, edge: Edge) -> None:
@@ -63,7 +63,7 @@ class Edged:
         return call
 
 
-class EdgedLedger(AsyncLedger):
+class InstrumentedLedger(AsyncLedger):
     edge: Edge
 
     async def call(self, work: Callable[[Ledger], T]) -> T:
@@ -86,14 +86,14 @@ class StationFolder:
     @asynccontextmanager
     async def means(self, edge: Edge = lambda: None) -> AsyncIterator[Station]:
         address = self.ledger or str(self.folder / "ledger.sqlite")
-        ledger = EdgedLedger(open_ledger(address, self.name))
+        ledger = InstrumentedLedger(open_ledger(address, self.name))
         ledger.edge = edge
         keyring = Keyring([ApiKey(Secret(self.api_key))])
         hosts = {host: self.urls.get(host.value, "") for host in Host}
         authority = DeviceCa.load(self.folder / "ca.pem", self.folder / "ca.key", lambda: "")
         try:
             async with HttpClient(HttpTransport(), hosts, keyring) as client:
-                registrar: Any = Edged(Registrar(client, GOAL.registration), edge)
+                registrar: Any = Instrumented(Registrar(client, GOAL.registration), edge)
                 yield Station(GOAL, ledger, registrar, authority, self.folder / "keys", now)
         finally:
             ledger.close()
@@ -109,7 +109,7 @@ class StationFolder:
         modem = Modem(transport)
         await modem.open()
         try:
-            yield Edged(ModemBoard(modem), edge)
+            yield Instrumented(ModemBoard(modem), edge)
         finally:
             await modem.close()
 
@@ -126,7 +126,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-class Dying:
+class KillAt:
     """An edge that kills its process the `at`-th time it is reached; 0 never does."""
 
     def __init__(self, at: int = 0) -> None:

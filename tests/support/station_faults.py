@@ -1,7 +1,7 @@
-"""What can go wrong with a whole bench: its process, the service, the ledger.
+"""Faults of a whole station: of its process, the service, the ledger.
 
-Each strikes once a step of a board stands in the ledger. Then every board that the run named ended
-as it says, and after it is mended a rerun ends with a tray that is done.
+Each is injected once a step of a board stands in the ledger. Every board that the run named must
+then end as the fault says; after the repair, a rerun must end with a tray that is done.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ FULL_AT_BYTES = 64_000
 
 
 @dataclass(frozen=True)
-class BenchStrike:
+class StationFault:
     """`code` is what the command returns, `fails` what each board that is not done may say."""
 
     name: str
     code: int
     fails: tuple[str, ...] = ()
     step: str = ""
-    """Struck once this step of a board stands in the ledger; "" where it was wrong before."""
+    """Injected once this step of a board is in the ledger; "" for a fault that is there before."""
     ledgers: tuple[str, ...] = ("sqlite", "postgresql")
     before: Callable[[Trial], None] = lambda _: None
-    strike: Callable[[Trial, Run], None] = lambda *_: None
-    mend: Callable[[Trial], None] = lambda _: None
+    inject: Callable[[Trial, Run], None] = lambda *_: None
+    repair: Callable[[Trial], None] = lambda _: None
     orphans: bool = False
     """Whether a key may have been made of which nobody knows: it is made again."""
 
     def on(self, trial: Trial, board: int) -> Ran:
-        """Run the bench on a trial and strike it there; `board` is the one whose steps count."""
+        """Run the station on a trial and inject the fault at the step of `board`."""
         self.before(trial)
         run = trial.begin("--expect", str(len(trial.ports)))
         if self.step:
             run.until(board, self.step)
-            self.strike(trial, run)
+            self.inject(trial, run)
         return run.ended()
 
-    def unlike(self, ran: Ran) -> list[str]:
-        """Return in what a run that was struck did not end as it should."""
+    def deviations(self, ran: Ran) -> list[str]:
+        """Return in what a run with the fault did not end as it should."""
         wrongs = [] if ran.code == self.code else [f"{self.name}: exit {ran.code}, not {self.code}"]
         for port, line in ran.by_port.items():
             said = any(words in line["reason"] for words in self.fails)
@@ -59,11 +59,11 @@ def _start_service(trial: Trial) -> None:
     trial.cloud.start()
 
 
-def _spoiling(fault: str) -> Callable[[Trial], None]:
+def _injecting(fault: str) -> Callable[[Trial], None]:
     return lambda trial: trial.cloud.control(faults=[fault])
 
 
-def _spoil_no_more(trial: Trial) -> None:
+def _clear_faults(trial: Trial) -> None:
     trial.cloud.control(faults=[])
 
 
@@ -102,34 +102,34 @@ def _signal(number: signal.Signals) -> Callable[[Trial, Run], None]:
 
 
 # The last step of each board asks the service for the device, and is kept waiting: however slow the
-# machine is, no bench is done before it is struck.
+# machine is, no bench is done before the fault is there.
 _HELD = "latency=60@GET /v1/devices/*"
 
 AWAY = ("connection attempts failed",)
 LOST = ("connection", "terminat")
 
-BENCH_STRIKES = (
-    *(BenchStrike(f"killed at {step}", -signal.SIGKILL, step=step, orphans=True,
-                  before=_spoiling(_HELD), strike=_signal(signal.SIGKILL), mend=_spoil_no_more)
+STATION_FAULTS = (
+    *(StationFault(f"killed at {step}", -signal.SIGKILL, step=step, orphans=True,
+                  before=_injecting(_HELD), inject=_signal(signal.SIGKILL), repair=_clear_faults)
       for step in ("ca-chain", "key", "certificate", "write", "register", "clock")),
-    *(BenchStrike(f"Ctrl-C at {step}", 130, step=step, before=_spoiling(_HELD),
-                  strike=_signal(signal.SIGINT), mend=_spoil_no_more)
+    *(StationFault(f"Ctrl-C at {step}", 130, step=step, before=_injecting(_HELD),
+                  inject=_signal(signal.SIGINT), repair=_clear_faults)
       for step in ("ca-chain", "key", "register")),
-    BenchStrike("told to end", 143, step="register", before=_spoiling(_HELD),
-                strike=_signal(signal.SIGTERM), mend=_spoil_no_more),
-    BenchStrike("service killed", 6, AWAY, "key", strike=_kill_service, mend=_start_service),
-    BenchStrike("service in trouble", 6, ("500",), before=_spoiling("server-error=500*1000@/v1/*"),
-                mend=_spoil_no_more),
-    BenchStrike("service overrun", 6, ("429",), before=_spoiling("too-many-requests=1@/v1/*"),
-                mend=_spoil_no_more),
-    BenchStrike("service forbids", 5, ("403",), before=_spoiling("array-error=403@/v1/*"),
-                mend=_spoil_no_more),
-    BenchStrike("database restarted", 1, LOST, "key", ("postgresql",), strike=_kill_database,
+    StationFault("told to end", 143, step="register", before=_injecting(_HELD),
+                inject=_signal(signal.SIGTERM), repair=_clear_faults),
+    StationFault("service killed", 6, AWAY, "key", inject=_kill_service, repair=_start_service),
+    StationFault("service in trouble", 6, ("500",),
+                before=_injecting("server-error=500*1000@/v1/*"), repair=_clear_faults),
+    StationFault("service overrun", 6, ("429",), before=_injecting("too-many-requests=1@/v1/*"),
+                repair=_clear_faults),
+    StationFault("service forbids", 5, ("403",), before=_injecting("array-error=403@/v1/*"),
+                repair=_clear_faults),
+    StationFault("database restarted", 1, LOST, "key", ("postgresql",), inject=_kill_database,
                 orphans=True),
-    BenchStrike("connection dropped", 1, LOST, "write", ("postgresql",), strike=_drop_connections,
+    StationFault("connection dropped", 1, LOST, "write", ("postgresql",), inject=_drop_connections,
                 orphans=True),
-    BenchStrike("ledger read-only", 1, ("read-only",), "", ("postgresql",), before=_read_only,
-                mend=_writable),
-    BenchStrike("ledger's disk full", 1, ("full", "I/O error"), "", ("sqlite",),
-                before=_fill_disk, mend=_make_room, orphans=True),
+    StationFault("ledger read-only", 1, ("read-only",), "", ("postgresql",), before=_read_only,
+                repair=_writable),
+    StationFault("ledger's disk full", 1, ("full", "I/O error"), "", ("sqlite",),
+                before=_fill_disk, repair=_make_room, orphans=True),
 )  # fmt: skip

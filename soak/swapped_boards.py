@@ -12,9 +12,9 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from bench_kills import TAG, Edged, StationFolder, forked
 from measure import counted
 from operator_ca import make_ca
+from station_crashes import TAG, Instrumented, StationFolder, forked
 
 from agent.provisioning.batch import run_board
 from agent.provisioning.board import BoardLocation
@@ -60,7 +60,7 @@ async def swap_once(
             if left <= 0:
                 raise LinkLost("the board was unplugged")
 
-        port = Edged(one.inner, link_breaks if by_hand else lambda: None)
+        port = Instrumented(one.inner, link_breaks if by_hand else lambda: None)
 
         def at_step(_place: BoardLocation, _step: object) -> None:
             nonlocal left

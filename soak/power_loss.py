@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_kills import TAG, Dying, StationFolder, forked
 from cable import cables
 from measure import progress
+from station_crashes import TAG, KillAt, StationFolder, forked
 from tray_trial import Trial, tray_trial
 
 from agent.provisioning.ledger import open_ledger
@@ -29,14 +29,14 @@ _SESSION_BYTES = 1045  # what the bench types into a fresh kit, from first to la
 
 def edges_of_a_run(station: StationFolder, board: int) -> int:
     """Return how many edges a whole run has."""
-    counter = Dying()
+    counter = KillAt()
     asyncio.run(station.provision(board, counter))
     return counter.seen
 
 
 def pulled(station: StationFolder, board: int, edge: int, after_s: float | None) -> bool:
-    """Pull the power at an edge, or after a time; tell whether it struck before the end."""
-    child = forked(lambda: station.provision(board, Dying(edge)))
+    """Pull the power at an edge, or after a time; return whether that was before the end."""
+    child = forked(lambda: station.provision(board, KillAt(edge)))
     if after_s is not None:
         time.sleep(after_s)
         os.kill(child, signal.SIGKILL)
@@ -73,18 +73,18 @@ def wrongs_after(station: StationFolder, board: int) -> list[str]:
 
 
 def at_random(
-    strike: Callable[[Trial, random.Random], int], boards: int, dice: random.Random, what: str
+    interrupt: Callable[[Trial, random.Random], int], boards: int, dice: random.Random, what: str
 ) -> tuple[int, list[str]]:
-    """Strike trays of fresh kits; return how many boards were struck and what a rerun left wrong.
+    """Interrupt runs of fresh trays; return how many boards that hit and what a rerun left wrong.
 
-    `strike` runs the bench on a tray, strikes it, mends it, and returns how many boards it struck:
+    `interrupt` runs the station on a tray, interrupts it, and returns how many boards that hit:
     those that had ended before count for nothing, so trays follow until there are enough.
     """
-    struck, wrongs = 0, []
-    while struck < boards:
-        progress(what, struck, boards)
+    interrupted, wrongs = 0, []
+    while interrupted < boards:
+        progress(what, interrupted, boards)
         with tempfile.TemporaryDirectory() as name, tray_trial(Path(name), SIXTEEN) as trial:
-            struck += strike(trial, dice)
+            interrupted += interrupt(trial, dice)
             again = trial.run()
             wrongs += [line["reason"] for line in again.by_port.values() if line["exit"]]
             last = trial.run()
@@ -92,7 +92,7 @@ def at_random(
                        if line["writes"]]  # fmt: skip
             wrongs += trial.wrongs(SIXTEEN)
     progress(what, boards, boards)
-    return struck, wrongs
+    return interrupted, wrongs
 
 
 def kill_host(trial: Trial, dice: random.Random) -> int:
@@ -134,9 +134,9 @@ def pull_cables(trial: Trial, dice: random.Random) -> int:
 
 def rows_of_instants(boards: int, dice: random.Random) -> Iterator[tuple[str, int, list[str]]]:
     """Yield what was done, to how many boards, and what was wrong after."""
-    for what, strike in (
+    for what, interrupt in (
         ("the bench alone was killed", kill_host),
         ("the kit alone was killed", kill_kits),
         ("the cable was pulled at some byte", pull_cables),
     ):
-        yield what, *at_random(strike, boards, dice, what)
+        yield what, *at_random(interrupt, boards, dice, what)

@@ -7,58 +7,58 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_strikes import BENCH_STRIKES, BenchStrike
+from kit_faults import KIT_FAULTS, FaultInjection, KitFault
 from measure import counted
+from station_faults import STATION_FAULTS, StationFault
 from tray import flash_writes
-from tray_strikes import STRIKES, Strike, Strikes
 from tray_trial import Trial, tray_trial
 
 if TYPE_CHECKING:
     from postgres import PostgresServer
 
 SIXTEEN = range(16)
-STRUCK = 5
+FAULTY = 5
 
 
-def struck_kit(strike: Strike, server: PostgresServer | None) -> list[str]:
-    """Strike one kit of sixteen, mend it, run again; return what was not as it must be."""
-    faults = {STRUCK: strike.fault} if strike.fault else {}
+def with_faulty_kit(fault: KitFault, server: PostgresServer | None) -> list[str]:
+    """Give one kit of sixteen a fault, repair it, run again; return what was not as it must be."""
+    faults = {FAULTY: fault.modem_fault} if fault.modem_fault else {}
     with (
         tempfile.TemporaryDirectory() as name,
         tray_trial(Path(name), SIXTEEN, server=server, faults=faults) as trial,
         contextlib.ExitStack() as stack,
     ):
-        strikes = Strikes(trial, {STRUCK: strike}, stack)
-        strikes.prepare()
+        injection = FaultInjection(trial, {FAULTY: fault}, stack)
+        injection.prepare()
         run = trial.begin("--expect", "16")
-        strikes.during(run)
+        injection.during(run)
         ran = run.ended()
         lines = {number: ran.by_port[trial.ports[number]] for number in SIXTEEN}
-        wrongs = strikes.unlike(STRUCK, lines[STRUCK])
+        wrongs = injection.deviations(FAULTY, lines[FAULTY])
         wrongs += [
-            f"{strike.name}: another board was {lines[number]['outcome']}"
-            for number in SIXTEEN if number != STRUCK and lines[number]["outcome"] != "done"
+            f"{fault.name}: another board was {lines[number]['outcome']}"
+            for number in SIXTEEN if number != FAULTY and lines[number]["outcome"] != "done"
         ]  # fmt: skip
-        if ran.code != strike.exit:
-            wrongs.append(f"{strike.name}: exit {ran.code}")
-        strikes.mend()
-        wrongs += rerun(trial, strike.name, *strikes.rerun_options())
-        if more_writes(trial)[STRUCK] not in strike.extra_writes:
-            wrongs.append(f"{strike.name}: {more_writes(trial)[STRUCK]} more writes")
+        if ran.code != fault.exit:
+            wrongs.append(f"{fault.name}: exit {ran.code}")
+        injection.repair()
+        wrongs += rerun(trial, fault.name, *injection.rerun_options())
+        if more_writes(trial)[FAULTY] not in fault.extra_writes:
+            wrongs.append(f"{fault.name}: {more_writes(trial)[FAULTY]} more writes")
         return wrongs
 
 
-def struck_bench(strike: BenchStrike, server: PostgresServer | None) -> list[str]:
-    """Strike a whole bench, mend it, run again; return what was not as it must be."""
+def with_faulty_station(fault: StationFault, server: PostgresServer | None) -> list[str]:
+    """Give a whole station a fault, repair it, run again; return what was not as it must be."""
     with (
         tempfile.TemporaryDirectory() as name,
         tray_trial(Path(name), SIXTEEN, server=server) as trial,
     ):
-        wrongs = strike.unlike(strike.on(trial, STRUCK))
-        strike.mend(trial)
-        wrongs += rerun(trial, strike.name)
-        if not set(more_writes(trial).values()) <= ({0, 2} if strike.orphans else {0}):
-            wrongs.append(f"{strike.name}: {more_writes(trial)} more writes")
+        wrongs = fault.deviations(fault.on(trial, FAULTY))
+        fault.repair(trial)
+        wrongs += rerun(trial, fault.name)
+        if not set(more_writes(trial).values()) <= ({0, 2} if fault.orphans else {0}):
+            wrongs.append(f"{fault.name}: {more_writes(trial)} more writes")
         return wrongs
 
 
@@ -76,16 +76,16 @@ def more_writes(trial: Trial) -> dict[int, int]:
     return {number: flash_writes(trial.kits[number]) - 3 for number in SIXTEEN}
 
 
-def struck(server: PostgresServer | None) -> tuple[int, list[str]]:
-    """Strike in every way with one ledger; return in how many, and what was wrong."""
+def with_each_fault(server: PostgresServer | None) -> tuple[int, list[str]]:
+    """Run each fault with one ledger; return how many there are, and what was wrong."""
     ledger = "sqlite" if server is None else "postgresql"
-    benches = [one for one in BENCH_STRIKES if ledger in one.ledgers]
+    stations = [one for one in STATION_FAULTS if ledger in one.ledgers]
     wrongs = []
-    for kit in counted(f"kits struck, {ledger}", STRIKES):
-        wrongs += struck_kit(kit, server)
-    for bench in counted(f"benches struck, {ledger}", benches):
-        wrongs += struck_bench(bench, server)
-    return len(STRIKES) + len(benches), wrongs
+    for kit in counted(f"faults of kits, {ledger}", KIT_FAULTS):
+        wrongs += with_faulty_kit(kit, server)
+    for bench in counted(f"faults of stations, {ledger}", stations):
+        wrongs += with_faulty_station(bench, server)
+    return len(KIT_FAULTS) + len(stations), wrongs
 
 
 def unchanged(runs: int) -> tuple[int, list[str]]:
