@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from download_server import Fault, file_server
+from file_backed_kit import FileBackedCloud, FileBackedKit, make_runner
 from fota_kills import HERE
-from hand_clock import HandClock
 from hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
+from manual_clock import ManualClock
 from measure import Row
-from paper_kit import PaperCloud, PaperKit, make_runner
 from signed_images import public_pem, signed_image, signing_key
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
@@ -116,13 +116,13 @@ async def offered(times: int) -> Row:
         image = signed_image(folder).read_bytes()
         async with file_server(image) as server:
             document = {"path": "a", "fileSize": len(image), "version": "2.0.1"}
-            PaperCloud(folder).offer(firmwareType="APP", host=server.url, **document)
+            FileBackedCloud(folder).offer(firmwareType="APP", host=server.url, **document)
             for _ in range(times):
                 runner = make_runner(folder)
                 await runner.pull()
                 await runner.close()
                 (folder / "reports").unlink()
-        installs = len(PaperKit(folder).installed)
+        installs = len(FileBackedKit(folder).installed)
     return Row("installs of a job offered again and again", installs, "", 1, f"{times} offers")
 
 
@@ -137,7 +137,7 @@ async def cut(times: int) -> Row:
         for _ in range(times):
             faults = [Fault(cut_after=draw.randrange(1, 200_000)) for _ in range(4)]
             async with file_server(content, faults=faults) as server:
-                loader = Downloader(DownloadNetwork(sources), clock=HandClock())
+                loader = Downloader(DownloadNetwork(sources), clock=ManualClock())
                 target = checked_target(f"{server.url}/a", sources)
                 found = await loader.fetch(DownloadRequest(target, path, len(content)))
                 await loader.close()

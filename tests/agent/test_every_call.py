@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 import stamina
+from answering_transport import answering_transport
 from every_call import CALLS
-from odd_answers import odd_transport
 from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
@@ -84,7 +84,7 @@ def no_waiting():
 def client_for(call: Call[Any], answer: Any, *, renewable: bool) -> HttpClient:
     stamps = [Stamp(scheme, renewable=renewable) for scheme in HOSTS]
     hosts = {host: f"https://{host.value.replace('_', '-')}.example" for host in Host}
-    return HttpClient(odd_transport(answer), hosts, Keyring(stamps), jitter=lambda: 0.0)
+    return HttpClient(answering_transport(answer), hosts, Keyring(stamps), jitter=lambda: 0.0)
 
 
 def name_of(call: Call[Any]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from download_server import FileServer
-from hand_clock import HandClock
+from manual_clock import ManualClock
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.connection import DownloadNetwork
@@ -32,7 +32,7 @@ STAND_IN = AllowedHosts(hosts=(), stand_in=True)
 @asynccontextmanager
 async def downloader(**limits: Any) -> AsyncIterator[Downloader]:
     loader = Downloader(
-        DownloadNetwork(STAND_IN), limits=DownloadLimits(**limits), clock=HandClock()
+        DownloadNetwork(STAND_IN), limits=DownloadLimits(**limits), clock=ManualClock()
     )
     try:
         yield loader

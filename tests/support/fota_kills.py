@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parent)]
 
 from download_server import FileServer, file_server  # noqa: E402
-from paper_kit import Edges, PaperCloud, PaperKit, make_runner  # noqa: E402
+from file_backed_kit import Edges, FileBackedCloud, FileBackedKit, make_runner  # noqa: E402
 from signed_images import signed_image  # noqa: E402
 
 MOST_PULLS = 15
@@ -90,7 +90,7 @@ class Bench:
         self.number += 1
         folder = self.root / f"case-{self.number}"
         folder.mkdir()
-        PaperCloud(folder).offer(
+        FileBackedCloud(folder).offer(
             firmwareType="APP",
             host=f"http://127.0.0.1:{self.port}",
             path="app.bin",
@@ -102,7 +102,7 @@ class Bench:
     def finish(self, folder: Path, mood: str = "good") -> None:
         """Pull again until the job has a result, then look at what came of it."""
         self.counts["cases"] += 1
-        cloud, kit = PaperCloud(folder), PaperKit(folder)
+        cloud, kit = FileBackedCloud(folder), FileBackedKit(folder)
         for _ in range(MOST_PULLS):
             if FINAL & set(cloud.statuses):
                 break

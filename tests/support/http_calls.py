@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from odd_answers import odd_transport
+from answering_transport import answering_transport
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
@@ -35,7 +35,7 @@ class Read(Call[Any]):
 
 
 def client(answer, **settings: Any) -> HttpClient:
-    transport = odd_transport(answer)
+    transport = answering_transport(answer)
     return HttpClient(
         transport,
         {Host.DEVICE_CLOUD: BASE},

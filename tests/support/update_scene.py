@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from download_server import FileServer, file_server
-from paper_kit import PaperCloud, PaperKit, make_runner
+from file_backed_kit import FileBackedCloud, FileBackedKit, make_runner
 from signed_images import signed_image
 
 from agent.fota.journal import Journal
@@ -29,12 +29,12 @@ class Scene:
         return make_runner(self.folder, **{**self.options, **options})
 
     @property
-    def cloud(self) -> PaperCloud:
-        return PaperCloud(self.folder)
+    def cloud(self) -> FileBackedCloud:
+        return FileBackedCloud(self.folder)
 
     @property
-    def kit(self) -> PaperKit:
-        return PaperKit(self.folder)
+    def kit(self) -> FileBackedKit:
+        return FileBackedKit(self.folder)
 
     @property
     def journal(self) -> Journal:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.config.private_files import make_private_folder
+from agent.config.private_files import make_private_folder, touch_private
 from agent.errors import ResourceUnavailable
 from agent.provisioning.ledger.database import DatabaseFailed, Execute
 from at.ports.process_lock import HeldByAnother, ProcessLock
@@ -43,7 +43,7 @@ class SqliteDatabase:
             # A ledger that may only be read is read: a backup, a disk that is full or worn out.
             if writes or not os.access(path, os.R_OK):
                 make_private_folder(path.parent)
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+                touch_private(path)
             if writes:
                 self._lock = _locked(path)
         except OSError as error:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from paper_kit import PaperCloud, PaperKit
+from file_backed_kit import FileBackedCloud, FileBackedKit
 
 from agent.fota.installers.base import Package
 from agent.fota.jobs import Execution, JobStatus
@@ -40,7 +40,7 @@ class PowerCut(Exception):
     pass
 
 
-class DyingKit(PaperKit):
+class DyingKit(FileBackedKit):
     """A kit whose every install ends in a power cut of the host."""
 
     async def install(self, package: Package, progress: Any) -> None:
@@ -60,7 +60,7 @@ async def test_a_reboot_loop_within_the_install_stops(tmp_path: Path) -> None:
     assert "given up after 10 starts" in result.detail
 
 
-class TamperingCloud(PaperCloud):
+class TamperingCloud(FileBackedCloud):
     """A device cloud that changes the image on the host's disk once it is proven."""
 
     async def current(self) -> Execution | None:

@@ -4,9 +4,9 @@ import asyncio
 from datetime import datetime, timedelta
 
 import pytest
-from hand_clock import HandClock
 from hypothesis import given
 from hypothesis import strategies as st
+from manual_clock import ManualClock
 
 from agent.errors import ConfigError, Unavailable
 from agent.fota.jobs import JobStatus
@@ -81,7 +81,7 @@ async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() ->
         def failed(self, error: Exception) -> None:
             heard.append(str(error))
 
-    clock = HandClock()
+    clock = ManualClock()
     with pytest.raises(Ended):
         await poll_jobs(pull, Told(), interval_s=900, quiet=None, clock=clock, jitter=lambda: 0.0)
     assert heard == [None, done, "later", "unplugged", None]

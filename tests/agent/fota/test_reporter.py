@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from download_server import Fault
-from paper_kit import PaperCloud
+from file_backed_kit import FileBackedCloud
 
 from agent.errors import Unavailable
 from agent.fota.jobs import JobStatus
@@ -17,12 +17,12 @@ from update_scene import scene
 
 async def test_the_cloud_is_asked_at_each_tenth_and_before_the_install(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
-        cloud = PaperCloud(tmp_path)
+        cloud = FileBackedCloud(tmp_path)
         await here.pull(cloud=cloud)
     assert 4 <= cloud.fetches <= 12
 
 
-class LosingCloud(PaperCloud):
+class LosingCloud(FileBackedCloud):
     """A device cloud that no final report reaches."""
 
     lost: list[tuple[str, str]]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import httpx
 import pytest
 import stamina
+from answering_transport import answering_transport
 from http_calls import BASE, KEY, Read, client
-from odd_answers import odd_transport
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
@@ -192,7 +192,7 @@ async def test_a_call_with_the_wrong_kind_is_refused_before_it_is_sent() -> None
 
     with pytest.raises(WrongCredential, match="takes no device JWT: it takes API key"):
         await client(answer).send(Read(), scheme=Scheme.DEVICE_JWT)
-    transport = odd_transport(answer)
+    transport = answering_transport(answer)
     keyring = Keyring([ProjectKey(Secret("project-key-of-the-test"))])
     bare = HttpClient(transport, {Host.DEVICE_CLOUD: BASE}, keyring)
     with pytest.raises(CredentialMissing, match="needs API key; configured: project key") as caught:

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from odd_answers import odd_transport
+from answering_transport import answering_transport
 
 from agent.auth.basic import Basic
 from agent.auth.bearer import ApiKey, OrganizationToken
@@ -168,7 +168,7 @@ async def test_in_a_thousand_redirects_no_secret_reaches_another_origin() -> Non
         if dice.random() < 0.3:
             hops.append(HOSTS[host] + "/back")  # by way of another host and back home
         trail.start(httpx.URL(HOSTS[host]), hops, dice)
-        client = HttpClient(odd_transport(trail.answer), HOSTS, keyring, jitter=lambda: 0.0)
+        client = HttpClient(answering_transport(trail.answer), HOSTS, keyring, jitter=lambda: 0.0)
         method = dice.choice(["GET", "GET", "HEAD", "POST"])
         try:
             await client.send(Anything(host, method, path, kinds))

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
+from answering_transport import answering_transport
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from odd_answers import odd_transport
 from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
@@ -47,7 +47,7 @@ async def client(standin: StandIn) -> AsyncIterator[HttpClient]:
 
 def lying(answer: Callable[[httpx.Request], httpx.Response]) -> HttpClient:
     keyring = Keyring([OrganizationToken(Secret("oat_test"))])
-    return HttpClient(odd_transport(answer), {Host.DEVICE_CLOUD: CLOUD}, keyring)
+    return HttpClient(answering_transport(answer), {Host.DEVICE_CLOUD: CLOUD}, keyring)
 
 
 # --- A-GNSS

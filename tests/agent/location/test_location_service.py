@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
+from answering_transport import answering_transport
 from moving_kit import path
-from odd_answers import odd_transport
 from standin import StandIn
 
 from agent.auth.bearer import EvaluationToken, OrganizationToken, ServiceToken
@@ -209,7 +209,7 @@ async def test_each_credential_goes_to_its_own_form_and_nothing_is_sent_with_ano
     urls = {Host.DEVICE_CLOUD: "https://cloud.invalid"}
     for scheme, token in tokens.items():
         project = None if scheme is Scheme.ORGANIZATION_TOKEN else ProjectSlugs("acme", "kits")
-        client = HttpClient(odd_transport(answer), urls, Keyring([token]))
+        client = HttpClient(answering_transport(answer), urls, Keyring([token]))
         for call in calls(project):
             with pytest.raises(CredentialMissing):
                 await client.send(call)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from download_server import Fault, file_server
-from hand_clock import HandClock
+from manual_clock import ManualClock
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.connection import DownloadNetwork
@@ -44,7 +44,7 @@ async def test_the_address_that_was_checked_is_the_one_connected_to(tmp_path: Pa
         return ["127.0.0.1"] if len(asked) == 1 else ["192.168.0.1"]
 
     async with file_server(CONTENT) as server:
-        loader = Downloader(DownloadNetwork(STAND_IN, resolve=once), clock=HandClock())
+        loader = Downloader(DownloadNetwork(STAND_IN, resolve=once), clock=ManualClock())
         target = checked_target(f"http://localhost:{server.port}/a", STAND_IN)
         await loader.fetch(wanted(server, tmp_path, target=target))
         await loader.close()
@@ -57,7 +57,7 @@ async def test_a_name_that_leads_inside_is_not_connected_to(tmp_path: Path) -> N
         return ["127.0.0.1"]
 
     public = AllowedHosts(hosts=("firmware.example.com",))
-    loader = Downloader(DownloadNetwork(public, resolve=inside), clock=HandClock())
+    loader = Downloader(DownloadNetwork(public, resolve=inside), clock=ManualClock())
     target = checked_target("https://firmware.example.com/a", public)
     with pytest.raises(SourceRefused, match="this machine"):
         await loader.fetch(DownloadRequest(target, tmp_path / "image.bin", 10))

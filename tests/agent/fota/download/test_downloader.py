@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from download_server import Fault, file_server
-from hand_clock import HandClock
+from manual_clock import ManualClock
 
 from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import (
@@ -162,7 +162,7 @@ async def test_a_shorter_file_behind_a_chunked_answer_is_named(tmp_path: Path) -
 
 
 async def test_retry_after_is_obeyed(tmp_path: Path) -> None:
-    clock = HandClock()
+    clock = ManualClock()
     fault = Fault(status=429, headers={"retry-after": "77"})
     async with file_server(CONTENT, faults=[fault]) as server:
         loader = Downloader(DownloadNetwork(STAND_IN), clock=clock)
@@ -179,7 +179,7 @@ async def test_a_silent_server_is_left(tmp_path: Path) -> None:
 
 
 async def test_a_crawling_server_is_left_and_asked_anew_three_times(tmp_path: Path) -> None:
-    clock = HandClock()
+    clock = ManualClock()
     limits = DownloadLimits(window_s=60, window_bytes=1 << 30)
 
     def slow(_done: int, _total: int) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from download_server import file_server
-from hand_clock import HandClock
-from paper_kit import PaperCloud, make_runner
+from file_backed_kit import FileBackedCloud, make_runner
+from manual_clock import ManualClock
 from signed_images import signed_image, signing_key
 
 pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BODY = bytes(range(256)) * 200
 
 
-class QuickClock(HandClock):
+class QuickClock(ManualClock):
     """Moves by itself, yet lets the kit's own restart happen."""
 
     async def sleep(self, seconds: float) -> None:
@@ -164,7 +164,7 @@ async def test_a_whole_job_over_smp_ends_in_what_was_seen(
 ) -> None:
     new = package(tmp_path)
     async with kit(tmp_path, mood=mood) as served, file_server(new.paths[0].read_bytes()) as host:
-        cloud = PaperCloud(tmp_path)
+        cloud = FileBackedCloud(tmp_path)
         cloud.offer(
             firmwareType="APP",
             host=host.url,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from download_server import file_server
-from hand_clock import HandClock
+from manual_clock import ManualClock
 from signed_images import signed_image
 
 from agent.fota.install import NotSeen, read_back
@@ -46,7 +46,7 @@ async def test_an_application_goes_over_the_uart_and_is_seen(tmp_path: Path) -> 
         before = await installer.running(FirmwareType.APP)
         assert before is not None
         await installer.install(new, lambda *at: seen.append(at))
-        version = await read_back(installer, new, before=before.version, clock=HandClock())
+        version = await read_back(installer, new, before=before.version, clock=ManualClock())
     assert version.lstrip("v").startswith("2.0.1")
     assert seen[-1][1:] == (new.job.size_bytes, new.job.size_bytes)
 
@@ -59,7 +59,7 @@ async def test_a_modem_delta_is_applied_and_the_functional_mode_put_back(tmp_pat
         await modem.execute("AT+CFUN=4")
         installer = SerialModemInstaller(modem)
         await installer.install(new, lambda *_: None)
-        assert await read_back(installer, new, before="", clock=HandClock()) == new.version
+        assert await read_back(installer, new, before="", clock=ManualClock()) == new.version
         assert (await modem.execute("AT+CFUN?")).lines == ("+CFUN: 4",)
 
 
@@ -83,7 +83,7 @@ async def test_a_revert_is_seen(tmp_path: Path) -> None:
         assert before is not None
         await installer.install(new, lambda *_: None)
         with pytest.raises(NotSeen, match="as before"):
-            await read_back(installer, new, before=before.version, clock=HandClock())
+            await read_back(installer, new, before=before.version, clock=ManualClock())
 
 
 async def test_the_kit_can_fetch_a_modem_image_itself(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from hand_clock import HandClock
+from manual_clock import ManualClock
 
 from agent.errors import NotFound
 from agent.fota.allowed_hosts import AllowedHosts
@@ -51,7 +51,7 @@ def lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-class PaperCloud:
+class FileBackedCloud:
     """The device cloud for one device: one job, first in a file, and what was reported of it."""
 
     def __init__(self, folder: Path, edge: Any = lambda: None) -> None:
@@ -97,7 +97,7 @@ class PaperCloud:
         self.edge()
 
 
-class PaperKit:
+class FileBackedKit:
     """A kit that runs what was installed, unless `mood` says otherwise.
 
     Moods: good, dead (never answers again), reverts, wrong (runs something else), refuses,
@@ -194,15 +194,15 @@ def make_runner(
     firmware_refusal: str = "",
     observer: UpdateObserver | None = None,
     clock: AsyncClock | None = None,
-    cloud: PaperCloud | None = None,
+    cloud: FileBackedCloud | None = None,
     installer: Installer | None = None,
     **kit: Any,
 ) -> UpdateRunner:
-    clock = clock or HandClock()
+    clock = clock or ManualClock()
     allowed = AllowedHosts(hosts=(), stand_in=True)
     return update_runner.make_runner(
-        cloud or PaperCloud(folder, edge),
-        installer or PaperKit(folder, edge, mood=mood, **kit),
+        cloud or FileBackedCloud(folder, edge),
+        installer or FileBackedKit(folder, edge, mood=mood, **kit),
         EdgedJournal(folder / "fota", edge),
         Downloader(DownloadNetwork(allowed), limits=DownloadLimits(tries=2), clock=clock),
         hosts=allowed,

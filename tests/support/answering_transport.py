@@ -21,7 +21,7 @@ class _Pieces(httpx.AsyncByteStream):
             yield self._content[start : start + 65536]
 
 
-def odd_transport(answer: Callable[[httpx.Request], httpx.Response]) -> HttpTransport:
+def answering_transport(answer: Callable[[httpx.Request], httpx.Response]) -> HttpTransport:
     """Return a transport on which `answer` answers every request."""
 
     async def unread(request: httpx.Request) -> httpx.Response:

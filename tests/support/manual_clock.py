@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 
-class HandClock:
+class ManualClock:
     def __init__(self) -> None:
         self.time = 1000.0
         self.waits: list[float] = []
