@@ -159,7 +159,7 @@ class Demonstration:
         fix = await locator.locate()
         place = fix.position
         if place is None or place.uncertainty_m is None:
-            raise DemoFailed("the service told no position")
+            raise DemoFailed("the service returned no position")
         off_m = place.distance_m(truth.lat, truth.lon)
         if off_m > place.uncertainty_m:
             raise DemoFailed(f"{off_m:.0f} m off, and {place.uncertainty_m:.0f} m were stated")
@@ -215,14 +215,14 @@ class Demonstration:
         items = [self._heartbeat("outage_number", number) for number in range(OUTAGE_EVENTS)]
         await outbox.aput(items)
         await self._flush(outbox)
-        kept = (await outbox.atransact(lambda store: store.totals())).waiting
+        waiting = (await outbox.atransact(lambda store: store.totals())).waiting
         install(self.environment.cloud, [])
         await self._delivered(outbox)
         due = before + OUTAGE_EVENTS
         found = await self._listed("event", lambda listed: len(listed) >= due)
         if len(found) != due:
             raise DemoFailed(f"{due} events were due, {len(found)} are listed")
-        return {"kept_meanwhile": kept, "delivered": OUTAGE_EVENTS, "lost": 0}
+        return {"kept_meanwhile": waiting, "delivered": OUTAGE_EVENTS, "lost": 0}
 
     # --- shared by steps
 

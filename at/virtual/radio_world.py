@@ -122,23 +122,23 @@ class World:
 
     def cells(self, where: Coordinates) -> list[MeasuredCell]:
         """Return the cells in range of a position, the strongest first."""
-        heard = []
+        in_range = []
         for cell in self._cells:
             distance = where.distance_m(cell.position)
             level = self._level("cell", cell.reference_dbm, distance)
             if level is not None:
-                heard.append(MeasuredCell(cell, level, distance))
-        return sorted(heard, key=lambda found: -found.rsrp_dbm)
+                in_range.append(MeasuredCell(cell, level, distance))
+        return sorted(in_range, key=lambda measured: -measured.rsrp_dbm)
 
     def access_points(self, where: Coordinates) -> list[MeasuredAccessPoint]:
         """Return the access points in range of a position, the strongest first."""
-        heard = []
+        in_range = []
         for access_point in self._access_points:
             distance = where.distance_m(access_point.position)
             level = self._level("wifi", access_point.reference_dbm, distance)
             if level is not None:
-                heard.append(MeasuredAccessPoint(access_point, level))
-        return sorted(heard, key=lambda found: -found.rssi_dbm)
+                in_range.append(MeasuredAccessPoint(access_point, level))
+        return sorted(in_range, key=lambda measured: -measured.rssi_dbm)
 
     def _level(self, kind: str, reference_dbm: float, distance_m: float) -> int | None:
         loss = 10 * self._exponent[kind] * math.log10(max(distance_m, 1.0))

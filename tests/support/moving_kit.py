@@ -22,14 +22,14 @@ from at.virtual.server.runner import ModemRunner, make_modem
 
 @dataclass(frozen=True, slots=True)
 class MovingKit:
-    """`port` answers AT, `companion` ESP-AT; `modem.kit.position` is where it truly is."""
+    """`port` answers AT, `companion` ESP-AT; `modem.kit.position` is its true position."""
 
     port: Path
     companion: Path
     modem: VirtualModem
 
     def go_to(self, lat: float, lon: float) -> None:
-        """Put the kit there; it stays until it is put elsewhere."""
+        """Move the kit there; it stays until it is moved again."""
         self.modem.kit.position_hook = Coordinates(lat, lon)
 
 
@@ -42,7 +42,7 @@ def path() -> list[tuple[float, float]]:
 
 @contextlib.asynccontextmanager
 async def moving_kit(folder: Path, **options: Any) -> AsyncIterator[MovingKit]:
-    """Serve the kit until the block ends; `options` as `at.virtual.options.Options` has them."""
+    """Serve the kit until the block ends; `options` are fields of `VirtualOptions`."""
     modem = make_modem(VirtualOptions(**{"instant": True, **options}))
     runner = ModemRunner(modem)
     port, companion = folder / "at", folder / "companion"

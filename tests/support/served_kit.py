@@ -33,7 +33,7 @@ class ServedKit:
         assert json.loads(self.process.stdout.readline())["ready"]
 
     def stop(self) -> int:
-        """Tell it to stop, stopped by a signal or not; return its exit code."""
+        """Terminate the process, also if it is suspended; return its exit code."""
         self.process.send_signal(signal.SIGCONT)
         self.process.terminate()
         code = self.process.wait(PATIENCE_S)

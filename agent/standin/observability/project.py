@@ -27,6 +27,13 @@ SEMVER_PATTERN = (
 SLUG: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH, "pattern": SLUG_PATTERN}
 VERSION: Schema = {**SLUG, "pattern": VERSION_PATTERN}
 RELEASE_VERSION: Schema = {**SLUG, "pattern": SEMVER_PATTERN}
+IDENTITY_FIELDS: dict[str, Schema] = {
+    "device_serial": SLUG,
+    "hardware_version": VERSION,
+    "software_type": VERSION,
+    "software_version": VERSION,
+}
+"""The fields by which a device and its software are identified, in the order of `mark_seen`."""
 
 
 def precedence(version: str) -> tuple[object, ...]:

@@ -16,7 +16,7 @@ from agent.standin.observability.ingest.archives import add_archive
 from agent.standin.observability.ingest.coredumps import MAGIC
 from agent.standin.observability.ingest.push import MAX_COREDUMP, accepted_response, store_coredump
 from agent.standin.observability.ingest.records import add_coredump
-from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION
+from agent.standin.observability.project import IDENTITY_FIELDS, RELEASE_VERSION, SLUG, VERSION
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.schemas import object_schema
 
@@ -29,12 +29,7 @@ if TYPE_CHECKING:
 
 _MEBIBYTE = 1024 * 1024
 _NAME: Schema = {"type": "string", "maxLength": 512}
-IDENTITY = object_schema(
-    device_serial=SLUG,
-    hardware_version=VERSION,
-    software_type=VERSION,
-    software_version=VERSION,
-)
+IDENTITY = object_schema(**IDENTITY_FIELDS)
 _SOFTWARE: Schema = {
     "type": "object",
     "required": ["version", "software_type"],
@@ -365,5 +360,4 @@ def _add_file(context: RequestContext, kind: UploadKind, found: Record, details:
 
 def _mark_seen(context: RequestContext, details: Record) -> None:
     device = details.get("device", details)
-    names = ("device_serial", "hardware_version", "software_type", "software_version")
-    context.project.mark_seen(*(device[name] for name in names))
+    context.project.mark_seen(*(device[name] for name in IDENTITY_FIELDS))

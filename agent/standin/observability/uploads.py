@@ -278,9 +278,9 @@ def _refuse_too_large(body: Any) -> None:
 
 
 async def _find_symbols(context: RequestContext) -> Response:
-    wanted = context.path["build_id"].lower()
+    build_id = context.path["build_id"].lower()
     for record in context.project.table("files").values():
-        if record["details"].get("gnu_build_id") == wanted:
+        if record["details"].get("gnu_build_id") == build_id:
             return JSON({"data": {"id": record["id"]}})
     raise ObservabilityRefused(404, "no symbols of this build")
 

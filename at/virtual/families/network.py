@@ -46,9 +46,9 @@ def forced_scan(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _scan(kit: VirtualKit, request: CommandRequest) -> Reply:
-    found = {heard.cell.plmn: None for heard in kit.cells_in_range()} if kit.active else {}
+    networks = {measured.cell.plmn: None for measured in kit.cells_in_range()} if kit.active else {}
     stat = 2 if kit.registered else 1
-    entries = ",".join(f'({stat},"","","{plmn}",{kit.access_technology})' for plmn in found)
+    entries = ",".join(f'({stat},"","","{plmn}",{kit.access_technology})' for plmn in networks)
     return ok(f"{request.name}: {entries}", takes_s=kit.delay(8.0))
 
 
@@ -215,8 +215,8 @@ def current_band(kit: VirtualKit, request: CommandRequest) -> Reply:
         return ok("%XCBAND: (1,2,3,4,5,8,12,13,18,19,20,25,26,28,66)")
     if request.form is not RequestForm.RUN:
         raise BadRequest
-    heard = kit.cells_in_range()
-    return ok(f"%XCBAND: {heard[0].cell.band if kit.registered and heard else 0}")
+    cells = kit.cells_in_range()
+    return ok(f"%XCBAND: {cells[0].cell.band if kit.registered and cells else 0}")
 
 
 def factory_reset(kit: VirtualKit, request: CommandRequest) -> Reply:

@@ -184,11 +184,11 @@ def _schedule_reselection(kit: VirtualKit) -> None:
     session = kit.session
 
     def reselect() -> None:
-        heard = kit.cells_in_range()
-        if kit.session is not session or not kit.registered or not heard:
+        cells = kit.cells_in_range()
+        if kit.session is not session or not kit.registered or not cells:
             return
-        if heard[0].cell.eci != session.serving_eci:
-            session.serving_eci = heard[0].cell.eci
+        if cells[0].cell.eci != session.serving_eci:
+            session.serving_eci = cells[0].cell.eci
             if session.subscriptions.cereg >= 2:
                 _notify_registration(kit)
             if session.subscriptions.cesq:
@@ -217,9 +217,9 @@ def _registration(kit: VirtualKit, level: int) -> str:
     """Return the fields of +CEREG after <n>, those that the level <n> has."""
     session = kit.session
     fields = [str(session.registration)]
-    heard = kit.cells_in_range() if session.registration in {HOME, SEARCHING, 5} else []
-    if level >= 2 and heard:
-        cell = heard[0].cell
+    cells = kit.cells_in_range() if session.registration in {HOME, SEARCHING, 5} else []
+    if level >= 2 and cells:
+        cell = cells[0].cell
         fields += [f'"{cell.tac:04X}"', f'"{cell.eci:08X}"', str(kit.access_technology)]
     elif level >= 2 and session.reject:
         fields += ["", "", ""]

@@ -142,7 +142,7 @@ def _located(kit: VirtualKit, count: int, points: list[str]) -> None:
     if not kit.session.locating:
         return
     kit.session.locating = False
-    known = {heard.access_point.bssid for heard in kit.world.access_points(kit.position)}
+    known = {measured.access_point.bssid for measured in kit.world.access_points(kit.position)}
     if len(known.intersection(points)) >= 2:
         kind = _WIFI
     elif count and kit.cells_in_range():

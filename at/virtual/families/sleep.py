@@ -42,11 +42,11 @@ def power_saving(kit: VirtualKit, request: CommandRequest) -> Reply:
     mode, *timers = kit.saved.psm
     if request.form is RequestForm.READ:
         return ok(f'+CPSMS: {mode},,,"{timers[0]}","{timers[1]}"')
-    wanted = _bits(request, 3, 8), _bits(request, 4, 8)
+    requested = _bits(request, 3, 8), _bits(request, 4, 8)
     mode = request.number(0, 0, 1, 0)
     defaults = SavedState.fresh(kit.options).psm[1:]
     if mode or not request.given(0):
-        timers = [given or own for given, own in zip(wanted, defaults, strict=True)]
+        timers = [given or default for given, default in zip(requested, defaults, strict=True)]
     kit.saved.psm = (mode, timers[0], timers[1])
     return ok()
 

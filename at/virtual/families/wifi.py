@@ -42,24 +42,24 @@ def scan(kit: VirtualKit, request: CommandRequest) -> Reply:
     bssid = request.text(1).lower() if request.given(1) else None
     channel = request.number(2, 1, 196) if request.given(2) else None
     lines = []
-    for heard in kit.world.access_points(kit.position):
-        point = heard.access_point
-        wanted = (
+    for measured in kit.world.access_points(kit.position):
+        point = measured.access_point
+        matches = (
             ssid in {None, point.ssid}
             and bssid in {None, point.bssid}
             and channel in {None, point.channel}
         )
-        if wanted:
-            every = (
+        if matches:
+            fields = (
                 str(_WPA2),
                 f'"{point.ssid}"',
-                str(heard.rssi_dbm),
+                str(measured.rssi_dbm),
                 f'"{point.bssid}"',
                 str(point.channel),
                 *("-1", "-1", "4", "4", "7", "0"),
             )
             mask = kit.session.wifi_fields
-            lines.append(f"+CWLAP:({','.join(f for i, f in enumerate(every) if mask >> i & 1)})")
+            lines.append(f"+CWLAP:({','.join(f for i, f in enumerate(fields) if mask >> i & 1)})")
     return ok(*lines, takes_s=kit.delay(2.2))
 
 

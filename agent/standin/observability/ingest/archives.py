@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from agent.standin.core import schema
 from agent.standin.core.schema import parse_datetime
 from agent.standin.observability.ingest.records import add_coredump, add_event, refuse_bad
-from agent.standin.observability.project import SLUG, VERSION
+from agent.standin.observability.project import IDENTITY_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,12 +149,6 @@ def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
     return data
 
 
-_IDENTITY = {
-    "device_serial": SLUG,
-    "hardware_version": VERSION,
-    "software_type": VERSION,
-    "software_version": VERSION,
-}
 _MAX_LINES = 10_000
 
 
@@ -183,9 +177,9 @@ def add_archive(project: Project, data: bytes, serial: str | None) -> list[dict[
 
 
 def _device(entry: Entry) -> dict[str, str]:
-    for name, rule in _IDENTITY.items():
+    for name, rule in IDENTITY_FIELDS.items():
         refuse_bad(entry.device.get(name), rule, name, BadArchive)
-    return {name: entry.device[name] for name in _IDENTITY}
+    return {name: entry.device[name] for name in IDENTITY_FIELDS}
 
 
 def _coredump(project: Project, entry: Entry, device: dict[str, str]) -> None:

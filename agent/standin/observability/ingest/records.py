@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.standin.core.schema import check
 from agent.standin.observability.ingest.coredumps import BadCoredump, Coredump, parse_coredump
-from agent.standin.observability.project import SLUG, VERSION, is_semver
+from agent.standin.observability.project import IDENTITY_FIELDS, SLUG, VERSION, is_semver
 
 if TYPE_CHECKING:
     from agent.standin.observability.project import Project, Record
@@ -128,8 +128,7 @@ def add_coredump(
             raise BadCoredump("neither the dump nor the request names the device")
         refuse_bad(identity["device_serial"], SLUG, "device_serial", BadCoredump)
         refuse_bad(identity["hardware_version"], VERSION, "hardware_version", BadCoredump)
-    names = ("device_serial", "hardware_version", "software_type", "software_version")
-    serial, hardware, kind, version = (identity[name] for name in names)
+    serial, hardware, kind, version = (identity[name] for name in IDENTITY_FIELDS)
     project.mark_seen(serial, hardware, kind, version)
     record: Record = {
         "device": serial,

@@ -111,10 +111,10 @@ def _latest(context: RequestContext) -> dict[str, Any] | None:
         return None
     base = str(context.request.base_url).rstrip("/")
     shown = serializers.release(context.project, found, context.cloud.urls.get("files", base))
-    wanted = (context.query["hardware_version"], context.query["software_type"])
+    of_device = (context.query["hardware_version"], context.query["software_type"])
     # The artifact of this device comes first: small devices look no further.
     shown["artifacts"].sort(
-        key=lambda one: (one["hardware_version"], one["software_type"]) != wanted
+        key=lambda one: (one["hardware_version"], one["software_type"]) != of_device
     )
     return shown
 

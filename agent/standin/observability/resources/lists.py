@@ -52,14 +52,14 @@ class Filter:
     """"any": one of the repeated values; "since" and "until": a timestamp parameter."""
     description: str = ""
 
-    def admits(self, record: Record, wanted: Any) -> bool:
+    def admits(self, record: Record, given: Any) -> bool:
         """Return whether a record passes the filter."""
         value = self.read(record)
         if self.kind == "any":
-            return str(value) in wanted
+            return str(value) in given
         if value is None:
             return False
-        return bool(value >= wanted if self.kind == "since" else value <= wanted)
+        return bool(value >= given if self.kind == "since" else value <= given)
 
 
 def list_parameters(
@@ -88,11 +88,11 @@ def filter_and_sort(
     sorts: Mapping[str, Callable[[Record], Any]],
 ) -> list[Record]:
     """Return the filtered and sorted records of a list, all pages of them."""
-    wanted = [(filter_, query[name]) for name, filter_ in filters.items() if name in query]
+    given = [(filter_, query[name]) for name, filter_ in filters.items() if name in query]
     found = [
         record
         for record in records
-        if all(filter_.admits(record, value) for filter_, value in wanted)
+        if all(filter_.admits(record, value) for filter_, value in given)
     ]
     for name in reversed(query.get("sort", [])):
         read = sorts[name.removeprefix("-")]
