@@ -22,6 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from agent.standin.core.connections import server_context
 from agent.standin.core.operation import Host
 from agent.standin.faults import has_wrong_certificate
+from agent.standin.jwt import private_pem
 
 if TYPE_CHECKING:
     import ssl
@@ -89,12 +90,8 @@ class CertificateAuthority:
             .add_extension(issuer, critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        private = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        return server_context(certificate.public_bytes(serialization.Encoding.PEM) + private)
+        pem = certificate.public_bytes(serialization.Encoding.PEM)
+        return server_context(pem + private_pem(key).encode())
 
 
 @contextlib.asynccontextmanager

@@ -95,12 +95,16 @@ def sign(claims: dict[str, Any], private_pem: str) -> str:
 def new_key() -> tuple[str, str]:
     """Return a new P-256 key as private (PKCS 8) and public PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
-    private = key.private_bytes(
+    return private_pem(key), public_pem(key.public_key())
+
+
+def private_pem(key: ec.EllipticCurvePrivateKey) -> str:
+    """Return a private key as PEM (PKCS 8), not encrypted."""
+    return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
-    )
-    return private.decode(), public_pem(key.public_key())
+    ).decode()
 
 
 def public_pem(key: ec.EllipticCurvePublicKey) -> str:

@@ -20,6 +20,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -50,6 +51,14 @@ class StandIn:
     @property
     def team_id(self) -> str:
         return self.cloud.team_id
+
+    async def control(self, changes: dict[str, Any], status: int = 200) -> Any:
+        """Change the running stand-in over its control endpoint; return the answer."""
+        answer = await self.client.post(
+            "/control", headers=self.bearer("control_token"), json=changes
+        )
+        assert answer.status_code == status, answer.text
+        return answer.json()
 
     def bearer(self, name: str) -> dict[str, str]:
         """Return the header that sends a credential of the ready line."""

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from agent.standin.jwt import private_pem
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -144,9 +146,4 @@ def wrong_certificate() -> bytes:
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(OTHER_HOST)]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return private + certificate.public_bytes(serialization.Encoding.PEM)
+    return private_pem(key).encode() + certificate.public_bytes(serialization.Encoding.PEM)

@@ -8,14 +8,6 @@ import pytest
 from standin import StandIn
 
 
-async def control(standin: StandIn, wish: dict[str, Any], status: int = 200) -> dict[str, Any]:
-    answer = await standin.client.post(
-        "/control", json=wish, headers=standin.bearer("control_token")
-    )
-    assert answer.status_code == status, answer.text
-    return answer.json()
-
-
 async def organizations(standin: StandIn, secret: str) -> list[str]:
     answer = await standin.client.get(
         "/api/v0/organizations",
@@ -30,27 +22,27 @@ async def test_single_sign_on_and_removal_close_an_organization_to_a_user_key(
 ) -> None:
     slug = standin.organization
     assert slug in await organizations(standin, "user_api_key")
-    await control(standin, {"single_sign_on": {slug: True}})
+    await standin.control({"single_sign_on": {slug: True}})
     assert slug not in await organizations(standin, "user_api_key")
     assert slug in await organizations(standin, "user_password")
-    await control(standin, {"single_sign_on": {slug: False}, "members": {slug: None}})
+    await standin.control({"single_sign_on": {slug: False}, "members": {slug: None}})
     assert slug not in await organizations(standin, "user_password")
-    await control(standin, {"members": {slug: "member"}})
+    await standin.control({"members": {slug: "member"}})
     assert slug in await organizations(standin, "user_api_key")
 
 
 @pytest.mark.contract("D10.1")
 async def test_a_rotated_key_lives_on_for_sixty_minutes(standin: StandIn) -> None:
-    new = (await control(standin, {"rotate_api_key": True}))["api_key"]
+    new = (await standin.control({"rotate_api_key": True}))["api_key"]
 
     async def status(key: str) -> int:
         headers = {"Authorization": f"Bearer {key}"}
         return (await standin.client.get("/v1/account", headers=headers)).status_code
 
     old = standin.credentials["api_key"]
-    await control(standin, {"clock": {"advance_s": 59 * 60}})
+    await standin.control({"clock": {"advance_s": 59 * 60}})
     assert [await status(old), await status(new)] == [200, 200]
-    await control(standin, {"clock": {"advance_s": 2 * 60}})
+    await standin.control({"clock": {"advance_s": 2 * 60}})
     assert [await status(old), await status(new)] == [401, 200]
 
 
@@ -82,15 +74,15 @@ async def test_a_rotated_key_lives_on_for_sixty_minutes(standin: StandIn) -> Non
     ids=str,
 )
 async def test_a_wish_that_cannot_be_is_refused(standin: StandIn, wish: dict[str, Any]) -> None:
-    before = await control(standin, {"clock": {"freeze": True}})
-    assert (await control(standin, wish, 400))["code"] == 40000
-    assert await control(standin, {}) == before
+    before = await standin.control({"clock": {"freeze": True}})
+    assert (await standin.control(wish, 400))["code"] == 40000
+    assert await standin.control({}) == before
 
 
 async def test_a_clock_that_stood_still_runs_on_from_there(standin: StandIn) -> None:
-    await control(standin, {"clock": {"set": 1_800_000_000, "freeze": True}})
+    await standin.control({"clock": {"set": 1_800_000_000, "freeze": True}})
     assert standin.clock.time() == standin.clock.time() == 1_800_000_000
-    await control(standin, {"clock": {"freeze": False}})
+    await standin.control({"clock": {"freeze": False}})
     first = standin.clock.time()
     assert 1_800_000_000 < first < standin.clock.time()
 

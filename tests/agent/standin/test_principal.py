@@ -79,10 +79,8 @@ async def test_the_trial_of_an_evaluation_token_ends_after_thirty_days(standin: 
 
 @pytest.mark.contract("D10.1")
 async def test_a_replaced_key_lives_for_sixty_minutes(standin: StandIn, api: Api) -> None:
-    answer = await standin.client.post(
-        "/control", headers=standin.bearer("control_token"), json={"rotate_api_key": True}
-    )
-    new = {"Authorization": f"Bearer {answer.json()['api_key']}"}
+    rotated = await standin.control({"rotate_api_key": True})
+    new = {"Authorization": f"Bearer {rotated['api_key']}"}
 
     async def statuses() -> tuple[int, int]:
         old = await standin.client.get("/v1/account", headers=api.header)

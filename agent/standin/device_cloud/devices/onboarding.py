@@ -44,6 +44,7 @@ from agent.standin.device_cloud.resource import (
     with_meta,
 )
 from agent.standin.device_cloud.seed import ip_device
+from agent.standin.jwt import private_pem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -233,12 +234,8 @@ def _certificate(device_id: str, now: dt.datetime) -> dict[str, str]:
         _signed(name(device_id), device.public_key(), middle, intermediate, now),
     ]
     pems = [one.public_bytes(serialization.Encoding.PEM).decode() for one in chain]
-    private = device.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return {"caCert": pems[0], "clientCert": pems[2] + pems[1], "privateKey": private.decode()}
+    bundle = pems[2] + pems[1]
+    return {"caCert": pems[0], "clientCert": bundle, "privateKey": private_pem(device)}
 
 
 def _signed(

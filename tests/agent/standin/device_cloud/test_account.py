@@ -7,14 +7,6 @@ from datetime import UTC, datetime
 import pytest
 from standin import StandIn
 
-
-async def control(standin: StandIn, **wishes: object) -> None:
-    answer = await standin.client.post(
-        "/control", headers=standin.bearer("control_token"), json=wishes
-    )
-    assert answer.status_code == 200, answer.text
-
-
 PATHS = (("GET", "/v1/account/service-token"), ("POST", "/v1/account/service-key-and-token"))
 
 
@@ -27,15 +19,16 @@ async def statuses(standin: StandIn) -> list[int]:
 async def test_the_deprecated_paths_can_be_removed_after_the_first_of_july_2026(
     standin: StandIn,
 ) -> None:
-    await control(
-        standin,
-        clock={"set": datetime(2026, 7, 1, 23, 59, tzinfo=UTC).timestamp()},
-        settings={"account_paths": False},
+    await standin.control(
+        {
+            "clock": {"set": datetime(2026, 7, 1, 23, 59, tzinfo=UTC).timestamp()},
+            "settings": {"account_paths": False},
+        }
     )
     assert await statuses(standin) == [200, 200]
     standin.clock.advance(120)
     assert await statuses(standin) == [404, 404]
-    await control(standin, settings={"account_paths": True})
+    await standin.control({"settings": {"account_paths": True}})
     assert await statuses(standin) == [200, 200]
 
 
@@ -49,7 +42,7 @@ async def test_a_service_key_needs_the_plan_and_the_role(standin: StandIn) -> No
         ("PRO", "admin", 403),
         ("FREE", "viewer", 403),
     ):
-        await control(standin, plan=plan, role=role)
+        await standin.control({"plan": plan, "role": role})
         answer = await standin.client.request(*key_path, headers=standin.bearer("api_key"))
         assert answer.status_code == expected, (plan, role)
 
