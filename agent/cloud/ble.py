@@ -68,23 +68,23 @@ def services(state: Any) -> dict[str, Service]:
     What is no service (it has no `characteristics`) is passed over. Raises BadAnswer for a value
     that is no list of bytes.
     """
-    found = {}
+    services = {}
     for uuid, service in _objects(state):
         if isinstance(service.get("characteristics"), dict):
             inner = {
                 key: _characteristic(f"{uuid}/{key}", key, value)
                 for key, value in _objects(service["characteristics"])
             }
-            found[uuid] = Service(str(service.get("uuid", uuid)), inner)
-    return found
+            services[uuid] = Service(str(service.get("uuid", uuid)), inner)
+    return services
 
 
-def find(found: Mapping[str, Service], wanted: str) -> Characteristic:
+def find(services: Mapping[str, Service], wanted: str) -> Characteristic:
     """Return the characteristic that `wanted` names by UUID or path, in upper or lower case.
 
     Raises NotFound, and UsageError where several services have the UUID.
     """
-    every = [each for service in found.values() for each in service.characteristics.values()]
+    every = [each for service in services.values() for each in service.characteristics.values()]
     matching = [each for each in every if _plain(wanted) in {_plain(each.uuid), _plain(each.path)}]
     if not matching:
         there = ", ".join(each.path for each in every[:8]) or "none"

@@ -169,7 +169,7 @@ def _refuse_other_keys(pem: bytes, device_id: str) -> None:
 
 def _request_id(response: Response) -> str:
     body = response.json()
-    found = body.get("bulkOpsRequestId") if isinstance(body, dict) else None
-    if not isinstance(found, str):
+    request_id = body.get("bulkOpsRequestId") if isinstance(body, dict) else None
+    if not isinstance(request_id, str):
         raise BadAnswer("the answer names no bulk request")
-    return found
+    return request_id

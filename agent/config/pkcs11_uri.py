@@ -79,19 +79,19 @@ def parse_pkcs11(uri: str, what: str) -> Pkcs11Uri:
 
 def _attributes(part: str, separator: str, what: str) -> dict[str, bytes]:
     """Return the attributes of one part of a URI, percent-decoded."""
-    found: dict[str, bytes] = {}
+    attributes: dict[str, bytes] = {}
     for attribute in filter(None, part.split(separator)):
         name, equals, value = attribute.partition("=")
         # A value that lost its name may be a PIN: the text itself is not shown.
         if not equals or not name:
             raise ConfigError(f"{what}: an attribute is not NAME=VALUE")
-        if name in found:
+        if name in attributes:
             raise ConfigError(f"{what}: {name} stands there twice")
         if _BROKEN_ESCAPE.search(value):
             raise ConfigError(f"{what}: {name} holds a % that is no %XX", hint="write % as %25")
         # What came from a command line that is not UTF-8 is bytes again.
-        found[name] = unquote_to_bytes(value.encode("utf-8", "surrogateescape"))
-    return found
+        attributes[name] = unquote_to_bytes(value.encode("utf-8", "surrogateescape"))
+    return attributes
 
 
 def _text(attributes: dict[str, bytes], name: str, what: str) -> str | None:

@@ -140,8 +140,8 @@ class Secrets:
 
         Raises ConfigError where a source has it and it cannot be used.
         """
-        found = self._find(name)
-        return found[0] if found else None
+        secret_and_origin = self._find(name)
+        return secret_and_origin[0] if secret_and_origin else None
 
     def require(self, name: str) -> Secret:
         """Return the secret called `name`. Raises CredentialMissing, naming its variable."""
@@ -155,8 +155,8 @@ class Secrets:
 
     def origin(self, name: str) -> Origin | None:
         """Return the source that `get` takes the secret from, None if there is none."""
-        found = self._find(name)
-        return found[1] if found else None
+        secret_and_origin = self._find(name)
+        return secret_and_origin[1] if secret_and_origin else None
 
     def _find(self, name: str) -> tuple[Secret, Origin] | None:
         known = SECRETS[name]

@@ -55,10 +55,12 @@ def nearest(key: str, known: Iterable[str]) -> str:
     # keys that end alike the shortest is named.
     names = {name.rpartition(".")[2]: name for name in sorted(known, key=len, reverse=True)}
     names |= {name: name for name in known}
-    found = get_close_matches(key, names, n=1) or get_close_matches(
+    matches = get_close_matches(key, names, n=1) or get_close_matches(
         key.rpartition(".")[2], names, n=1
     )
-    return f"did you mean {names[found[0]]!r}?" if found else f"it has: {', '.join(known)}"[:300]
+    return (
+        f"did you mean {names[matches[0]]!r}?" if matches else f"it has: {', '.join(known)}"[:300]
+    )
 
 
 def leaves(profile: Profile) -> Iterator[tuple[str, Any]]:

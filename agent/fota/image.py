@@ -98,12 +98,12 @@ def read_image(path: Path) -> McubootImage:
         tlvs: list[Tlv] = []
         at = end_of_body
         if protected_bytes:
-            at, found = _area(file, at, size, _PROTECTED_MAGIC)
+            at, more_tlvs = _area(file, at, size, _PROTECTED_MAGIC)
             if at - end_of_body != protected_bytes:
                 raise BadImage("the header and the protected TLVs state different lengths")
-            tlvs += found
-        end, found = _area(file, at, size, _INFO_MAGIC)
-        tlvs += found
+            tlvs += more_tlvs
+        end, more_tlvs = _area(file, at, size, _INFO_MAGIC)
+        tlvs += more_tlvs
     if end != size:
         raise BadImage(f"{size - end} bytes follow the end of the image")
     hashes = [tlv for tlv in tlvs if tlv.type in HASH_TLVS and not tlv.protected]
@@ -154,8 +154,8 @@ def _exactly(file: BinaryIO, at: int, count: int, size: int, what: str) -> bytes
 def _area(file: BinaryIO, at: int, size: int, magic: int) -> tuple[int, list[Tlv]]:
     """Read one area of TLVs; return where it ends, and its records."""
     name = "the protected TLVs" if magic == _PROTECTED_MAGIC else "the TLVs"
-    found, total = _TLV_INFO.unpack(_exactly(file, at, _TLV_INFO.size, size, name))
-    if found != magic:
+    area_magic, total = _TLV_INFO.unpack(_exactly(file, at, _TLV_INFO.size, size, name))
+    if area_magic != magic:
         raise BadImage(f"{name} are not where the header says")
     area = _exactly(file, at, total, size, name)
     tlvs: list[Tlv] = []
@@ -199,13 +199,13 @@ class Version:
 
 def parse_version(text: str) -> Version | None:
     """Return the version that the text names, or None: then only equal texts are equal."""
-    found = _NUMBERED.search(text.strip())
-    if found is None:
+    match = _NUMBERED.search(text.strip())
+    if match is None:
         return None
-    numbers = [int(part) for part in found["core"].split(".")]
+    numbers = [int(part) for part in match["core"].split(".")]
     major, minor, revision = [*numbers, 0][:3]
-    build = int(found["build"]) if found["build"] else None
-    return Version((major, minor, revision), build, found["suffix"] or "")
+    build = int(match["build"]) if match["build"] else None
+    return Version((major, minor, revision), build, match["suffix"] or "")
 
 
 def same_version(one: str, other: str) -> bool:

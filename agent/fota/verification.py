@@ -334,17 +334,17 @@ def _outside(
     """
     if job.sha256 and not hmac.compare_digest(job.sha256, sha256):
         raise NotProven("the file's SHA-256 is not the one that the job names")
-    found: Sequence[str] = ()
+    evidence: Sequence[str] = ()
     if sha256 in trust.digests:
-        found = ("digest in the profile",)
+        evidence = ("digest in the profile",)
     elif trust.key is not None and image is not None and signs_image(trust.key, path, image):
-        found = ("signature in the image by the profile's key",)
+        evidence = ("signature in the image by the profile's key",)
     if job.signature and trust.key is not None:
         if not signs_file(trust.key, path, job.signature):
             raise NotProven("the job's signature is not by the profile's key over this file")
-        found = found or ("signature in the job by the profile's key",)
-    if not found and trust.names_proof:
+        evidence = evidence or ("signature in the job by the profile's key",)
+    if not evidence and trust.names_proof:
         raise NotProven("the profile names a key or digests, and none vouches for this file")
-    if not found and job.sha256:
-        found = ("digest in the job",)
-    return ", ".join(found)
+    if not evidence and job.sha256:
+        evidence = ("digest in the job",)
+    return ", ".join(evidence)

@@ -85,8 +85,8 @@ class DownloadConnection:
     async def _address(self, target: Target) -> str:
         if self._network.proxy:
             return ""
-        found = await self._network.resolve(target.host, target.port)
-        return checked_address(target, found, stand_in=self._network.hosts.stand_in)
+        addresses = await self._network.resolve(target.host, target.port)
+        return checked_address(target, addresses, stand_in=self._network.hosts.stand_in)
 
     def _next(self, target: Target, location: str) -> Target:
         if not location:

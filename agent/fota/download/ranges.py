@@ -150,12 +150,12 @@ def _partial(headers: Mapping[str, str], held: PartialFile) -> RangeBody:
     if not held.bytes:
         raise BadAnswerToRange("the download host sent a part, though the whole was asked for")
     text = headers.get("content-range", "")
-    found = _CONTENT_RANGE.fullmatch(text.strip())
+    match = _CONTENT_RANGE.fullmatch(text.strip())
     asked = held.bytes if held.strong else max(held.bytes - OVERLAP_BYTES, 0)
-    if found is None:
+    if match is None:
         raise BadAnswerToRange(f"the download host's Content-Range is {text[:60]!r}")
-    start, last = int(found[1]), int(found[2])
-    total = None if found[3] == "*" else int(found[3])
+    start, last = int(match[1]), int(match[2])
+    total = None if match[3] == "*" else int(match[3])
     if start != asked or last < start or (total is not None and last >= total):
         raise BadAnswerToRange(f"asked for bytes {asked}-, the download host sent {text[:60]!r}")
     length = _length(headers)
@@ -169,10 +169,10 @@ def _partial(headers: Mapping[str, str], held: PartialFile) -> RangeBody:
 
 
 def _after_416(headers: Mapping[str, str], held: PartialFile, declared: int | None) -> RangeBody:
-    found = _UNSATISFIED.fullmatch(headers.get("content-range", "").strip())
-    if found is not None and declared is not None and int(found[1]) != declared:
+    match = _UNSATISFIED.fullmatch(headers.get("content-range", "").strip())
+    if match is not None and declared is not None and int(match[1]) != declared:
         raise WrongLength(
-            f"the file at the download host has {found[1]} bytes, the job says {declared}"
+            f"the file at the download host has {match[1]} bytes, the job says {declared}"
         )
     if not held.bytes:
         raise BadAnswerToRange("the download host refused a range that was not asked for")

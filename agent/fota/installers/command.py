@@ -86,8 +86,8 @@ class CommandInstaller:
         last = self._seen = ""
 
         def read_line(line: str, done: int, total: int) -> None:
-            if found := _VERSION.fullmatch(line):
-                self._seen = found[1]
+            if match := _VERSION.fullmatch(line):
+                self._seen = match[1]
             progress(line, done, total)
 
         try:

@@ -223,6 +223,6 @@ def _reason(refusal: object) -> str:
         if code is not None:
             inner = getattr(code, "rc", code)
             text = getattr(inner, "name", None) or str(inner)
-            said = getattr(response, "rsn", None)
-            return f"{text}: {said}" if said else text
+            reason = getattr(response, "rsn", None)
+            return f"{text}: {reason}" if reason else text
     return str(response)[:120]
