@@ -145,7 +145,7 @@ def latencies_ms(count: int) -> list[float]:
     from agent.config import load
     from agent.daemon.agent import Agent
 
-    found: list[float] = []
+    latencies: list[float] = []
 
     async def work(agent: Any, ready: asyncio.Event) -> None:
         await ready.wait()
@@ -156,9 +156,10 @@ def latencies_ms(count: int) -> list[float]:
             receipt = await put(items)
             now = time.monotonic()
             for item in items:
-                place = item.body.index(_STAMP) + len(_STAMP)
-                found.append((now - struct.unpack_from("<d", item.body, place)[0]) * 1000)
-            if len(found) >= count:
+                offset = item.body.index(_STAMP) + len(_STAMP)
+                sent_at = struct.unpack_from("<d", item.body, offset)[0]
+                latencies.append((now - sent_at) * 1000)
+            if len(latencies) >= count:
                 agent.stop()
             return receipt
 
@@ -174,7 +175,7 @@ def latencies_ms(count: int) -> list[float]:
     with tempfile.TemporaryDirectory() as folder, serving(printing, modem_cpu=1) as port:
         os.environ.update(CELLAGENT_STATE_DIR=folder, CELLAGENT_CONFIG=f"{folder}/none.toml")
         asyncio.run(main(port))
-    return found
+    return latencies
 
 
 def run(smoke: bool) -> Iterator[Row]:
