@@ -115,8 +115,8 @@ async def test_jitter_only_lengthens_a_wait():
     ],
 )
 async def test_a_task_that_a_defect_ends_is_one_event_until_it_was_well(errors, events):
-    registry, heard = StatusRegistry(), []
-    registry.subscribe("left", heard.append)
+    registry, received = StatusRegistry(), []
+    registry.subscribe("left", received.append)
     concern, left = registry.add_concern("location", "left"), list(errors)
 
     async def work() -> None:
@@ -129,4 +129,4 @@ async def test_a_task_that_a_defect_ends_is_one_event_until_it_was_well(errors, 
         await asyncio.sleep(0)
 
     await supervise(concern, work, wait=wait)
-    assert [each.kind for each in heard] == [AgentEventKind.WATCHDOG] * events
+    assert [each.kind for each in received] == [AgentEventKind.WATCHDOG] * events

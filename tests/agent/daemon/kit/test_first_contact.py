@@ -86,18 +86,18 @@ async def test_registration_notices_are_raised_and_never_lowered():
 
 
 def test_a_finding_and_its_end_are_told_once():
-    told, no_sim = FindingTracker(), Finding("no SIM")
-    assert told.update([no_sim], 0.0) == ((no_sim,), ())
-    assert told.update([no_sim], 60.0) == ((), ())
-    assert told.update([], 120.0) == ((), (no_sim,))
-    assert told.update([], 180.0) == ((), ())
+    tracker, no_sim = FindingTracker(), Finding("no SIM")
+    assert tracker.update([no_sim], 0.0) == ((no_sim,), ())
+    assert tracker.update([no_sim], 60.0) == ((), ())
+    assert tracker.update([], 120.0) == ((), (no_sim,))
+    assert tracker.update([], 180.0) == ((), ())
 
 
 def test_what_every_start_looks_like_is_told_only_if_it_stays():
-    told, searching = FindingTracker(), Finding("not registered", may_settle=True)
-    assert told.update([searching], 0.0) == ((), ())
-    assert told.has_unreported, "so it is looked at again soon"
-    assert told.update([], 5.0) == ((), ()), "it settled, and nobody was troubled"
-    told.update([searching], 10.0)
-    assert told.update([searching], 10.0 + SETTLE_S) == ((searching,), ())
-    assert not told.has_unreported
+    tracker, searching = FindingTracker(), Finding("not registered", may_settle=True)
+    assert tracker.update([searching], 0.0) == ((), ())
+    assert tracker.has_unreported, "so it is looked at again soon"
+    assert tracker.update([], 5.0) == ((), ()), "it settled, and nobody was troubled"
+    tracker.update([searching], 10.0)
+    assert tracker.update([searching], 10.0 + SETTLE_S) == ((searching,), ())
+    assert not tracker.has_unreported

@@ -24,7 +24,7 @@ def contact(imei: str, *, device_id: str = "", application: str = "") -> Contact
     return Contact(gate("mfw_nrf91x1_2.0.4"), checks, device_id, application)
 
 
-def tell(names: KitIdentity, version: str) -> None:
+def send_event(names: KitIdentity, version: str) -> None:
     event = {2: 1, 3: 1, 7: IMEI, 10: "main", 9: version, 6: "board-1", 4: {}}
     for chunk in encode(b"\x02" + cbor2.dumps(event), 80):
         names.device.observe(chunk)
@@ -38,14 +38,14 @@ def test_each_thing_that_is_found_out_makes_the_names_more_exact(tmp_path: Path)
     names.set_usb_model(next(model for model in MODELS if model.name == "nRF9161 DK"))
     names.update(contact(IMEI, application="v1.0.0 (dirty)"))
     assert names.device.identity() == DeviceIdentity(IMEI, "nrf9161dk", "app", "v1.0.0--dirty-")
-    tell(names, "1.0.0+abc")
+    send_event(names, "1.0.0+abc")
     assert names.device.identity() == DeviceIdentity(IMEI, "board-1", "main", "1.0.0+abc")
 
 
 def test_what_was_found_out_survives_a_restart_of_the_agent(tmp_path: Path):
     names = KitIdentity("kit", KitSettings, KitStore(tmp_path, "kit"))
     names.update(contact(IMEI))
-    tell(names, "1.0.0")
+    send_event(names, "1.0.0")
     again = KitIdentity("kit", KitSettings, KitStore(tmp_path, "kit"))
     assert again.device.identity() == DeviceIdentity(IMEI, "board-1", "main", "1.0.0")
 
@@ -53,12 +53,12 @@ def test_what_was_found_out_survives_a_restart_of_the_agent(tmp_path: Path):
 def test_after_an_update_or_a_hold_no_version_is_named_that_may_not_run_any_more(tmp_path: Path):
     names = KitIdentity("kit", KitSettings, KitStore(tmp_path, "kit"))
     names.update(contact(IMEI, application="v1"))
-    tell(names, "1.0.0")
+    send_event(names, "1.0.0")
     names.forget_software()
     assert names.device.identity() == DeviceIdentity(IMEI, "board-1", "main", "unknown")
     names.update(contact(IMEI, application="v2"))
     assert names.device.identity().software_version == "v2"
-    tell(names, "2.0.0+abc")
+    send_event(names, "2.0.0+abc")
     assert names.device.identity().software_version == "2.0.0+abc"
 
 
@@ -66,7 +66,7 @@ def test_another_kit_at_the_same_port_inherits_nothing(tmp_path: Path):
     store = KitStore(tmp_path, "kit")
     names = KitIdentity("kit", KitSettings, store)
     names.update(contact(IMEI, device_id="first"))
-    tell(names, "1.0.0")
+    send_event(names, "1.0.0")
     names.update(contact(OTHER))
     assert names.device.identity() == DeviceIdentity(OTHER, "nrf9161", "unknown", "unknown")
     assert store.record.device_id == ""

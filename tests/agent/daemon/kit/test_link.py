@@ -1,20 +1,21 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 
 import pytest
 
 from agent.config.profile import KitSettings
-from agent.daemon.kit.link import KitLink
+from agent.daemon.kit.link import HeldPort, KitBusy, KitLink
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from at.driver.modem import Modem
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, ModemReset, NoAnswer
 
 
-async def heard(error: AtError, *, ready: bool) -> list[AgentEventKind]:
+async def events_of(error: AtError, *, ready: bool) -> list[AgentEventKind]:
     """Return what one connection tells that ends by `error`, before or after the first contact."""
-    registry, told = StatusRegistry(), []
-    registry.subscribe("left", lambda event: told.append(event.kind))
+    registry, published = StatusRegistry(), []
+    registry.subscribe("left", lambda event: published.append(event.kind))
 
     async def serve(modem: Modem) -> None:
         if ready:
@@ -25,17 +26,89 @@ async def heard(error: AtError, *, ready: bool) -> list[AgentEventKind]:
     with contextlib.suppress(type(error)):
         await link.run()
     assert link.modem is None
-    return told
+    return published
 
 
 @pytest.mark.parametrize("error", [LinkLost("away"), NoAnswer("silent"), CommandTimeout("late")])
 async def test_a_link_that_was_there_and_ends_is_told_as_lost(error: AtError):
-    assert await heard(error, ready=True) == [AgentEventKind.LINK_LOST]
+    assert await events_of(error, ready=True) == [AgentEventKind.LINK_LOST]
 
 
 async def test_a_link_that_never_came_about_is_not_lost():
-    assert await heard(NoAnswer("nobody there"), ready=False) == []
+    assert await events_of(NoAnswer("nobody there"), ready=False) == []
 
 
 async def test_a_restart_that_breaks_off_what_was_asked_is_not_a_lost_link_too():
-    assert await heard(ModemReset("the modem restarted (Ready)"), ready=True) == []
+    assert await events_of(ModemReset("the modem restarted (Ready)"), ready=True) == []
+
+
+async def kept_open(port: HeldPort, steps: list[str]) -> None:
+    async with port.opened():
+        steps.append("opened")
+        await port.release_requested()
+    steps.append("closed")
+
+
+async def test_a_port_is_released_once_it_is_closed_and_the_status_counts_it():
+    concern = StatusRegistry().add_concern("link", "left")
+    port, steps = HeldPort(concern, "/dev/ttyACM0"), list[str]()
+    keeping = asyncio.ensure_future(kept_open(port, steps))
+    await asyncio.sleep(0)
+    async with port.released("west"):
+        steps.append("released")
+        assert (port.released_to, concern.facts["let_go_for"]) == ("west", "west")
+    await keeping
+    assert steps == ["opened", "closed", "released"]
+    assert (port.released_to, concern.facts["let_go"]) == ("", 1)
+    assert "let_go_for" not in concern.facts
+
+
+async def test_a_port_is_not_released_in_the_middle_of_a_core_dump():
+    port, steps = HeldPort(StatusRegistry().add_concern("link", "left"), "/dev/ttyACM0"), []
+    keeping = asyncio.ensure_future(kept_open(port, steps))
+    await asyncio.sleep(0)
+    port.set_dump_bytes(16)
+
+    async def flash() -> None:
+        async with port.released("west"):
+            steps.append("released")
+
+    flashing = asyncio.ensure_future(flash())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert steps == ["opened"]
+    port.set_dump_bytes(0)
+    await flashing
+    await keeping
+    assert steps == ["opened", "closed", "released"]
+
+
+@pytest.mark.parametrize(
+    ("name", "port", "may"),
+    [
+        (None, "/dev/ttyACM1", True),
+        (None, "", False),
+        ("", "/dev/ttyACM1", False),
+        ("/dev/ttyACM1", "/dev/ttyACM1", True),
+        ("/dev/ttyACM1", "/dev/ttyACM2", False),
+    ],
+)
+def test_a_port_that_is_not_known_yet_may_be_any(name: str | None, port: str, may: bool):
+    held = HeldPort(StatusRegistry().add_concern("console", "left"), name)
+    assert held.may_be(port) is may
+
+
+async def test_who_waits_too_long_for_exclusive_use_learns_what_the_kit_is_busy_with():
+    async def serve(_modem: Modem) -> None:
+        raise AssertionError
+
+    concern = StatusRegistry().add_concern("link", "left")
+    link = KitLink(KitSettings(port="virtual:"), concern, serve)
+    async with link.exclusive("an update"):
+        with pytest.raises(KitBusy, match="an update"):
+            async with link.exclusive("a lease", patience_s=0.0):
+                pass
+        assert concern.facts["busy_with"] == "an update"
+    async with link.exclusive("a lease", patience_s=60.0):
+        assert link.busy_with == "a lease"
+    assert "busy_with" not in concern.facts
