@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import pytest
 from observability import with_token
-from offered_updates import executed, offer, onboard, written
 from running_agent import (
     RunningAgent,
     agent_on,
@@ -25,6 +24,7 @@ from running_agent import (
     write_profile,
 )
 from signed_images import signed_image
+from update_offers import device_profile, job_status, offer_update, onboard_device
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -178,7 +178,7 @@ async def test_what_the_kit_says_of_its_restart_is_one_event(tmp_path: Path, lin
 
 async def offered(standin: Any, folder: Path, version: str = "2.0.1") -> str:
     image = signed_image(folder, version, body=bytes(range(256)) * 40).read_bytes()
-    return await offer(standin, image, f"v{version}")
+    return await offer_update(standin, image, f"v{version}")
 
 
 @pytest.mark.contract("O3.4", "C6")
@@ -205,18 +205,18 @@ async def test_an_update_that_ended_is_one_event_also_across_kills_of_the_agent(
     async def events() -> list[dict[str, Any]]:
         return own(await listing.data("~/events"))
 
-    await onboard(standin)
+    await onboard_device(standin)
     job_id = await offered(standin, tmp_path)
     kit = await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem", *fault)
     # As a kill leaves it that comes after the journal and before the outbox.
-    off = written(tmp_path, standin, f"[profiles.bench.events]\nown = false\n{rule}")
+    off = device_profile(tmp_path, standin, f"[profiles.bench.events]\nown = false\n{rule}")
     async with agent_on(off) as agent:
         status = await agent.until_status(lambda s: "last" in concern_of(s, "kit", "fota"))
         ended_at = datetime.fromisoformat(concern_of(status, "kit", "fota")["last"]["at"])
-        assert await executed(standin, job_id) == state
+        assert await job_status(standin, job_id) == state
         await killed(agent)
     assert await events() == []
-    where = written(tmp_path, standin, rule)
+    where = device_profile(tmp_path, standin, rule)
     name = happening.replace(" ", "_")
     async with agent_on(where) as agent:
         await until_told(agent, **{name: 1})
@@ -235,10 +235,10 @@ async def test_an_update_that_ended_is_one_event_also_across_kills_of_the_agent(
 
 
 async def test_an_update_and_the_restart_in_it_are_one_event(standin: Any, tmp_path: Path):
-    await onboard(standin)
+    await onboard_device(standin)
     await offered(standin, tmp_path)
     kit = await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
-    async with agent_on(written(tmp_path, standin)) as agent:
+    async with agent_on(device_profile(tmp_path, standin)) as agent:
         await until_told(agent, fota_succeeded=1)
         await kit.kill()
         await until_told(agent, link_lost=1)
@@ -250,16 +250,16 @@ async def test_an_update_and_the_restart_in_it_are_one_event(standin: Any, tmp_p
 async def test_a_disk_that_is_full_stops_neither_link_nor_update_and_loses_no_event(
     standin: Any, tmp_path: Path
 ):
-    await onboard(standin)
+    await onboard_device(standin)
     job_id = await offered(standin, tmp_path)
     await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
-    async with agent_on(written(tmp_path, standin, NO_ROOM)) as agent:
+    async with agent_on(device_profile(tmp_path, standin, NO_ROOM)) as agent:
         trouble = await agent.until("kit", "events", "trouble")
         assert "free on the disk" in trouble["trouble"]
-        assert await executed(standin, job_id) == "SUCCEEDED"
+        assert await job_status(standin, job_id) == "SUCCEEDED"
         status = json.loads((await agent.run("status", "--json")).out)
         assert concern_of(status, "kit", "link")["state"] == "well"
-        written(tmp_path, standin)
+        device_profile(tmp_path, standin)
         assert (await agent.run("reload")).code == 0
         await until_told(agent, fota_succeeded=1)
         events = own(await with_token(standin).data("~/events"))

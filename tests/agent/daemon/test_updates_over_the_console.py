@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from console_window import window
-from offered_updates import executed, offer, onboard, written
 from running_agent import agent_on, concern_of, virtual_kit
 from signed_images import signed_image
 from standin import StandIn
+from update_offers import device_profile, job_status, offer_update, onboard_device
 
 pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
 
@@ -46,11 +46,11 @@ class Bench:
     async def offer(self, folder: Path) -> None:
         """Offer the kit an update."""
         new = signed_image(folder, "2.0.1", body=bytes(range(256)) * 300)
-        self.job_id = await offer(self.standin, new.read_bytes(), "2.0.1")
+        self.job_id = await offer_update(self.standin, new.read_bytes(), "2.0.1")
 
     async def state(self) -> str:
         """Return the state that the device cloud has for the job."""
-        return await executed(self.standin, self.job_id)
+        return await job_status(self.standin, self.job_id)
 
     def say(self, number: int) -> None:
         """Print a line on the console."""
@@ -74,14 +74,14 @@ async def kit_with_update(
     standin: StandIn, folder: Path, *, offered: bool = True, **options: Any
 ) -> AsyncIterator[Bench]:
     """Serve the modem on FOLDER/kit, the application on FOLDER/smp; an update may wait."""
-    await onboard(standin)
+    await onboard_device(standin)
     old = signed_image(folder, "1.0.0", name="old.bin")
     await virtual_kit(folder)
     async with smp_kit(folder, old, **options) as board:
         fota = f'[profiles.bench.fota]\nmcuboot_port = "{board.port}"'
         if not offered:
             fota += "\ninterval_s = 1.0"  # it is to be found soon
-        where = written(folder, standin, fota, console_port=board.port)
+        where = device_profile(folder, standin, fota, console_port=board.port)
         bench = Bench(board, where, standin)
         if offered:
             await bench.offer(folder)
@@ -259,15 +259,15 @@ async def one_port(folder: Path, running: Path) -> AsyncIterator[SmpKit]:
 async def test_a_kit_with_a_single_port_is_updated_over_its_at_port(
     standin: StandIn, tmp_path: Path
 ):
-    await onboard(standin)
+    await onboard_device(standin)
     old = signed_image(tmp_path, "1.0.0", name="old.bin")
     new = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300)
-    job_id = await offer(standin, new.read_bytes(), "2.0.1")
+    job_id = await offer_update(standin, new.read_bytes(), "2.0.1")
     async with one_port(tmp_path, old) as board:
         fota = f'[profiles.bench.fota]\nmcuboot_port = "{board.port}"'
-        async with agent_on(written(tmp_path, standin, fota, console_port="same")) as agent:
+        async with agent_on(device_profile(tmp_path, standin, fota, console_port="same")) as agent:
             await agent.until_status(ended)
-            assert await executed(standin, job_id) == "SUCCEEDED", agent.log
+            assert await job_status(standin, job_id) == "SUCCEEDED", agent.log
             await agent.until("kit", "link", "well")
             async with window(agent.environment) as shown:
                 board.say(LINE.format(8).encode())

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from offered_updates import executed, offer, onboard, written
 from running_agent import (
     RunningAgent,
     Served,
@@ -25,6 +24,7 @@ from running_agent import (
     write_profile,
 )
 from signed_images import signed_image
+from update_offers import device_profile, job_status, offer_update, onboard_device
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -101,17 +101,17 @@ async def test_a_board_is_planned_and_provisioned_while_the_agent_holds_it(
 
 
 async def test_an_update_is_pulled_by_hand_where_the_agent_pulls_none(standin: Any, tmp_path: Path):
-    await onboard(standin)
+    await onboard_device(standin)
     await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
-    where = written(tmp_path, standin, "[profiles.bench.fota]\ninterval_s = 0.0\n")
+    where = device_profile(tmp_path, standin, "[profiles.bench.fota]\ninterval_s = 0.0\n")
     async with agent_on(where) as agent:
         await agent.until("kit", "link", "well")
         image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 30).read_bytes()
-        job_id = await offer(standin, image, "v2.0.1")
+        job_id = await offer_update(standin, image, "v2.0.1")
         # The device's id stands in the profile's table of kits.
         done = await agent.run("fota", "pull", "--json")
         assert (done.lines[-1]["job"], done.lines[-1]["status"]) == (job_id, "SUCCEEDED"), done.err
-        assert await executed(standin, job_id) == "SUCCEEDED"
+        assert await job_status(standin, job_id) == "SUCCEEDED"
         assert (await agent.run("modem", "at", "AT+CGMM")).code == 0
 
 

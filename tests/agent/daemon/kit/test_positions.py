@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from offered_updates import DEVICE, onboard, written
 from running_agent import agent_on, virtual_kit
+from update_offers import DEVICE, device_profile, onboard_device
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
 
 async def test_a_place_is_reported_as_a_device_message_and_once(standin: Any, tmp_path: Path):
-    await onboard(standin)
+    await onboard_device(standin)
     await virtual_kit(tmp_path)
-    where = written(tmp_path, standin)
+    where = device_profile(tmp_path, standin)
     query = {"deviceId": DEVICE, "appId": "GROUND_FIX"}
     headers = standin.bearer("api_key")
 

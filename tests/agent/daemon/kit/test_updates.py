@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from offered_updates import executed, offer, onboard, written
 from running_agent import agent_on, concern_of, virtual_kit
 from signed_images import signed_image
+from update_offers import device_profile, job_status, offer_update, onboard_device
 
 from agent.daemon.kit.updates import JOB_END_KINDS
 from agent.daemon.status import AgentEventKind
@@ -23,17 +23,17 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-te
 async def test_a_pending_update_is_carried_out_and_the_link_outlives_the_restart(
     standin: Any, tmp_path: Path
 ):
-    await onboard(standin)
+    await onboard_device(standin)
     image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
-    job_id = await offer(standin, image, "v2.0.1")
+    job_id = await offer_update(standin, image, "v2.0.1")
     await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
-    async with agent_on(written(tmp_path, standin)) as agent:
+    async with agent_on(device_profile(tmp_path, standin)) as agent:
         status = await agent.until_status(
             lambda status: "last" in concern_of(status, "kit", "fota")
         )
         last = concern_of(status, "kit", "fota")["last"]
         assert (last["job"], last["status"]) == (job_id, "SUCCEEDED"), agent.log
-        assert await executed(standin, job_id) == "SUCCEEDED"
+        assert await job_status(standin, job_id) == "SUCCEEDED"
         port = str(tmp_path / "kit")
         done = await agent.run("modem", "at", "AT+CGMR", "--port", port, "--json")
         assert done.code == 0, done.err
@@ -45,9 +45,9 @@ async def test_a_pending_update_is_carried_out_and_the_link_outlives_the_restart
 async def test_a_refused_credential_is_told_once_and_a_new_one_is_taken_at_reload(
     standin: Any, tmp_path: Path
 ):
-    await onboard(standin)
+    await onboard_device(standin)
     await virtual_kit(tmp_path)
-    where = written(tmp_path, standin)
+    where = device_profile(tmp_path, standin)
     good = where.pop("CELLAGENT_API_KEY")
     secrets = tmp_path / "secrets.toml"
     secrets.touch(0o600)

@@ -20,7 +20,7 @@ DEVICE = "bench-kit-1"
 PREFER_API_KEY = '[profiles.bench.credentials]\nprefer = "api-key"'
 
 
-def written(folder: Path, standin: StandIn, extra: str = "", **keys: str) -> dict[str, str]:
+def device_profile(folder: Path, standin: StandIn, extra: str = "", **keys: str) -> dict[str, str]:
     """Write a profile for one kit that is this device; return the environment for it.
 
     `keys` are further keys of the kit's part.
@@ -35,7 +35,7 @@ def written(folder: Path, standin: StandIn, extra: str = "", **keys: str) -> dic
     return write_profile(folder, ready, kits, f"{PREFER_API_KEY}\n{extra}")
 
 
-async def onboard(standin: StandIn) -> None:
+async def onboard_device(standin: StandIn) -> None:
     """Make the device known to the device cloud."""
     row = f'{DEVICE},,,APP|MODEM,"{public_pem(signing_key("ecdsa")).decode()}"\n'
     headers = {**standin.bearer("api_key"), "content-type": "text/csv"}
@@ -49,7 +49,7 @@ async def onboard(standin: StandIn) -> None:
                 return
 
 
-async def offer(standin: StandIn, image: bytes, version: str) -> str:
+async def offer_update(standin: StandIn, image: bytes, version: str) -> str:
     """Upload a bundle and offer it to the device; return the job's id."""
     manifest = {
         "name": "test",
@@ -73,7 +73,7 @@ async def offer(standin: StandIn, image: bytes, version: str) -> str:
     return str(made.json()["jobId"])
 
 
-async def executed(standin: StandIn, job_id: str) -> str:
+async def job_status(standin: StandIn, job_id: str) -> str:
     """Return the state that the device cloud has for a job."""
     path = f"/v1/fota-job-executions/{DEVICE}/{job_id}"
     found = await standin.client.get(path, headers=standin.bearer("api_key"))
