@@ -43,7 +43,7 @@ def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
     """Return the chunks of a line in order, also damaged ones, and the rest of the line."""
     found: list[ChunkLine | DamagedChunk] = []
     around = bytearray()
-    taken = 0  # the line up to here is read
+    read_to = 0  # the line up to here is read
     at = line.find(MARK)
     while at >= 0:
         start = at + len(MARK)
@@ -54,12 +54,12 @@ def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
         else:
             # A mark inside a damaged body may begin a good chunk, not a second damage.
             end = _extent(line, start)
-            if at >= taken:
+            if at >= read_to:
                 found.append(DamagedChunk(line[at:end], read))
-        around += line[taken:at]
-        taken = max(taken, end)
+        around += line[read_to:at]
+        read_to = max(read_to, end)
         at = line.find(MARK, start)
-    around += line[taken:]
+    around += line[read_to:]
     return found, bytes(around)
 
 

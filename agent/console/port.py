@@ -75,7 +75,7 @@ async def find_console(kit: KitSettings, note: Callable[[str], None]) -> str:
     for port, printed in zip(candidates, prints, strict=True):
         if printed:
             return port
-    # The kits print on their first port unless they are told otherwise.
+    # The kits print on their first port unless they are configured otherwise.
     note("none of them prints anything: the first is taken; kit.console_port names another")
     return candidates[0]
 

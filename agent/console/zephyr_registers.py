@@ -63,14 +63,14 @@ def registers(dump: Dump, data: bytes | bytearray) -> dict[str, int]:
     return dict(zip(names, struct.unpack_from(f"<{count}{word}", body), strict=False))
 
 
-def frame_registers(found: dict[str, int]) -> dict[str, int]:
+def frame_registers(values: dict[str, int]) -> dict[str, int]:
     """Return `pc`, `lr` and `sp` of what `registers` returned, whatever their names there."""
-    if "exccause" in found:  # Xtensa
+    if "exccause" in values:  # Xtensa
         # The upper two bits of a return address are the size of its register window.
-        link = found["a0"] & 0x3FFF_FFFF | found["pc"] & 0xC000_0000
-        return {"pc": found["pc"], "lr": link, "sp": found["a1"]}
+        link = values["a0"] & 0x3FFF_FFFF | values["pc"] & 0xC000_0000
+        return {"pc": values["pc"], "lr": link, "sp": values["a1"]}
     roles = {"pc": PROGRAM_COUNTERS, "lr": _LINKS, "sp": _STACK_POINTERS}
-    return {role: found[name] for role, names in roles.items() for name in names if name in found}
+    return {role: values[name] for role, names in roles.items() for name in names if name in values}
 
 
 def _order(target: int, block: DumpBlock) -> tuple[str, list[str]]:

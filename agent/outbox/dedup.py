@@ -129,7 +129,7 @@ class Deduplicator:
         limit = now - max_age_s
         self._seen = {mark: at for mark, at in self._seen.items() if abs(now - at) < WINDOW_S}
         if len(self._starts) > _MAX_STARTS:
-            self._starts.clear()  # then something may be taken twice
+            self._starts.clear()  # then an item may be stored twice
         self._tables.db.execute("DELETE FROM recent WHERE at < ? OR at > ?", (limit, now + 86400.0))
 
     def is_duplicate(self, item: NewItem, now: float, max_age_s: float) -> bool:

@@ -216,7 +216,7 @@ def _mapped_files(body: bytes, header: ElfHeader) -> tuple[MappedFile, ...]:
     names_at = word * (2 + 3 * count)
     names = body[names_at:].split(b"\0")
     if names_at > len(body) or len(names) <= count:
-        return ()  # cut short: what else the core says is still told
+        return ()  # truncated: the rest of the core is still read
     found = []
     for number in range(count):
         at = word * (2 + 3 * number)
