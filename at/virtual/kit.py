@@ -11,12 +11,31 @@ import itertools
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import IntEnum
 
-from at.commands.power import LTE_MODES, FunctionalMode
 from at.virtual.faults import Faults
 from at.virtual.options import MODELS, VirtualOptions, firmware_version
 from at.virtual.radio_world import Coordinates, MeasuredCell, load_world
 from at.virtual.state import SavedState
+
+
+class ModemMode(IntEnum):
+    """<fun> of +CFUN. Not the driver's enumeration: no code is shared with what is tested."""
+
+    OFF = 0
+    NORMAL = 1
+    RECEIVE_ONLY = 2
+    FLIGHT = 4
+    LTE_OFF = 20
+    LTE_ON = 21
+    GNSS_OFF = 30
+    GNSS_ON = 31
+    UICC_OFF = 40
+    UICC_ON = 41
+    FLIGHT_UICC_ON = 44
+
+
+LTE_MODES = frozenset({ModemMode.NORMAL, ModemMode.RECEIVE_ONLY, ModemMode.LTE_ON})
 
 
 @dataclass(slots=True)
@@ -64,7 +83,7 @@ class Session:
 
     booted_at: float
     cmee: int = 0
-    fun: FunctionalMode = FunctionalMode.OFF
+    fun: ModemMode = ModemMode.OFF
     echo: bool = False
     log: bool = False
     subscriptions: Subscriptions = field(default_factory=Subscriptions)

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import hashlib
+from enum import IntEnum
 
-from at.commands.credentials import HIGHEST_TAG, CredentialType
 from at.virtual import signing
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.state import CredentialSlot
 
 WRITE, LIST, READ, DELETE = range(4)
+
+
+class SlotType(IntEnum):
+    """<type> of %CMNG. Not the driver's enumeration: no code is shared with what is tested."""
+
+    ROOT_CA = 0
+    CLIENT_CERTIFICATE = 1
+    CLIENT_PRIVATE_KEY = 2
+    PSK = 3
+    PSK_IDENTITY = 4
+    PUBLIC_KEY = 5
+    DEVICE_IDENTITY_PUBLIC_KEY = 6
+    ENDORSEMENT_KEY = 8
+    NORDIC_IDENTITY_ROOT_CA = 10
+    NORDIC_PUBLIC_KEY = 11
+
+
 UNREADABLE = {
-    CredentialType.CLIENT_PRIVATE_KEY,
-    CredentialType.PSK,
-    CredentialType.ENDORSEMENT_KEY,
+    SlotType.CLIENT_PRIVATE_KEY,
+    SlotType.PSK,
+    SlotType.ENDORSEMENT_KEY,
 }
 
+HIGHEST_TAG = 2_147_483_647
 IDENTITY_TAG = 4_294_967_294
 _MODEM_TAGS = (
-    (4_294_967_292, CredentialType.NORDIC_PUBLIC_KEY),
-    (4_294_967_293, CredentialType.NORDIC_IDENTITY_ROOT_CA),
+    (4_294_967_292, SlotType.NORDIC_PUBLIC_KEY),
+    (4_294_967_293, SlotType.NORDIC_IDENTITY_ROOT_CA),
 )
 
 NOT_FOUND, NO_ACCESS, FULL, ACTIVE, EXISTS, POWER_WARNING = 513, 514, 515, 518, 519, 528
@@ -54,7 +72,7 @@ def manage(kit: VirtualKit, request: CommandRequest) -> Reply:
     if operation == LIST:
         return _list(kit, request)
     tag = request.number(1, 0, IDENTITY_TAG)
-    kind = request.number(2, 0, CredentialType.NORDIC_PUBLIC_KEY)
+    kind = request.number(2, 0, SlotType.NORDIC_PUBLIC_KEY)
     if operation == READ:
         return _read(kit, tag, kind)
     tag = request.number(1, 0, HIGHEST_TAG)
@@ -69,7 +87,7 @@ def manage(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _write(kit: VirtualKit, tag: int, kind: int, content: str) -> Reply:
-    if kind > CredentialType.PUBLIC_KEY or not content:
+    if kind > SlotType.PUBLIC_KEY or not content:
         raise BadRequest
     store = kit.saved.credentials
     present = store.get(slot(tag, kind))
@@ -92,7 +110,7 @@ def _delete(kit: VirtualKit, tag: int, kind: int) -> Reply:
 
 
 def _read(kit: VirtualKit, tag: int, kind: int) -> Reply:
-    if (tag, kind) == (IDENTITY_TAG, CredentialType.DEVICE_IDENTITY_PUBLIC_KEY):
+    if (tag, kind) == (IDENTITY_TAG, SlotType.DEVICE_IDENTITY_PUBLIC_KEY):
         content: str | None = signing.public_pem(signing.identity_key(kit))
     else:
         present = kit.saved.credentials.get(slot(tag, kind))
@@ -106,9 +124,7 @@ def _read(kit: VirtualKit, tag: int, kind: int) -> Reply:
 
 def _list(kit: VirtualKit, request: CommandRequest) -> Reply:
     wanted_tag = request.number(1, 0, IDENTITY_TAG) if request.given(1) else None
-    wanted_kind = (
-        request.number(2, 0, CredentialType.NORDIC_PUBLIC_KEY) if request.given(2) else None
-    )
+    wanted_kind = request.number(2, 0, SlotType.NORDIC_PUBLIC_KEY) if request.given(2) else None
     lines = []
     for tag, kind, sha in [*_written(kit), *_modem_own(kit)]:
         if wanted_tag in {None, tag} and wanted_kind in {None, kind}:
@@ -128,7 +144,7 @@ def _modem_own(kit: VirtualKit) -> list[tuple[int, int, str]]:
     """Return the maker's credentials: listed, but neither written nor deleted by the host."""
     own = [(tag, kind, digest(f"maker's credential {kind}")) for tag, kind in _MODEM_TAGS]
     identity = digest(signing.public_pem(signing.identity_key(kit)))
-    return [*own, (IDENTITY_TAG, CredentialType.DEVICE_IDENTITY_PUBLIC_KEY, identity)]
+    return [*own, (IDENTITY_TAG, SlotType.DEVICE_IDENTITY_PUBLIC_KEY, identity)]
 
 
 COMMANDS = {"%CMNG": manage}

@@ -6,13 +6,14 @@ import hashlib
 import secrets
 import uuid
 
-from at.commands.credentials import HIGHEST_TAG, CredentialType
 from at.virtual import signing
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families.credentials import (
     EXISTS,
+    HIGHEST_TAG,
     NO_ACCESS,
     NOT_FOUND,
+    SlotType,
     slot,
     write_refusal,
 )
@@ -25,7 +26,7 @@ NOT_SUPPORTED = 0
 LONGEST_LIFE_S = 2**31 - 1
 PUBLIC_KEY_MESSAGE, REQUEST_MESSAGE, IDENTITY_MESSAGE = 8, 9, 1
 _FIRST_WITH_KEYS = (1, 3, 0)
-_KEY_TYPES = {CredentialType.CLIENT_PRIVATE_KEY, CredentialType.ENDORSEMENT_KEY}
+_KEY_TYPES = {SlotType.CLIENT_PRIVATE_KEY, SlotType.ENDORSEMENT_KEY}
 
 
 def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -37,7 +38,7 @@ def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
     tag = request.number(0, 0, HIGHEST_TAG)
     kind = request.number(1, min(_KEY_TYPES), max(_KEY_TYPES))
     content = request.number(2, 0, 1)
-    if kind not in _KEY_TYPES or (kind == CredentialType.ENDORSEMENT_KEY and content != 1):
+    if kind not in _KEY_TYPES or (kind == SlotType.ENDORSEMENT_KEY and content != 1):
         raise BadRequest
     attributes = request.text(3, default="")
     code = write_refusal(kit)
@@ -47,7 +48,7 @@ def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
         return fail(code)
     store = kit.saved.credentials
     present = store.get(slot(tag, kind))
-    if present is not None and kind == CredentialType.CLIENT_PRIVATE_KEY:
+    if present is not None and kind == SlotType.CLIENT_PRIVATE_KEY:
         return fail(EXISTS)
     pem = present.private_key if present and present.private_key else signing.new_key()
     key = signing.load_key(pem)

@@ -5,11 +5,10 @@ Registration itself is in `power`, which the functional mode starts.
 
 from __future__ import annotations
 
-from at.commands.power import FunctionalMode
 from at.virtual.command_line import BadRequest, Bare, CommandRequest, RequestForm
-from at.virtual.kit import Reply, VirtualKit, fail, ok
+from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
 
-_RADIOS_OFF = {FunctionalMode.OFF, FunctionalMode.FLIGHT, FunctionalMode.FLIGHT_UICC_ON}
+_RADIOS_OFF = {ModemMode.OFF, ModemMode.FLIGHT, ModemMode.FLIGHT_UICC_ON}
 _RADIO_CONNECTION_ACTIVE = 516
 _ADDRESS = "10.160.33.51"
 _NAME_SERVERS = "10.160.0.1", "10.160.0.2"

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from at.commands.power import FunctionalMode
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families import clock, gnss, sleep
-from at.virtual.kit import Reply, Subscriptions, VirtualKit, ok
+from at.virtual.kit import ModemMode, Reply, Subscriptions, VirtualKit, ok
 
-_NOT_LISTED = FunctionalMode.RECEIVE_ONLY  # accepted, yet not in the list of the test form
+_NOT_LISTED = ModemMode.RECEIVE_ONLY  # accepted, yet not in the list of the test form
 _SWITCHES_GNSS = {
-    FunctionalMode.OFF,
-    FunctionalMode.NORMAL,
-    FunctionalMode.FLIGHT,
-    FunctionalMode.GNSS_OFF,
-    FunctionalMode.GNSS_ON,
+    ModemMode.OFF,
+    ModemMode.NORMAL,
+    ModemMode.FLIGHT,
+    ModemMode.GNSS_OFF,
+    ModemMode.GNSS_ON,
 }
 _SWITCHES_LTE_OFF = {
-    FunctionalMode.OFF,
-    FunctionalMode.FLIGHT,
-    FunctionalMode.LTE_OFF,
-    FunctionalMode.FLIGHT_UICC_ON,
+    ModemMode.OFF,
+    ModemMode.FLIGHT,
+    ModemMode.LTE_OFF,
+    ModemMode.FLIGHT_UICC_ON,
 }
 HOME, SEARCHING, NO_SIM = 1, 2, 90
 _UPDATE_S = 2.0  # how long the connection of a tracking area update lasts
@@ -38,29 +37,29 @@ def functional_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is RequestForm.READ:
         return ok(f"+CFUN: {kit.session.fun}")
     if request.form is RequestForm.TEST:
-        listed = (str(mode.value) for mode in FunctionalMode if mode is not _NOT_LISTED)
+        listed = (str(mode.value) for mode in ModemMode if mode is not _NOT_LISTED)
         return ok(f"+CFUN: ({','.join(listed)})")
-    number = request.number(0, 0, max(FunctionalMode))
-    if len(request.parameters) != 1 or number not in set(FunctionalMode):
+    number = request.number(0, 0, max(ModemMode))
+    if len(request.parameters) != 1 or number not in set(ModemMode):
         raise BadRequest
-    mode = FunctionalMode(number)
+    mode = ModemMode(number)
     takes_s = kit.delay(0.034)
     if mode in _SWITCHES_GNSS:
-        gnss.switch(kit, on=mode in {FunctionalMode.NORMAL, FunctionalMode.GNSS_ON})
-    if mode in {FunctionalMode.NORMAL, FunctionalMode.LTE_ON}:
+        gnss.switch(kit, on=mode in {ModemMode.NORMAL, ModemMode.GNSS_ON})
+    if mode in {ModemMode.NORMAL, ModemMode.LTE_ON}:
         _switch_on(kit, mode)
     elif mode in _SWITCHES_LTE_OFF:
         if kit.registered:
             takes_s = kit.delay(1.3)
         _switch_off(kit, mode)
-    elif mode in {FunctionalMode.UICC_OFF, FunctionalMode.UICC_ON}:
-        kit.session.sim_up = mode is FunctionalMode.UICC_ON and "no-sim" not in kit.faults
-    elif mode is FunctionalMode.RECEIVE_ONLY:
+    elif mode in {ModemMode.UICC_OFF, ModemMode.UICC_ON}:
+        kit.session.sim_up = mode is ModemMode.UICC_ON and "no-sim" not in kit.faults
+    elif mode is ModemMode.RECEIVE_ONLY:
         kit.session.fun = mode
     return ok(takes_s=takes_s)
 
 
-def _switch_on(kit: VirtualKit, mode: FunctionalMode) -> None:
+def _switch_on(kit: VirtualKit, mode: ModemMode) -> None:
     session = kit.session
     already = kit.active
     session.fun = mode
@@ -87,7 +86,7 @@ def _switch_on(kit: VirtualKit, mode: FunctionalMode) -> None:
         step(13.9, _idle)
 
 
-def _switch_off(kit: VirtualKit, mode: FunctionalMode) -> None:
+def _switch_off(kit: VirtualKit, mode: ModemMode) -> None:
     session = kit.session
     session.fun = mode
     session.cloud_ready = session.locating = False
@@ -95,12 +94,12 @@ def _switch_off(kit: VirtualKit, mode: FunctionalMode) -> None:
     if session.registration:
         session.registration = 0
         _notify_registration(kit)
-    if mode in {FunctionalMode.OFF, FunctionalMode.FLIGHT}:
+    if mode in {ModemMode.OFF, ModemMode.FLIGHT}:
         session.sim_up = False
     if session.measurement is not None:
         kit.cancel(session.measurement_timer)
         session.measurement = None
-    if mode is FunctionalMode.OFF:
+    if mode is ModemMode.OFF:
         session.subscriptions = Subscriptions()
     sleep.flight_mode(kit, on=True)
 

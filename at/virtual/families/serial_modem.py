@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 
-from at.commands.credentials import CredentialType
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families import cells
-from at.virtual.families.credentials import slot
+from at.virtual.families.credentials import SlotType, slot
 from at.virtual.kit import DataMode, Reply, VirtualKit, fail, ok
 
 SDK = "3.1.1"
@@ -70,7 +69,7 @@ def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
         return ok("#XNRFCLOUD: (0,1,2),<send_location>")
     operation = request.number(0, DISCONNECT, SEND)
     if operation == CONNECT:
-        provisioned = slot(SEC_TAG, CredentialType.CLIENT_PRIVATE_KEY) in kit.saved.credentials
+        provisioned = slot(SEC_TAG, SlotType.CLIENT_PRIVATE_KEY) in kit.saved.credentials
         sends = request.number(1, 0, 1, default=0)
         if session.cloud_ready or not (kit.registered and provisioned):
             return fail()
