@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, options, run
+from agent.cli.shell.session import configured, kit_modem
+from agent.cli.shell.table import TableWriter
 from agent.location.pgps_file import (
     INTERVAL_STEP_MIN,
     MAX_INTERVAL_MIN,
@@ -19,8 +22,6 @@ from agent.location.pgps_file import (
 )
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from agent.location.agnss import ServingCell
     from agent.location.agnss_file import AgnssBlock
     from agent.location.pgps_file import PredictionFile
@@ -58,7 +59,6 @@ def pgps(count: int | None, interval: int | None, start: str | None, out: Path |
 
 
 async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path | None) -> None:
-    from agent.cli.shell.session import configured
     from agent.location.agnss import DEFAULT_TYPES, TYPES_THAT_NEED_A_CELL, AgnssRequest
     from agent.location.assistance import fetch_agnss
     from agent.location.calls import project_of
@@ -78,9 +78,7 @@ async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path 
 async def _pgps(
     count: int | None, interval: int | None, start: str | None, out: Path | None
 ) -> None:
-    from datetime import UTC, datetime
 
-    from agent.cli.shell.session import configured
     from agent.location.assistance import fetch_pgps
     from agent.location.calls import project_of
     from agent.location.pgps import PredictionRequest
@@ -96,7 +94,6 @@ async def _pgps(
 
 
 async def _serving_cell() -> ServingCell | None:
-    from agent.cli.shell.session import kit_modem
     from agent.location.cell_scan import require_firmware, scan_cells, serving_cell
 
     async with kit_modem() as modem:
@@ -114,7 +111,6 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _moment(text: str) -> datetime:
-    from datetime import datetime
 
     try:
         moment = datetime.fromisoformat(text)
@@ -147,7 +143,6 @@ def _save(out: Path | None, content: bytes) -> None:
 
 
 def _show_blocks(blocks: tuple[AgnssBlock, ...], size: int) -> None:
-    from agent.cli.shell.table import TableWriter
 
     rows = [
         {"type": one.element.number, "name": one.element.name, "elements": len(one.values)}
@@ -163,7 +158,6 @@ def _show_blocks(blocks: tuple[AgnssBlock, ...], size: int) -> None:
 
 
 def _show_predictions(file: PredictionFile, size: int) -> None:
-    from agent.cli.shell.table import TableWriter
 
     rows = [
         {"valid_from": one.valid_from.isoformat(), "satellites": one.satellites}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, options, say
+from agent.cli.shell.table import TableWriter
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ def show(key: str | None, everything: bool) -> None:
 
     With KEY, or the start of one ("hosts", "kit.port"), only what it names.
     """
-    from agent.cli.shell.table import TableWriter
     from agent.config.secrets import SECRETS
     from agent.config.validate import key_type, leaves
 

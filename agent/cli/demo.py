@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.errors import AgentError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -45,7 +48,6 @@ def command() -> None:
 
 
 async def _demo() -> int:
-    from contextlib import AsyncExitStack
 
     from agent.demo.environment import demo_environment
     from agent.demo.steps import Demonstration, steps
@@ -72,7 +74,6 @@ async def _demo() -> int:
 
 async def _run_step(name: str, step: Callable[[], Awaitable[dict[str, Any]]]) -> bool:
     """Run one step and show it, or the error that stops it; return True if it succeeded."""
-    from agent.errors import AgentError
     from at.protocol.errors import AtError
 
     began = time.monotonic()
@@ -95,7 +96,6 @@ async def _run_step(name: str, step: Callable[[], Awaitable[dict[str, Any]]]) ->
 
 
 def _indented(text: str) -> str:
-    import textwrap
 
     return textwrap.fill(text, 79, initial_indent=" " * 16, subsequent_indent=" " * 16)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, options, say
 from agent.cli.shell.session import device_cloud_command
+from agent.cli.shell.table import TableWriter
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,7 +78,6 @@ async def list_(
     transform: str | None,
 ) -> None:
     """List the devices of the team. What a transform gives is printed as JSON."""
-    from agent.cli.shell.table import TableWriter
     from agent.cloud import Filter
 
     chosen = Filter(device_types=types, tags=tags, device_ids=ids)
@@ -222,10 +223,6 @@ async def wait(
 @device_cloud_command
 async def messages(cloud: DeviceCloud, device_id: str, app_id: str, limit: int) -> None:
     """List the messages that were kept, the newest first."""
-    import json
-
-    from agent.cli.shell.table import TableWriter
-
     table = TableWriter("received", "device", "message")
     left = limit
     async for message in cloud.messages(device_id, app_id=app_id):

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
+from agent.cli.shell.session import configured, kit_modem
 from agent.cli.shell.terminal import printable
+from agent.errors import UsageError
 from agent.fota.reporter import UpdateObserver
 
 if TYPE_CHECKING:
@@ -120,7 +122,6 @@ def status(device_id: str | None) -> None:
     """Show the job in work and the last results, from the journal on this host."""
     from urllib.parse import unquote
 
-    from agent.cli.shell.session import configured
     from agent.wiring.update_runner import journal_folder
 
     state_dir = configured().state_dir
@@ -168,9 +169,6 @@ async def _pull() -> int:
 
 
 async def _abandon(reason: str, *, yes: bool) -> int:
-    import sys
-
-    from agent.errors import UsageError
 
     if not yes and not sys.stdin.isatty():
         raise UsageError("nobody is there to ask", hint="--yes gives the job up without asking")
@@ -191,15 +189,12 @@ async def _abandon(reason: str, *, yes: bool) -> int:
 @contextlib.asynccontextmanager
 async def _runner(observer: UpdateObserver | None = None) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
-    from agent.cli.shell.session import configured
     from agent.wiring.update_runner import needs_modem, update_runner
 
     configuration = configured()
     async with contextlib.AsyncExitStack() as stack:
         modem: Modem | None = None
         if needs_modem(configuration.profile):
-            from agent.cli.shell.session import kit_modem
-
             modem = await stack.enter_async_context(kit_modem())
         yield await update_runner(stack, configuration, modem, observer)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
+from agent.cli.shell.session import configured
 
 
 class _CommandWithProgram(AgentCommand):
@@ -37,7 +38,6 @@ def hold(ctx: click.Context, kit: str) -> None:
 async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
     import asyncio
 
-    from agent.cli.shell.session import configured
     from agent.cli.shell.signals import serve_until_stopped
     from agent.daemon.control.client import TURN_S, open_request, process_name
     from agent.daemon.control.socket import control_socket_of
@@ -65,7 +65,6 @@ def reload() -> None:
 
 
 async def _reload() -> int:
-    from agent.cli.shell.session import configured
     from agent.daemon.control.client import send_request
 
     configuration = configured()

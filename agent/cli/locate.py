@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
+from agent.cli.shell.session import chosen_kit, configured, kit_modem
 
 if TYPE_CHECKING:
     from agent.location.locator import Fix
@@ -33,7 +34,6 @@ async def _locate(
     way: str | None, high_confidence: bool, no_fallback: bool, no_reply: bool
 ) -> None:
     from agent.auth.modem_jwt import ask_modem
-    from agent.cli.shell.session import chosen_kit, configured, kit_modem
     from agent.location.calls import LEGACY_WARNING
     from agent.location.locator import LocationMethod, LocationOptions, locator_for
     from agent.wiring.service_client import connect

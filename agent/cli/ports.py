@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.cli.shell.session import configured
 from agent.config.paths import state_dir
 from agent.daemon.control.lease import held_kits
 from at.discovery import PortReport
@@ -119,8 +120,6 @@ async def _named_by_the_profile(
 
 def _configured() -> str:
     """Return the port of the environment or the profile; "" if it names a kit that is listed."""
-    from agent.cli.shell.session import configured
-
     port = configured().profile.kit.port
     return "" if port.startswith("serial:") else port
 

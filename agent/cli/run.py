@@ -6,11 +6,13 @@ import asyncio
 import logging
 import signal
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.cli.shell.session import configured, only_kit_port
 from agent.cli.shell.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
 from agent.errors import AgentError
 
@@ -127,11 +129,8 @@ async def _reload(agent: Agent) -> None:
 
 def _configure() -> Configuration:
     """Return the configuration; if it names no kit, with the only one that is plugged in."""
-    from dataclasses import replace
-
     import msgspec
 
-    from agent.cli.shell.session import configured, only_kit_port
     from agent.config import load
 
     given = options()

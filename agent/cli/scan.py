@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
+from agent.cli.shell.session import configured, kit_modem
+from agent.cli.shell.table import TableWriter, bar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -65,7 +68,6 @@ def _check_plot(target: str | None) -> None:
 async def _cells(
     search: str, count: int | None, deadline_s: float, repeat: int, target: str | None
 ) -> None:
-    from agent.cli.shell.session import kit_modem
     from agent.location.cell_scan import scan_cells
 
     async with kit_modem() as modem:
@@ -77,7 +79,6 @@ async def _cells(
 
 
 async def _wifi(repeat: int, target: str | None) -> None:
-    from agent.cli.shell.session import configured
     from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
     from agent.location.wifi.scanner import WifiUnavailable
 
@@ -102,8 +103,6 @@ async def _repeated(
     title: str,
 ) -> None:
     """Scan so many times, show each scan, and draw the levels of all."""
-    import time
-
     from agent.location.plots import terminal_plot, write_plot
 
     started = time.monotonic()
@@ -118,7 +117,6 @@ async def _repeated(
 
 
 def _show_cells(scan: CellScan, at_s: float) -> list[SignalLevel]:
-    from agent.cli.shell.table import TableWriter, bar
     from agent.location.plots import SignalLevel
 
     # A dash would stand for "not known"; these are known not to be the serving cell.
@@ -166,7 +164,6 @@ def _cell_name(cell: dict[str, object]) -> str:
 
 
 def _show_wifi(scan: WifiScan, at_s: float) -> list[SignalLevel]:
-    from agent.cli.shell.table import TableWriter, bar
     from agent.location.access_points import MINIMUM, access_points_to_json, select_usable
     from agent.location.plots import SignalLevel
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.cli.shell.session import configured
 from agent.cli.shell.terminal import printable, wrapped
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ def command(*, watch: bool) -> None:
 
 
 async def _status() -> int:
-    from agent.cli.shell.session import configured
     from agent.daemon.control.client import send_request
 
     configuration = configured()
@@ -41,7 +42,6 @@ async def _status() -> int:
 
 
 async def _watch() -> int:
-    from agent.cli.shell.session import configured
     from agent.daemon.control.client import open_request
     from agent.daemon.control.socket import control_socket_of
 
@@ -124,7 +124,6 @@ def _link(each: dict[str, Any], _now: float) -> str:
 
 
 def _location(each: dict[str, Any], now: float) -> str:
-    from datetime import datetime
 
     position = each.get("position")
     if not position or position.get("lat") is None:

@@ -10,6 +10,7 @@ import click
 
 from agent.cli.capture.chunk_sources import read_chunks, read_pieces
 from agent.cli.shell.command import AgentGroup, emit, note, options, say
+from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +77,6 @@ def messages(source: BinaryIO) -> None:
 @click.option("--mtu", type=int, required=True, metavar="N", help="Bytes of a chunk, 9 or more.")
 def encode(mtu: int) -> None:
     """Cut the message on standard input (hex) into chunks, as the device SDK does."""
-    from agent.errors import UsageError
     from agent.observability.ingest.chunk_codec import encode as cut
 
     text = sys.stdin.read()
@@ -109,7 +109,6 @@ def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
     from agent.cli.capture.core_files import describe_core, format_core, seekable
     from agent.cli.capture.dump_files import DumpFiles
     from agent.cli.capture.zephyr_dumps import describe_dump, find_dumps, format_dump
-    from agent.errors import AgentError
 
     files, source, symbols = DumpFiles(out), seekable(source), _symbols(elf)
     if (core := describe_core(source, symbols)) is not None:

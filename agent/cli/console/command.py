@@ -11,6 +11,7 @@ import click
 
 from agent.cli.console.window import RANK, ConsoleWindow
 from agent.cli.shell.command import AgentCommand, run
+from agent.cli.shell.session import chosen_kit, held_kit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -81,7 +82,6 @@ async def _console(
 
     from agent.cli.console.sinks import FileSink, device_identity, outbox_sink
     from agent.cli.console.sources import AgentSource, ConsoleSource, PortSource, TypedLines
-    from agent.cli.shell.session import chosen_kit, held_kit
 
     kit = chosen_kit()
     if baud:

@@ -9,9 +9,11 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from agent.cli.capture.dump_files import DumpFiles, write_device_file
+from agent.cli.shell.session import configured
 from agent.config.private_files import make_private_folder, private_opener
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
+from agent.errors import UsageError
 from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
@@ -54,8 +56,6 @@ async def outbox_sink(
     `note` is called with what goes wrong. Raises UsageError, OutboxHeld.
     """
     from agent.cli.observability.queueing import open_outbox
-    from agent.cli.shell.session import configured
-    from agent.errors import UsageError
     from agent.outbox.delivery import Delivery
     from agent.outbox.sender import ServiceSender
     from agent.wiring.forwarding import Forwarder, utc_now

@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from agent.cli.shell.session import held_kit
 from agent.cli.shell.terminal import typed_lines
 from agent.console.reader import ConsoleCounts, ConsoleReader
 from agent.tasks import cancel_and_wait
@@ -246,7 +247,6 @@ class AgentSource(ConsoleSource):
 
 
 async def _wait_for_agent(port: str) -> HeldKit:
-    from agent.cli.shell.session import held_kit
 
     while True:
         if found := await held_kit(port, to_watch=True):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
+from agent.cli.shell.session import kit_modem
 from agent.errors import UsageError
 from at.protocol.dialect import DialectName, TerminatorName
 
@@ -66,7 +67,6 @@ async def _send(
     dialect: str | None,
     terminator: str,
 ) -> int:
-    from agent.cli.shell.session import kit_modem
     from at.protocol.error_codes import rejection
 
     async with kit_modem(baud=baud, dialect=dialect, terminator=terminator) as modem:

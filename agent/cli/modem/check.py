@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.cli.shell.session import kit_modem
 
 if TYPE_CHECKING:
     from at.checkup import Check
@@ -26,7 +27,6 @@ def command() -> None:
 
 
 async def _check() -> int:
-    from agent.cli.shell.session import kit_modem
     from at.checkup import Check, check_modem, firmware_check
     from at.commands.identity import ReadRevision
     from at.protocol.firmware import gate

@@ -11,6 +11,7 @@ import click
 
 from agent.cli.shell.command import AgentCommand, emit, note, options, run
 from agent.cli.shell.serving_address import serve_port
+from agent.cli.shell.session import chosen_kit, modem_on, transport_on
 from agent.errors import RefusedByRule, UsageError
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ async def _record(
     import asyncio
     import tempfile
 
-    from agent.cli.shell.session import chosen_kit, transport_on
     from agent.cli.shell.signals import serve_until_stopped
     from at.protocol.errors import LinkLost
     from at.transcripts.recorder import RecordingTransport
@@ -96,7 +96,6 @@ async def _ask_identity(kit: KitSettings) -> dict[str, str]:
 
     The modem is asked before the session begins; what it does not answer is "unknown".
     """
-    from agent.cli.shell.session import modem_on
     from at.protocol.errors import AtError
 
     asked = {"device": "AT+CGMM", "firmware": "AT+CGMR"}

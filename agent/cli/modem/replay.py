@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -60,7 +61,6 @@ async def _serve(
     paced: bool,
 ) -> int:
     import asyncio
-    from contextlib import AsyncExitStack
 
     from agent.cli.shell.signals import serve_until_stopped
     from at.protocol.errors import TranscriptError

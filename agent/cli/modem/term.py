@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
+from agent.cli.shell.session import kit_modem
 from agent.cli.shell.terminal import typed_lines
 from agent.tasks import cancel_and_wait
 
@@ -36,7 +37,6 @@ def command(timeout_s: float, baud: int | None) -> None:
 
 
 async def _terminal(timeout_s: float, baud: int | None) -> int:
-    from agent.cli.shell.session import kit_modem
 
     async with kit_modem(baud=baud) as modem:
         note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,6 @@ async def _serve(
     state: str | None,
     cmd: tuple[str, ...],
 ) -> int:
-    from contextlib import AsyncExitStack
 
     from agent.cli.shell.signals import serve_until_stopped
     from at.virtual.modem import Port

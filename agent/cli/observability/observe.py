@@ -11,6 +11,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
+from agent.cli.shell.session import services
+from agent.cli.shell.table import TableWriter, progress
 from agent.errors import UsageError
 from agent.observability.api.kinds import KINDS
 
@@ -88,7 +90,6 @@ async def observability(
 
     Yields the configuration and the service.
     """
-    from agent.cli.shell.session import services
     from agent.observability import Observability
 
     async with services() as (configuration, client):
@@ -224,7 +225,6 @@ async def _list(
     sort: str,
     limit: int | None,
 ) -> None:
-    from agent.cli.shell.table import TableWriter, progress
 
     columns = COLUMNS[kind.name]
     table = TableWriter(*(column.replace(".", " ") for column in columns))

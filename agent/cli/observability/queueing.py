@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from agent.cli.shell.command import emit, note, options, say
+from agent.cli.shell.session import configured
 from agent.errors import AgentError, CredentialError, Unavailable
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
 
     While the agent runs, the items are handed to it, and it delivers them.
     """
-    from agent.cli.shell.session import configured
     from agent.outbox import OutboxHeld
     from agent.outbox.handoff import hand_off
     from agent.wiring.forwarding import outbox_folder

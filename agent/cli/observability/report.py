@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from agent.cli.shell.command import AgentGroup, note, run
+from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,8 +73,6 @@ def event(
     **identity: str | None,
 ) -> None:
     """Send a heartbeat (--metric), a trace (--reason), or events that another program wrote."""
-    from agent.errors import UsageError
-
     if sum((source is not None, bool(metrics), reason is not None)) != 1:
         raise UsageError("give --metric (a heartbeat), --reason (a trace) or --from (an import)")
     if source is not None:
@@ -96,7 +98,6 @@ def _trace(reason: int, pc: int, lr: int | None) -> dict[str, int]:
 
 
 def _metrics(given: tuple[str, ...]) -> dict[str, Any]:
-    from agent.errors import UsageError
 
     metrics: dict[str, Any] = {}
     for each in given:
@@ -114,9 +115,6 @@ def _metrics(given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _import(source: BinaryIO) -> list[Any]:
-    import json
-
-    from agent.errors import UsageError
 
     text = source.read()
     try:
@@ -131,10 +129,6 @@ def _import(source: BinaryIO) -> list[Any]:
 
 def _event_items(events: list[Any]) -> list[NewItem]:
     """Return the events as items; all are checked before any is stored. Raises UsageError."""
-    import json
-    from datetime import UTC, datetime
-
-    from agent.errors import UsageError
     from agent.observability.ingest.events import SDK_VERSION, check_event
     from agent.outbox import ItemKind, NewItem
 
@@ -163,7 +157,6 @@ def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
     """Send the chunks that console text, lines of JSON or a file of stored chunks holds."""
     from agent.cli.capture.chunk_sources import read_chunks
     from agent.cli.observability.queueing import queue_and_send
-    from agent.errors import AgentError
     from agent.observability.ingest.device_identity import check_slug
     from agent.outbox import ItemKind, NewItem
 
@@ -195,7 +188,6 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
     from agent.cli.capture.dump_files import read_device_file
     from agent.cli.observability.file_upload import upload_file
     from agent.cli.observability.queueing import queue_and_send
-    from agent.errors import UsageError
     from agent.observability.coredumps.recognise import recognise
     from agent.observability.ingest.uploads import FileKind
     from agent.outbox import ItemKind, NewItem
@@ -212,8 +204,6 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
         return
     meta: dict[str, Any] = {"form": kind.name, "name": path.name}
     if device is not None:
-        from dataclasses import asdict
-
         meta["device"] = asdict(device)
     body = path.read_bytes()
     serial = identity.get("device_serial") or ""
@@ -229,7 +219,6 @@ def _complete_identity(identity: dict[str, str | None], *, needed: bool) -> Devi
 
     Raises UsageError for a name that breaks its rule, and if it is `needed` and not complete.
     """
-    from agent.errors import UsageError
     from agent.observability.ingest.device_identity import PartialIdentity
 
     given = PartialIdentity(**{name: value or "" for name, value in identity.items()}).identity()
@@ -259,7 +248,6 @@ def file(path: Path, kind: str, compress: bool, again: bool, **identity: str | N
     The same command run again resumes an interrupted upload, and sends nothing twice.
     """
     from agent.cli.observability.file_upload import upload_file
-    from agent.errors import UsageError
     from agent.observability.ingest.device_identity import DeviceIdentity
     from agent.observability.ingest.uploads import FileKind
 

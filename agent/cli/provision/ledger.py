@@ -10,6 +10,7 @@ import click
 
 from agent.cli.provision.settings import configuration, ledger_of
 from agent.cli.shell.command import AgentCommand, emit, options, say
+from agent.cli.shell.table import TableWriter
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def _row(record: BoardRecord) -> tuple[str, ...]:
 
 
 def _steps(uuid: str, steps: Sequence[StepRecord]) -> None:
-    from agent.cli.shell.table import TableWriter
 
     if not steps:
         raise UsageError(f"the ledger knows no board {uuid}", hint="cellagent provision status")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agent.cli.shell.command import note, options
+from agent.cli.shell.session import configured, modem_on
 from agent.errors import AgentError, ConfigError, CredentialMissing, UsageError
 
 if TYPE_CHECKING:
@@ -198,7 +200,6 @@ def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
 def _ask_secret(why: str, prompt: str, variable: str) -> Secret:
     """Ask for a secret on the terminal. Raises CredentialMissing where nobody gives one."""
     import getpass
-    import sys
 
     from agent.config.secrets import Secret
 
@@ -233,7 +234,6 @@ def board_finder(
 @asynccontextmanager
 async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
     """Open the port of a place, or borrow its modem from a running agent. Raises AtError."""
-    from agent.cli.shell.session import modem_on
     from agent.provisioning.modem_board import ModemBoard
 
     async with modem_on(location.port) as modem:
@@ -256,8 +256,6 @@ def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:
 
 def configuration() -> Configuration:
     """Return the configuration of the running command. Raises ConfigError."""
-    from agent.cli.shell.session import configured
-
     return configured()
 
 

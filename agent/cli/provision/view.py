@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.cli.shell.command import emit, note, options, say
+from agent.cli.shell.terminal import printable
 
 if TYPE_CHECKING:
     from agent.provisioning.board import BoardLocation
@@ -102,7 +103,6 @@ def _line(name: str, step: str, took: str, result: str, widths: Sequence[int]) -
 
 
 def _cells(row: Row) -> tuple[str, str, str, str]:
-    from agent.cli.shell.terminal import printable
 
     began = row.began if row.began is not None else time.monotonic()
     seconds = row.seconds if row.outcome is not None else time.monotonic() - began
