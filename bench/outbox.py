@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from measure import Row
 
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, NewItem, Outbox
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def run(smoke: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         path = Path(folder) / "floor"
         descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-        limits = Limits(max_bytes=1 << 40, max_items=1 << 40)
+        limits = OutboxSettings(max_bytes=1 << 40, max_items=1 << 40)
         with Outbox(Path(folder) / "box", limits) as box:
             for what, measured, count, goal in cases:
                 ratios, floors, ours = [], [], []

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from agent.config.profile import OutboxSettings as Limits
+    from agent.config.profile import OutboxSettings
     from agent.outbox.outbox import Outbox
 
 FOLDER = "inbox"
@@ -45,7 +45,7 @@ class _HandoffItem(msgspec.Struct):
     meta: dict[str, Any] = {}
 
 
-def hand_off(folder: Path, items: Sequence[NewItem], limits: Limits, now: float) -> None:
+def hand_off(folder: Path, items: Sequence[NewItem], limits: OutboxSettings, now: float) -> None:
     """Store `items` for the process that holds the outbox in `folder`; return once synced.
 
     That process has the same `limits`: what they do not allow is refused here. Raises OutboxFull,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from agent.config.profile import OutboxSettings as Limits
+    from agent.config.profile import OutboxSettings
     from agent.outbox.items import NewItem, Receipt
 
 
@@ -206,7 +206,7 @@ class Outbox:
     def __init__(
         self,
         folder: Path,
-        limits: Limits,
+        limits: OutboxSettings,
         *,
         clock: Callable[[], float] = time.time,
         since_boot: Callable[[], float] = since_boot,
@@ -255,7 +255,7 @@ class Outbox:
         self._writer.close()
         self._lock.release()
 
-    def set_limits(self, limits: Limits) -> None:
+    def set_limits(self, limits: OutboxSettings) -> None:
         """Apply other limits from the next item on."""
         self.submit(lambda store: store.set_limits(limits))
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from agent.config.profile import OutboxSettings as Limits
+    from agent.config.profile import OutboxSettings
     from agent.outbox.tables import Tables
 
 
-def check_quota(limits: Limits, count: int, size: int, free: int, folder: str) -> None:
+def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder: str) -> None:
     """Check `count` items of `size` bytes against the quota and the `free` bytes of the disk.
 
     Raises TooLarge, OutboxFull.
@@ -61,7 +61,7 @@ class Quota:
             self._free = 0  # gone or not readable: nothing is accepted
 
     def make_room(
-        self, count: int, size: int, limits: Limits, open_messages: Callable[[], set[int]]
+        self, count: int, size: int, limits: OutboxSettings, open_messages: Callable[[], set[int]]
     ) -> None:
         """Delete what must go for `count` items of `size` bytes. Raises TooLarge, OutboxFull."""
         tables = self._tables

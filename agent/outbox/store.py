@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from agent.config.profile import OutboxSettings as Limits
+    from agent.config.profile import OutboxSettings
 
 _EXPIRE_EVERY_S = 60.0
 _CHUNK, _COREDUMP = ItemKind.CHUNK.value, ItemKind.COREDUMP.value
@@ -30,7 +30,7 @@ _CHUNK, _COREDUMP = ItemKind.CHUNK.value, ItemKind.COREDUMP.value
 class Store:
     """The items behind one connection; `path` is its file."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, limits: Limits) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, limits: OutboxSettings) -> None:
         self._limits = limits
         self.tables = Tables(connection)
         self._dedup = Deduplicator(self.tables)
@@ -38,7 +38,7 @@ class Store:
         self._earlier = self.tables.last_id
         self._expired_at = float("-inf")
 
-    def set_limits(self, limits: Limits) -> None:
+    def set_limits(self, limits: OutboxSettings) -> None:
         """Apply other limits from the next item on."""
         self._limits = limits
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import OutboxSettings
 from agent.observability.ingest.chunk_codec import encode
 from agent.outbox import ItemKind, NewItem, Outbox, OutboxFull, Receipt
 from agent.outbox.items import Item, OutboxTotals
 
-LIMITS = Limits(min_free_bytes=0)
+LIMITS = OutboxSettings(min_free_bytes=0)
 
 
 class Clock:
@@ -35,7 +35,7 @@ class OutboxOnFullDisk(Outbox):
 
 def outbox(
     folder: Path,
-    limits: Limits = LIMITS,
+    limits: OutboxSettings = LIMITS,
     clock: Clock | None = None,
     since_boot: Clock | None = None,
 ) -> Outbox:

@@ -17,7 +17,7 @@ from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring
 from agent.auth.project_key import ProjectKey
 from agent.call import Host
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import OutboxSettings
 from agent.config.secrets import Secret
 from agent.console.reader import ConsoleReader
 from agent.http import HttpClient, HttpTransport
@@ -62,7 +62,7 @@ async def client(cloud: StandIn) -> AsyncIterator[HttpClient]:
 
 @pytest.fixture
 def box(tmp_path: Path):
-    with outbox(tmp_path, Limits(min_free_bytes=0)) as opened:
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0)) as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from outboxes import Clock, chunk, event, outbox
 
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import OutboxSettings
 from agent.errors import (
     AgentError,
     BadAnswer,
@@ -74,7 +74,7 @@ class Rig:
 
 @pytest.fixture
 def box(tmp_path: Path):
-    with outbox(tmp_path, Limits(min_free_bytes=0, park_after=3)) as opened:
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, park_after=3)) as opened:
         yield opened
 
 

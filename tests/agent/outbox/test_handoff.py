@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from outboxes import bodies, event, outbox, totals
 
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, NewItem, OutboxFull
 from agent.outbox.handoff import collect, hand_off
 
@@ -15,7 +15,7 @@ from agent.outbox.handoff import collect, hand_off
 def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_passes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    small, large = Limits(min_free_bytes=0, max_bytes=100), Limits(min_free_bytes=0)
+    small, large = OutboxSettings(min_free_bytes=0, max_bytes=100), OutboxSettings(min_free_bytes=0)
     with outbox(tmp_path, small) as box:
         folder = box.path.parent
         hand_off(folder, [NewItem(ItemKind.COREDUMP, "kit", bytes(101))], large, 1.0)
@@ -31,7 +31,7 @@ def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_
 
 @pytest.mark.parametrize(
     "limits",
-    [Limits(min_free_bytes=1 << 60), Limits(min_free_bytes=0, max_bytes=1)],
+    [OutboxSettings(min_free_bytes=1 << 60), OutboxSettings(min_free_bytes=0, max_bytes=1)],
     ids=["disk", "quota"],
 )
 def test_nothing_is_left_for_another_process_that_it_would_not_take(tmp_path: Path, limits):

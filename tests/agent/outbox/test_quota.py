@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from outboxes import Clock, bodies, chunk, chunks, event, outbox, totals
 
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, NewItem, OutboxFull
 
 
 def test_the_oldest_go_first_and_are_counted(tmp_path: Path):
-    with outbox(tmp_path, Limits(min_free_bytes=0, max_items=3)) as box:
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_items=3)) as box:
         for number in range(5):
             box.put([chunk(number)])
         assert bodies(box) == [chunk(number).body for number in (2, 3, 4)]
@@ -22,7 +22,7 @@ def test_the_oldest_go_first_and_are_counted(tmp_path: Path):
 def test_a_message_goes_whole(tmp_path: Path):
     message = chunks(bytes(range(90)))
     size = sum(len(item.body) for item in message)
-    with outbox(tmp_path, Limits(min_free_bytes=0, max_bytes=size + 5)) as box:
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_bytes=size + 5)) as box:
         box.put(message)
         box.put([chunk(1)])
         assert bodies(box) == [chunk(1).body]
@@ -30,7 +30,7 @@ def test_a_message_goes_whole(tmp_path: Path):
 
 def test_a_message_that_is_still_coming_in_does_not_go(tmp_path: Path):
     message = chunks(bytes(range(90)))
-    with outbox(tmp_path, Limits(min_free_bytes=0, max_items=len(message) + 1)) as box:
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_items=len(message) + 1)) as box:
         box.put(message[:3])
         for number in range(20):
             box.put([event(number)])
@@ -39,7 +39,7 @@ def test_a_message_that_is_still_coming_in_does_not_go(tmp_path: Path):
 
 
 def test_what_is_being_sent_does_not_go(tmp_path: Path):
-    with outbox(tmp_path, Limits(min_free_bytes=0, max_items=2)) as box:
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_items=2)) as box:
         box.put([chunk(1), chunk(2)])
         box.transact(lambda store: store.claim("kit", ItemKind.CHUNK, 2, 1 << 20))
         with pytest.raises(OutboxFull, match="being sent"):
@@ -49,7 +49,7 @@ def test_what_is_being_sent_does_not_go(tmp_path: Path):
 
 
 def test_parked_items_go_before_those_that_wait(tmp_path: Path):
-    with outbox(tmp_path, Limits(min_free_bytes=0, max_items=2, park_after=1)) as box:
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_items=2, park_after=1)) as box:
         box.put([chunk(1), chunk(2)])
         assert box.transact(lambda store: store.count_refusal(2, "no"))
         box.put([chunk(3)])
@@ -58,7 +58,7 @@ def test_parked_items_go_before_those_that_wait(tmp_path: Path):
 
 def test_what_is_too_old_goes(tmp_path: Path):
     clock = Clock()
-    with outbox(tmp_path, Limits(min_free_bytes=0, max_age_s=100.0), clock) as box:
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_age_s=100.0), clock) as box:
         box.put([chunk(1)])
         clock.now += 101
         box.put([chunk(2)])
@@ -67,7 +67,7 @@ def test_what_is_too_old_goes(tmp_path: Path):
 
 
 def test_what_came_before_the_clock_was_set_is_no_older_by_that(tmp_path: Path):
-    limits = Limits(min_free_bytes=0, max_age_s=7 * 86400.0)
+    limits = OutboxSettings(min_free_bytes=0, max_age_s=7 * 86400.0)
     clock, since_boot = Clock(1000.0), Clock(5.0)
     with outbox(tmp_path, limits, clock, since_boot) as box:
         box.put([event(1)])
@@ -86,7 +86,7 @@ def test_what_came_before_the_clock_was_set_is_no_older_by_that(tmp_path: Path):
 
 
 def test_nothing_is_taken_below_the_free_space_that_must_stay(tmp_path: Path):
-    with outbox(tmp_path, Limits(min_free_bytes=1 << 60)) as box:
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=1 << 60)) as box:
         with pytest.raises(OutboxFull, match="free on the disk"):
             box.put([chunk(1)])
         assert totals(box).counts["refused"] == 1
@@ -97,7 +97,7 @@ def test_nothing_is_taken_below_the_free_space_that_must_stay(tmp_path: Path):
 
 def test_an_item_larger_than_the_outbox_is_refused(tmp_path: Path):
     with (
-        outbox(tmp_path, Limits(min_free_bytes=0, max_bytes=100)) as box,
+        outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_bytes=100)) as box,
         pytest.raises(OutboxFull, match="do not fit"),
     ):
         box.put([NewItem(ItemKind.COREDUMP, "kit", bytes(101))])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from outboxes import bodies, chunk, event, outbox, totals
 
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, Outbox
 
 
@@ -20,7 +20,7 @@ def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back
 
 
 def test_an_item_is_parked_after_its_last_refusal_and_may_wait_again(tmp_path: Path):
-    with outbox(tmp_path, Limits(min_free_bytes=0, park_after=3)) as box:
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, park_after=3)) as box:
         box.put([chunk(1), chunk(2)])
         assert [box.transact(lambda store: store.count_refusal(1, "why")) for _ in range(3)] == [
             False,

@@ -9,7 +9,7 @@ import pytest
 from outboxes import OutboxOnFullDisk
 from zephyr_dumps import arch, header, memory, printed
 
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import OutboxSettings
 from agent.console.reader import ConsoleReader, LineClassifier
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from agent.wiring.forwarding import Forwarder, trace_reason, utc_now
@@ -20,7 +20,7 @@ MESSAGE = b"\x02 a message that is longer than one chunk " * 8
 
 @pytest.fixture
 def outbox(tmp_path: Path):
-    with OutboxOnFullDisk(tmp_path / "outbox", Limits(min_free_bytes=0)) as opened:
+    with OutboxOnFullDisk(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as opened:
         yield opened
 
 

@@ -21,7 +21,7 @@ import pytest
 from zephyr_dumps import arch, header, memory, printed
 
 from agent.config import load
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import OutboxSettings
 from agent.observability.ingest.chunk_codec import encode
 from agent.outbox import Outbox
 from agent.outbox.items import Item
@@ -173,7 +173,7 @@ def test_whose_a_saved_dump_is_stands_beside_it_and_is_read_when_it_is_reported(
 
 def kept(kind: str) -> list[Item]:
     """Return what waits in the outbox of the profile."""
-    with Outbox(outbox_folder(load()), Limits()) as outbox:
+    with Outbox(outbox_folder(load()), OutboxSettings()) as outbox:
         return outbox.transact(
             lambda store: [
                 item

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import json_objects as cellagent
 
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import OutboxSettings
 from agent.outbox import Outbox
 
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
@@ -30,7 +30,7 @@ async def test_a_wrong_key_is_exit_5_and_loses_nothing(online, monkeypatch):
 
 async def test_while_the_agent_holds_the_outbox_items_are_left_for_it(offline, tmp_path):
     folder = Path(os.environ["CELLAGENT_STATE_DIR"]) / "outbox" / "t"
-    with Outbox(folder, Limits(min_free_bytes=0)) as box:
+    with Outbox(folder, OutboxSettings(min_free_bytes=0)) as box:
         code, (told,), _ = await cellagent("report", "event", *IDENTITY, "--metric", "a=1")
         assert (code, told) == (0, {"queued": 1, "left_for_the_agent": True})
         code, (told,), _ = await cellagent("outbox", "list")

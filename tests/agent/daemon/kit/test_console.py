@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from outboxes import OutboxOnFullDisk
 from zephyr_dumps import arch, header, memory, printed
 
-from agent.config.profile import KitSettings
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import KitSettings, OutboxSettings
 from agent.console.chunk_lines import ChunkLine
 from agent.console.log_line import parse_line
 from agent.console.reader import ConsoleCounts, ConsoleReader, LineClassifier
@@ -97,7 +96,7 @@ async def test_a_dump_that_comes_is_told_once_and_so_is_its_end():
 
 @pytest.fixture
 def outbox(tmp_path: Path):
-    with OutboxOnFullDisk(tmp_path / "outbox", Limits(min_free_bytes=0)) as opened:
+    with OutboxOnFullDisk(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as opened:
         yield opened
 
 
@@ -190,7 +189,7 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
     registry = StatusRegistry()
     concern = registry.add_concern("console", "kit")
     dump = header() + arch() + memory(0x20000000, bytes(5000))
-    with Outbox(tmp_path / "outbox", Limits(min_free_bytes=0, max_bytes=4000)) as small:
+    with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0, max_bytes=4000)) as small:
         console = KitConsole(concern, small, names(), lambda: None)
         chunks = [
             item
@@ -208,7 +207,7 @@ class SlowOutbox(Outbox):
     """An outbox whose disk takes nothing before `go` is set."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, Limits(min_free_bytes=0))
+        super().__init__(folder, OutboxSettings(min_free_bytes=0))
         self.asked, self.go = asyncio.Event(), asyncio.Event()
 
     async def aput(self, items: list[NewItem]) -> Receipt:

@@ -21,8 +21,7 @@ import agent
 from agent.auth.credential import Keyring
 from agent.auth.project_key import ProjectKey
 from agent.config import Secret
-from agent.config.profile import EventSettings, Profile
-from agent.config.profile import OutboxSettings as Limits
+from agent.config.profile import EventSettings, OutboxSettings, Profile
 from agent.daemon.kit.events import KitEvents, event_item, heartbeat_item
 from agent.daemon.status import AgentEvent, AgentEventKind, State, StatusRegistry
 from agent.daemon.supervisor import supervise
@@ -43,7 +42,7 @@ class Bench:
     """A board with one kit whose events go to an outbox on disk."""
 
     def __init__(self, folder: Path) -> None:
-        self.outbox = OutboxOnFullDisk(folder / "outbox", Limits(min_free_bytes=0))
+        self.outbox = OutboxOnFullDisk(folder / "outbox", OutboxSettings(min_free_bytes=0))
         self.registry = StatusRegistry()
         self.link = self.registry.add_concern("link", "left")
         self.again = asyncio.Event()
@@ -184,7 +183,7 @@ async def play(steps: list[str], folder: Path) -> None:
 async def test_what_the_outbox_has_forgotten_by_now_is_not_told_anew(bench: Bench):
     running = bench.supervised()
     await bench.until_state(State.WELL)
-    at = utc_now() - timedelta(seconds=Limits().max_age_s + 1)
+    at = utc_now() - timedelta(seconds=OutboxSettings().max_age_s + 1)
     bench.link.publish(AgentEventKind.FOTA_FAILED, "j: FAILED", at=at, key="j")
     bench.link.publish(AgentEventKind.LINK_LOST, "away")
     await bench.until_fact("link_lost_count", 1)
