@@ -59,8 +59,12 @@ def pgps(count: int | None, interval: int | None, start: str | None, out: Path |
 
 
 async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path | None) -> None:
-    from agent.location.agnss import DEFAULT_TYPES, TYPES_THAT_NEED_A_CELL, AgnssRequest
-    from agent.location.assistance import fetch_agnss
+    from agent.location.agnss import (
+        DEFAULT_TYPES,
+        TYPES_THAT_NEED_A_CELL,
+        AgnssRequest,
+        fetch_agnss,
+    )
     from agent.location.calls import project_of
     from agent.wiring.service_client import connect
 
@@ -79,9 +83,8 @@ async def _pgps(
     count: int | None, interval: int | None, start: str | None, out: Path | None
 ) -> None:
 
-    from agent.location.assistance import fetch_pgps
     from agent.location.calls import project_of
-    from agent.location.pgps import PredictionRequest
+    from agent.location.pgps import PredictionRequest, fetch_pgps
     from agent.wiring.service_client import connect
 
     configuration = configured()

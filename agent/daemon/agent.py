@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import agent
-from agent.config.profile import kits_of
+from agent.config.kits import kits_of
 from agent.daemon import watchdog
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of

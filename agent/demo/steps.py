@@ -16,7 +16,14 @@ from agent.cloud.devices import FetchDevice
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.reader import ConsoleReader
-from agent.demo.portal import CreateJob, UploadFirmware, bundle, mcuboot_image
+from agent.demo.firmware import (
+    IMAGE_BYTES,
+    NEW_VERSION,
+    CreateJob,
+    UploadFirmware,
+    bundle,
+    mcuboot_image,
+)
 from agent.errors import AgentError
 from agent.fota.reporter import UpdateObserver
 from agent.location.access_points import select_usable
@@ -61,8 +68,6 @@ if TYPE_CHECKING:
     from at.driver.modem import Modem
 
 
-IMAGE_BYTES = 200_000
-NEW_VERSION = (2, 0, 1)
 OUTAGE_EVENTS = 20
 _LISTED_WITHIN_S = 5.0
 

@@ -1,21 +1,32 @@
-"""A-GNSS: assistance for satellites, asked for by types and cell, fetched in ranges (D8.2)."""
+"""A-GNSS: asked for by types and cell, fetched in ranges, checked before it is used (D8.2)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from agent.call import Call, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
-from agent.location.calls import ProjectSlugs, location_advice, location_path, location_schemes
+from agent.location.agnss_file import AgnssBlock, parse_agnss
+from agent.location.calls import (
+    Progress,
+    ProjectSlugs,
+    location_advice,
+    location_path,
+    location_schemes,
+)
+
+if TYPE_CHECKING:
+    from agent.http import HttpClient
 
 DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
 TYPES_THAT_NEED_A_CELL = frozenset({8})
 RANGE_BYTES = 64 * 1024
 LARGEST_BYTES = 1024 * 1024
 """Of one answer, and of the whole: more than this is no assistance data."""
+MAX_PIECES = 64
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 _LENGTH = re.compile(r"[0-9]{1,18}")
@@ -181,3 +192,37 @@ def _bounded(size: int) -> int:
     if size > LARGEST_BYTES:
         raise BadAnswer(f"{size} bytes are announced; assistance data has at most {LARGEST_BYTES}")
     return size
+
+
+@dataclass(frozen=True, slots=True)
+class AgnssData:
+    """A-GNSS data: the bytes as they came, and their blocks."""
+
+    content: bytes
+    blocks: tuple[AgnssBlock, ...]
+
+
+async def fetch_agnss(
+    client: HttpClient, project: ProjectSlugs | None, wanted: AgnssRequest, progress: Progress
+) -> AgnssData:
+    """Fetch A-GNSS data piece by piece. Raises what a call raises, and DamagedAssistance."""
+    total = await client.send(MeasureAgnss(project, wanted))
+    content = bytearray()
+    pieces = 0
+    while total is None or len(content) < total:
+        pieces += 1
+        if pieces > MAX_PIECES:
+            raise BadAnswer(f"the A-GNSS data is not whole after {MAX_PIECES} pieces")
+        piece = await client.send(FetchAgnss(project, wanted, start=len(content)))
+        if content and piece.total != total:
+            raise BadAnswer(
+                f"the A-GNSS data changed while it was fetched: {total} bytes, now {piece.total}",
+                hint="fetch it again",
+            )
+        if piece.start == 0:
+            content.clear()  # the service knows no ranges and sent the whole
+        content += piece.data
+        # The size of HEAD is only a first guess: the data may be renewed in between.
+        total = piece.total
+        progress(len(content), total)
+    return AgnssData(bytes(content), parse_agnss(bytes(content)))

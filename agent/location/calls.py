@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
@@ -19,6 +19,9 @@ LEGACY_WARNING = (
     "the location path without organization and project is deprecated: use "
     "/v1/organizations/<organization>/projects/<project>/location/ with an organization auth token"
 )
+
+Progress = Callable[[int, int | None], None]
+"""Called as a file comes, with the bytes so far and, where known, of how many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,47 @@
-"""P-GPS: predictions for days ahead; asked for here, downloaded from another host (D8.2)."""
+"""P-GPS: predictions for days ahead, downloaded from another host and checked (D8.2)."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from agent.call import Call, Request, Response, Scheme
-from agent.errors import BadAnswer, UsageError
-from agent.location.calls import ProjectSlugs, location_advice, location_path, location_schemes
+from agent.call import Call, Host, Request, Response, Scheme
+from agent.errors import BadAnswer, DeadlineExceeded, UsageError
+from agent.http.addresses import (
+    Target,
+    addresses_of,
+    checked_address,
+    is_loopback_url,
+    plain_target,
+)
+from agent.location.agnss_file import DamagedAssistance
+from agent.location.calls import (
+    Progress,
+    ProjectSlugs,
+    location_advice,
+    location_path,
+    location_schemes,
+)
 from agent.location.pgps_file import (
     GPS_EPOCH,
     INTERVAL_STEP_MIN,
+    LARGEST_BYTES,
     MAX_INTERVAL_MIN,
     MAX_PREDICTIONS,
     MAX_REACH_MIN,
     MIN_INTERVAL_MIN,
+    PredictionFile,
     gps_day_and_second,
+    parse_pgps,
 )
+
+if TYPE_CHECKING:
+    from agent.http import HttpClient
 
 _DEFAULT_INTERVAL_MIN = 240
 """The service's, where none is asked for."""
@@ -111,3 +133,62 @@ class RequestPgps(Call[PredictionLink]):
     def advice(self, status: int, code: int | None) -> str:
         """Return what to check (D8.4)."""
         return location_advice(self.project, status, code)
+
+
+@dataclass(frozen=True, slots=True)
+class PgpsData:
+    """P-GPS data: the bytes as they came, and their predictions."""
+
+    content: bytes
+    file: PredictionFile
+
+
+async def fetch_pgps(
+    client: HttpClient,
+    project: ProjectSlugs | None,
+    wanted: PredictionRequest,
+    progress: Progress,
+    *,
+    now: datetime,
+    resolve: Callable[[str, int], Awaitable[Sequence[str]]] = addresses_of,
+) -> PgpsData:
+    """Fetch the predictions: ask where they are, download them with no credential, check them.
+
+    They must cover the start that was asked for, or `now` where none was. The host is named by the
+    answer, so it is connected to by https and at a public address alone, or, where the service is
+    the stand-in, on this machine. Raises what a call raises, SourceRefused, DamagedAssistance.
+    """
+    link = await client.send(RequestPgps(project, wanted))
+    stand_in = is_loopback_url(client.base_url(Host.DEVICE_CLOUD))
+    target = plain_target(link.url, stand_in=stand_in)
+    deadline_s = client.transport.deadlines.whole_s
+    try:
+        async with asyncio.timeout(deadline_s):
+            found = await resolve(target.host, target.port)
+            address = checked_address(target, found, stand_in=stand_in)
+            content = await _download(client, target, address, progress)
+    except TimeoutError as error:
+        raise DeadlineExceeded(f"no whole P-GPS file within {deadline_s:g} s") from error
+    file = parse_pgps(content, asked_count=wanted.count, asked_period_min=wanted.interval_min)
+    due = wanted.start or now
+    if not file.start <= due < file.end:
+        raise DamagedAssistance(
+            f"the predictions reach from {file.start} to {file.end}, and {due} is outside",
+            hint="check this machine's clock" if wanted.start is None else "",
+        )
+    return PgpsData(content, file)
+
+
+async def _download(client: HttpClient, target: Target, address: str, progress: Progress) -> bytes:
+    content = bytearray()
+    async with client.transport.open("GET", target.url, address=address) as stream:
+        if stream.status != 200:
+            raise BadAnswer(f"{target.host} answered {stream.status} where the P-GPS file is due")
+        length = stream.headers.get("content-length", "")
+        total = int(length) if length.isdecimal() and len(length) < 19 else None
+        async for chunk in stream.chunks():
+            content += chunk
+            if len(content) > LARGEST_BYTES:
+                raise BadAnswer(f"the P-GPS file is larger than {LARGEST_BYTES} bytes")
+            progress(len(content), total)
+    return bytes(content)

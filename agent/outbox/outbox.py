@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent.config.private_files import make_private_folder
 from agent.errors import AgentError
 from agent.outbox.items import OutboxFull, OutboxHeld
-from agent.outbox.schema import open_file
+from agent.outbox.salvage import open_file
 from agent.outbox.store import Store
 from at.ports.process_lock import HeldByAnother, ProcessLock
 

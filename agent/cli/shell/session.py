@@ -42,7 +42,7 @@ def configured() -> Configuration:
 def _with_chosen_kit(profile: Profile) -> Profile:
     import msgspec
 
-    from agent.config.profile import kits_of
+    from agent.config.kits import kits_of
     from at.ports.usb import same_port
 
     port, table = profile.kit.port, list(kits_of(profile).values())

@@ -15,6 +15,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agent.daemon.control.console import show_console
+from agent.daemon.kit.hold import hold, lease
 from agent.errors import AgentError, UsageError, exit_code_of
 from agent.outbox import queries
 from agent.tasks import cancel_and_wait
@@ -180,13 +181,13 @@ class ControlServer:
 
     async def _hold(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
-        async with kit.link.hold(_who(request)):
+        async with hold(kit.link, _who(request)):
             await client.send({"ok": True, "kit": kit.name, "port": kit.kit.port})
             await client.reader.read()  # until the client closes
 
     async def _lease(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
-        await kit.link.lease(kit.name, client, _who(request))
+        await lease(kit.link, kit.name, client, _who(request))
 
     async def _console(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))

@@ -1,7 +1,7 @@
 """The link to one kit: its ports, opened and opened again when lost; exclusive use in turns.
 
 Who has exclusive use keeps everyone else from the kit. Who opens a port of the kit itself has the
-agent release that port besides: an installer one, a hold all of them.
+agent release that port besides: an installer one, a hold all of them (`agent.daemon.kit.hold`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from agent.daemon.status import AgentEventKind, State
 from agent.errors import ResourceUnavailable, Unavailable
@@ -18,7 +18,6 @@ from at.driver.modem import Modem
 from at.driver.opening import transport_of
 from at.ports.usb import same_port
 from at.protocol.errors import AtError, LinkLost, ModemReset
-from at.transport.base import Receiver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -44,16 +43,6 @@ class KitAway(ResourceUnavailable, Unavailable):
     """The running agent has no link to the kit itself."""
 
     kind = "kit-away"
-
-
-class LeaseHolder(Receiver, Protocol):
-    """Another process that speaks to the modem while it has a lease."""
-
-    async def send(self, answer: dict[str, Any]) -> None:
-        """Send it an answer: the lease has begun."""
-
-    async def write_through(self, write: Callable[[bytes], None]) -> None:
-        """Pass what it writes to `write`, until it closes."""
 
 
 class HeldPort:
@@ -277,41 +266,3 @@ class KitLink:
 
     def _held_as(self, port: str) -> list[HeldPort]:
         return [held for held in self.ports if held.may_be(port)]
-
-    @contextlib.asynccontextmanager
-    async def hold(self, who: str) -> AsyncIterator[None]:
-        """Release all ports of the kit to another program while the block runs. Raises KitBusy."""
-        async with (
-            self.exclusive(f"held by {who}", patience_s=EXCLUSIVE_WAIT_S),
-            contextlib.AsyncExitStack() as stack,
-        ):
-            stack.callback(self.concern.wake.set)
-            for held in self.ports:
-                await stack.enter_async_context(held.released(who))
-            self.concern.set_facts(held_by=who)
-            try:
-                yield
-            finally:
-                self.on_new_software()  # what holds are for: flashing
-                self.concern.set_facts(held_by=None)
-
-    async def lease(self, name: str, holder: LeaseHolder, who: str) -> None:
-        """Connect another process to the modem until it closes. Raises KitAway, KitBusy.
-
-        `name` is the kit's; the port stays open here.
-        """
-        async with self.exclusive(f"lent to {who}", patience_s=EXCLUSIVE_WAIT_S):
-            modem = self.available()
-            await holder.send(
-                {
-                    "ok": True,
-                    "kit": name,
-                    "dialect": modem.dialect.value,
-                    "terminator": modem.terminator.value,
-                }
-            )
-            self.is_leased = True
-            try:
-                await modem.pass_through(holder, holder.write_through)
-            finally:
-                self.is_leased = False

@@ -9,7 +9,7 @@ from command_line import completed
 from agent.cli.run import _configure
 from agent.cli.shell.command import Options
 from agent.config import Configuration
-from agent.config.profile import kits_of
+from agent.config.kits import kits_of
 from agent.config.write import set_value
 from at.ports import usb
 from at.ports.usb import UsbPort

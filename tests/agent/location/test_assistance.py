@@ -20,11 +20,10 @@ from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound
 from agent.http import HttpClient, HttpTransport
 from agent.http.addresses import SourceRefused
 from agent.location import agnss
-from agent.location.agnss import AgnssRequest, ServingCell
+from agent.location.agnss import MAX_PIECES, AgnssRequest, ServingCell, fetch_agnss
 from agent.location.agnss_file import DamagedAssistance, parse_agnss
-from agent.location.assistance import MAX_PIECES, fetch_agnss, fetch_pgps
 from agent.location.calls import ProjectSlugs
-from agent.location.pgps import PredictionRequest
+from agent.location.pgps import PredictionRequest, fetch_pgps
 from agent.location.pgps_file import parse_pgps
 from agent.standin.faults import install
 

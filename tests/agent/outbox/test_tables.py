@@ -8,7 +8,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.outbox.schema import open_file, row_crc
+from agent.outbox.salvage import open_file
+from agent.outbox.schema import row_crc
 from agent.outbox.tables import Tables
 
 LANES = [("kit", "chunk"), ("kit", "event"), ("other", "chunk")]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.config.profile import KitSettings, Profile, kits_of
+from agent.config.kits import kits_of
+from agent.config.profile import KitSettings, Profile
 from agent.errors import UsageError
 
 

@@ -1,4 +1,4 @@
-"""The portal's part of the demonstration: build a firmware bundle, upload it, create the job."""
+"""The update of the demonstration: its image and bundle, and the calls that offer it to the kit."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import msgspec
 
 from agent.call import Call, Request, Response, Scheme
 
+IMAGE_BYTES = 200_000
+NEW_VERSION = (2, 0, 1)
 _MAGIC = 0x96F3B83D
 _HEADER_BYTES = 32
 _TLV_MAGIC, _TLV_SHA256 = 0x6907, 0x10

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from agent.call import Response
-from agent.demo.portal import CreateJob, UploadFirmware, bundle, mcuboot_image
+from agent.demo.firmware import CreateJob, UploadFirmware, bundle, mcuboot_image
 from at.virtual.families.firmware_update import image_version
 
 
