@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from at.commands.clock import ReadClock
+from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
-from at.commands.power import FunctionalMode, ReadFunctionalMode
 from at.commands.registration import ReadRegistration
 from at.commands.sim import ReadPinState
 from at.protocol.errors import CommandRejected, ParseError

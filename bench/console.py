@@ -12,8 +12,8 @@ from zephyr_dumps import arch, header, memory, printed
 
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
+from agent.console.line_classifier import ConsoleReader
 from agent.console.log_line import LogLine
-from agent.console.reader import ConsoleReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from power_cut import lost_in_power_cuts
 
 from agent.errors import RateLimited, ServerTrouble, Unreachable
 from agent.outbox import ItemKind, Outbox
-from agent.outbox.delivery import Delivery
+from agent.outbox.delivery_loop import Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -3,7 +3,7 @@
 from agent.cloud.client import DeviceCloud
 from agent.cloud.device import Device
 from agent.cloud.devices import Filter, Page, Transformed
-from agent.cloud.keys import BulkOperation, NewDevice, PublicKey
+from agent.cloud.public_keys import BulkOperation, NewDevice, PublicKey
 
 __all__ = [
     "BulkOperation",

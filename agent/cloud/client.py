@@ -33,7 +33,9 @@ from agent.cloud.devices import (
     TransformDevices,
     Transformed,
 )
-from agent.cloud.keys import (
+from agent.cloud.messages import ListMessages, Message, SendMessage
+from agent.cloud.openapi import FetchOpenApi, OpenApi
+from agent.cloud.public_keys import (
     BulkOperation,
     FetchBulkOperation,
     NewDevice,
@@ -41,8 +43,6 @@ from agent.cloud.keys import (
     PublicKey,
     RegisterPublicKeys,
 )
-from agent.cloud.messages import ListMessages, Message, SendMessage
-from agent.cloud.openapi import FetchOpenApi, OpenApi
 from agent.errors import AgentError, BadAnswer, DeadlineExceeded, PreconditionFailed, ServiceRefusal
 
 if TYPE_CHECKING:

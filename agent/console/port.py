@@ -108,8 +108,8 @@ def ports_of(kit: KitSettings) -> list[str]:
 
 async def prints_text(port: str, baud: int, note: Callable[[str], None]) -> bool:
     """Return whether a port prints a line of text within LISTEN_S."""
+    from agent.console.line_classifier import ConsoleReader
     from agent.console.log_line import LogLine
-    from agent.console.reader import ConsoleReader
     from at.driver.opening import is_garbage
 
     receiver, reader = ByteQueue(), ConsoleReader()

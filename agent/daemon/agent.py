@@ -21,9 +21,9 @@ from agent.daemon.metrics import MetricsServer
 from agent.daemon.status import AgentEvent, AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
-from agent.outbox.delivery import Delivery
+from agent.outbox.delivery_loop import Delivery
+from agent.outbox.delivery_requests import ServiceSender
 from agent.outbox.outbox import ClockStepDetector, Outbox
-from agent.outbox.sender import ServiceSender
 from agent.tasks import cancel_and_wait
 from agent.wiring.forwarding import outbox_folder, utc_now
 from agent.wiring.service_client import connect
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from agent.config.profile import KitSettings, OutboxSettings
     from agent.daemon.status import Concern
     from agent.http import HttpClient
-    from agent.outbox.delivery import Sender
+    from agent.outbox.delivery_loop import Sender
     from agent.outbox.items import Item
 
 STOP_S = 4.0

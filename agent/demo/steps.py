@@ -15,7 +15,7 @@ from agent.call import Scheme
 from agent.cloud.devices import FetchDevice
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
-from agent.console.reader import ConsoleReader
+from agent.console.line_classifier import ConsoleReader
 from agent.demo.firmware import (
     IMAGE_BYTES,
     NEW_VERSION,
@@ -33,8 +33,8 @@ from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
 from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.observability.ingest.events import heartbeat
 from agent.outbox import ItemKind, NewItem, Outbox
-from agent.outbox.delivery import Delivery
-from agent.outbox.sender import ServiceSender
+from agent.outbox.delivery_loop import Delivery
+from agent.outbox.delivery_requests import ServiceSender
 from agent.provisioning.batch import run_boards
 from agent.provisioning.board import BoardLocation
 from agent.provisioning.board_ledger import AsyncLedger
@@ -47,7 +47,7 @@ from agent.standin.faults import install
 from agent.wiring.forwarding import Forwarder
 from agent.wiring.service_client import connect
 from agent.wiring.update_runner import update_runner
-from at.commands.power import FunctionalMode, SetFunctionalMode
+from at.commands.functional_mode import FunctionalMode, SetFunctionalMode
 from at.commands.registration import (
     ReadRegistration,
     RegistrationNotice,
@@ -60,7 +60,7 @@ from at.ports.usb import UsbPort
 from at.protocol.firmware import gate
 
 if TYPE_CHECKING:
-    from agent.console.reader import ConsoleItem
+    from agent.console.line_classifier import ConsoleItem
     from agent.demo.environment import DemoEnvironment
     from agent.http import HttpClient
     from agent.provisioning.board_run import Outcome

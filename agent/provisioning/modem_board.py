@@ -17,10 +17,10 @@ from at.commands.credentials import (
     StoredCredential,
     WriteCredential,
 )
+from at.commands.functional_mode import ReadFunctionalMode, SetFunctionalMode
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel, ReadRevision
 from at.commands.jwt import MakeDefaultJwt, MakeJwt
 from at.commands.keys import GenerateKey
-from at.commands.power import ReadFunctionalMode, SetFunctionalMode
 from at.driver.modem import open_modem
 from at.protocol.errors import CommandRejected, ParseError
 from at.protocol.firmware import gate

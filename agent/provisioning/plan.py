@@ -15,7 +15,7 @@ from agent.provisioning.goal import (
     RegistrationMethod,
 )
 from at.commands.credentials import CredentialType
-from at.commands.power import LTE_MODES, FunctionalMode
+from at.commands.functional_mode import LTE_MODES, FunctionalMode
 
 OFFLINE_MODE = FunctionalMode.FLIGHT
 """The functional mode in which the modem takes credentials; in LTE_MODES it refuses them."""

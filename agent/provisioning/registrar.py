@@ -11,7 +11,7 @@ from agent.auth.modem_jwt import ModemJwt
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.cloud import DeviceCloud
 from agent.cloud.devices import FetchDevice
-from agent.cloud.keys import (
+from agent.cloud.public_keys import (
     FetchBulkOperation,
     NewDevice,
     OnboardDevices,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.config import Configuration
-    from agent.console.reader import ConsoleItem
+    from agent.console.line_classifier import ConsoleItem
     from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
     from agent.outbox import Outbox
 

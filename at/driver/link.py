@@ -7,7 +7,7 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
-from at.protocol import recovery
+from at.protocol import resynchronisation
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
 from at.protocol.exchange import Answer, Exchange, Item, NoticeLine, Restart, Unknown, final_result
@@ -52,7 +52,7 @@ class Link:
         self.on_idle_restart: Callable[[], None] = lambda: None
         """Called when the modem restarts while no command is in flight."""
         self._machine = Exchange()
-        self._outstanding = recovery.OutstandingCommands()
+        self._outstanding = resynchronisation.OutstandingCommands()
         self._suspect = False
         self._restarted = False
         self._lost: LinkLost | None = None
@@ -269,7 +269,7 @@ class Link:
                 drops = self.dialect.traits.drops_input_while_busy
                 if drops and waiter is not None and not self._answered:
                     # It was busy when the probe came and lost it: waiting longer is of no use.
-                    self._loop.call_later(recovery.ABORT_S, _give_up, waiter)
+                    self._loop.call_later(resynchronisation.ABORT_S, _give_up, waiter)
                 self._answered = True
             elif waiter is not None and not waiter.done():
                 if item.final == "OK" and not item.lines and _READ.fullmatch(item.command or ""):
@@ -318,13 +318,13 @@ class Link:
 
     async def _resynchronise(self) -> None:
         aborts, self._answered = 0, False
-        for _ in range(recovery.ATTEMPTS):
+        for _ in range(resynchronisation.ATTEMPTS):
             # A modem that answers holds no half-typed line: a probe is enough.
             if not self._answered:
-                for sequence in recovery.abort_sequences(
+                for sequence in resynchronisation.abort_sequences(
                     aborts, self.terminator, self.dialect, data_mode=self.in_data_mode
                 ):
-                    await self._await_answer("AT", sequence, recovery.ABORT_S)
+                    await self._await_answer("AT", sequence, resynchronisation.ABORT_S)
                 aborts += 1
             self._answered = False
             if await self._probe():
@@ -340,14 +340,16 @@ class Link:
         """Send one probe. Return whether its answer came, after which no older one can follow."""
         if self.answers_no_probe:
             data = b"AT" + self.terminator.wire
-            if await self._await_answer("AT", data, recovery.PROBE_S) is None:
+            if await self._await_answer("AT", data, resynchronisation.PROBE_S) is None:
                 return False
-            return await self._await_answer("AT", b"", recovery.PROBE_S) is None
+            return await self._await_answer("AT", b"", resynchronisation.PROBE_S) is None
         probe = self._outstanding.choose_probe()
         self._outstanding.add(probe)
         data = self.dialect.typed(probe).encode() + self.terminator.wire
         settled_by = self._outstanding.settled_by
-        return await self._await_answer(probe, data, recovery.PROBE_S, settled_by) is not None
+        return (
+            await self._await_answer(probe, data, resynchronisation.PROBE_S, settled_by) is not None
+        )
 
     async def _await_answer(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from at.protocol import recovery
+from at.protocol import resynchronisation
 from at.protocol.dialect import Dialect, Terminator, recognised
 from at.protocol.errors import CommandTimeout, ModemReset, NoAnswer, PortNotFound
 from at.protocol.ownership import fields
@@ -33,7 +33,7 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
 
         return VirtualTransport(rest or None)
     if scheme == "replay":
-        from at.transcripts.replay import ReplayTransport
+        from at.transcripts.replay_transport import ReplayTransport
 
         # Each question is answered as it was recorded, in whatever order it comes.
         return ReplayTransport(rest, strict=False)
@@ -96,14 +96,14 @@ class _Handshake:
         """Ask again, each time assuming that an earlier client left a worse state behind."""
         link = self._link
         for attempt in range(_ATTEMPTS):
-            for sequence in recovery.abort_sequences(
+            for sequence in resynchronisation.abort_sequences(
                 attempt, link.terminator, link.dialect, data_mode=False
             ):
-                await self._complete(sequence, recovery.ABORT_S)
+                await self._complete(sequence, resynchronisation.ABORT_S)
             answer = await self._ask()
             if answer is not None and not answer.ok:
                 # It may be a late refusal of an abort sequence: then the answer still follows.
-                answer = await self._complete(b"", 3 * recovery.ABORT_S) or answer
+                answer = await self._complete(b"", 3 * resynchronisation.ABORT_S) or answer
             if answer is not None:
                 return answer
         raise silence(link.transport.name, bytes(self._received))

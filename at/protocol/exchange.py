@@ -123,7 +123,7 @@ class Exchange:
     """Pairs the command in flight with its answer, and classifies everything else.
 
     At most one command is in flight. After `abandon()` (a time-out, a cancel) the caller must
-    resynchronise the link before the next `start()`: see at.protocol.recovery.
+    resynchronise the link before the next `start()`: see at.protocol.resynchronisation.
     """
 
     def __init__(self, *, offline: bool = False) -> None:

@@ -11,7 +11,7 @@ from at.protocol.errors import ParseError
 from at.protocol.values import Record
 from at.tokens.cose import SIGNERS, Sign1, load, load_described, read_sign1
 from at.tokens.csr import read_key_body
-from at.tokens.keys import decode_base64url, key_id
+from at.tokens.key_formats import decode_base64url, key_id
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from at.protocol.errors import ParseError
-from at.tokens.keys import verify_raw
+from at.tokens.key_formats import verify_raw
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey

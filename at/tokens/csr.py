@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from at.protocol.errors import ParseError
-from at.tokens.keys import key_pem, load_public_key
+from at.tokens.key_formats import key_pem, load_public_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey

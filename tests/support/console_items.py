@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zephyr_dumps import arch, header, memory
 
-from agent.console.reader import ConsoleItem, ConsoleReader
+from agent.console.line_classifier import ConsoleItem, ConsoleReader
 
 DUMP = header() + arch() + memory(0x20000000, bytes(range(100)))
 """A small core dump of Zephyr."""

@@ -24,9 +24,9 @@ from agent.cloud.devices import (
     TransformDevices,
 )
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
-from agent.cloud.keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi
+from agent.cloud.public_keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, ProjectSlugs
 from agent.observability import KINDS, Scope
 from agent.observability.api.client import FetchLatestRelease, FetchMe

@@ -29,8 +29,8 @@ def read_chunks(source: BinaryIO) -> Iterator[bytes | str]:
     A str stands for a lost chunk and says why it is lost.
     """
     from agent.console.chunk_lines import ChunkLine, DamagedChunk
+    from agent.console.line_classifier import ConsoleItem, ConsoleReader
     from agent.console.log_line import LogLine
-    from agent.console.reader import ConsoleItem, ConsoleReader
 
     def chunks_of(items: list[ConsoleItem]) -> Iterator[bytes | str]:
         for item in items:

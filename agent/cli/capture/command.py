@@ -31,7 +31,7 @@ def command() -> None:
 def chunks(source: BinaryIO) -> None:
     """Print each chunk that the console text in FILE holds."""
     from agent.console.chunk_lines import ChunkLine
-    from agent.console.reader import ConsoleReader
+    from agent.console.line_classifier import ConsoleReader
 
     reader = ConsoleReader()
     for data in read_pieces(source):

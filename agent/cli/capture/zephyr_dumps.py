@@ -19,14 +19,14 @@ from agent.console.zephyr_registers import frame_registers, registers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from agent.console.reader import ConsoleItem
+    from agent.console.line_classifier import ConsoleItem
     from agent.console.zephyr_threads import ZephyrThread
     from agent.observability.coredumps.symbols import ElfSymbols
 
 
 def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
     """Yield the dumps of console text; a file that is itself a Zephyr dump is the only one."""
-    from agent.console.reader import ConsoleReader
+    from agent.console.line_classifier import ConsoleReader
 
     def dumps(items: list[ConsoleItem]) -> Iterator[CapturedDump]:
         return (item for item in items if isinstance(item, CapturedDump))

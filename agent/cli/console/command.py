@@ -16,7 +16,7 @@ from agent.cli.shell.session import chosen_kit, held_kit
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from agent.console.reader import ConsoleItem
+    from agent.console.line_classifier import ConsoleItem
 
 
 @click.command(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.config.profile import KitSettings
-    from agent.console.reader import ConsoleItem
+    from agent.console.line_classifier import ConsoleItem
     from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 
 
@@ -56,8 +56,8 @@ async def outbox_sink(
     `note` is called with what goes wrong. Raises UsageError, OutboxHeld.
     """
     from agent.cli.observability.queueing import open_outbox
-    from agent.outbox.delivery import Delivery
-    from agent.outbox.sender import ServiceSender
+    from agent.outbox.delivery_loop import Delivery
+    from agent.outbox.delivery_requests import ServiceSender
     from agent.wiring.forwarding import Forwarder, utc_now
     from agent.wiring.service_client import connect
 

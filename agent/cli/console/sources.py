@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cli.shell.session import held_kit
 from agent.cli.shell.terminal import typed_lines
-from agent.console.reader import ConsoleCounts, ConsoleReader
+from agent.console.line_classifier import ConsoleCounts, ConsoleReader
 from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from agent.cli.console.window import ConsoleWindow
     from agent.config.profile import KitSettings
-    from agent.console.reader import ConsoleItem
+    from agent.console.line_classifier import ConsoleItem
     from agent.daemon.control.client import AgentConnection
-    from agent.daemon.control.lease import HeldKit
+    from agent.daemon.control.leased_transport import HeldKit
 
 _RETRY_S = 1.0  # between two looks for a port or an agent that went away
 _LONGEST_LINE = 32 * 1024 * 1024  # bytes: a core dump of 16 MiB as base64
@@ -223,7 +223,7 @@ class AgentSource(ConsoleSource):
                 await self._handle_answer(await connection.answer(None))
 
     async def _handle_answer(self, answer: dict[str, Any]) -> None:
-        from agent.console.reader import decode
+        from agent.console.line_classifier import decode
 
         if "is" in answer:
             await self._handle([decode(answer)])

@@ -17,7 +17,7 @@ from agent.redact import redact
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent.console.reader import ConsoleItem
+    from agent.console.line_classifier import ConsoleItem
     from agent.observability.coredumps.symbols import ElfSymbols
 
 
@@ -211,8 +211,8 @@ class ConsoleWindow:
         """Return one item as lines for a person."""
         from agent.console.chunk_lines import ChunkLine, DamagedChunk
         from agent.console.dump_lines import CapturedDump, DamagedDumpLine
+        from agent.console.line_classifier import OverlongLine
         from agent.console.log_line import LogLine
-        from agent.console.reader import OverlongLine
 
         if isinstance(item, LogLine):
             colour = _COLOURS.get(item.level or "", "") if self._colours else ""

@@ -12,7 +12,7 @@ from agent.cli.shell.serving_address import require_one, serve_port
 
 if TYPE_CHECKING:
     from at.protocol.errors import AtError
-    from at.transcripts.playback import Playback
+    from at.transcripts.step_matching import Playback
     from at.transcripts.transcript import TranscriptStep
     from at.virtual.server.pty import PtyServer
     from at.virtual.server.tcp import TcpServer
@@ -64,8 +64,8 @@ async def _serve(
 
     from agent.cli.shell.signals import serve_until_stopped
     from at.protocol.errors import TranscriptError
-    from at.transcripts.playback import Playback
-    from at.transcripts.replay import load_transcript
+    from at.transcripts.replay_transport import load_transcript
+    from at.transcripts.step_matching import Playback
     from at.transcripts.transcript import escape
 
     playback = Playback(load_transcript(path), strict=not lenient, answers_setup=True)

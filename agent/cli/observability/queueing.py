@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from agent.config import Configuration
     from agent.outbox import NewItem, Outbox
-    from agent.outbox.delivery import Delivery, DeliveryCounts
+    from agent.outbox.delivery_loop import Delivery, DeliveryCounts
 
 
 def open_outbox(configuration: Configuration) -> Outbox:
@@ -82,8 +82,8 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
 
 async def flush(configuration: Configuration, outbox: Outbox) -> tuple[Delivery, DeliveryCounts]:
     """Deliver what can be delivered now; return the delivery and what it has delivered."""
-    from agent.outbox.delivery import Delivery
-    from agent.outbox.sender import ServiceSender
+    from agent.outbox.delivery_loop import Delivery
+    from agent.outbox.delivery_requests import ServiceSender
     from agent.wiring.service_client import connect
 
     async with connect(configuration) as client:

@@ -52,7 +52,7 @@ def log_of_the_agent(verbosity: int) -> None:
     root.setLevel(level)
     # These log each try; the concern that tries logs the trouble once.
     quiet = logging.CRITICAL if verbosity == 0 else level
-    for name in ("agent.outbox.delivery", "agent.http.client", "stamina"):
+    for name in ("agent.outbox.delivery_loop", "agent.http.client", "stamina"):
         logging.getLogger(name).setLevel(quiet)
     for name in ("httpx", "httpcore", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agent.cloud import DeviceCloud
     from agent.config import Configuration
     from agent.config.profile import KitSettings, Profile
-    from agent.daemon.control.lease import HeldKit
+    from agent.daemon.control.leased_transport import HeldKit
     from agent.http import HttpClient
     from at.driver.modem import Modem
     from at.transport.base import Transport
@@ -129,7 +129,7 @@ async def transport_on(port: str, baud: int) -> tuple[Transport, dict[str, Any]]
         from at.driver.opening import transport_of
 
         return transport_of(port, baud=baud), {}
-    from agent.daemon.control.lease import LeasedTransport
+    from agent.daemon.control.leased_transport import LeasedTransport
 
     return LeasedTransport(held), held.link
 
@@ -142,7 +142,7 @@ async def held_kit(port: str, *, to_watch: bool = False) -> HeldKit | None:
     folder = state_dir()
     if not any(control_sockets(folder)):
         return None  # before more is imported
-    from agent.daemon.control.lease import find_held_kit
+    from agent.daemon.control.leased_transport import find_held_kit
 
     return await find_held_kit(folder, port, to_watch=to_watch)
 

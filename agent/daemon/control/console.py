@@ -1,9 +1,9 @@
 """A window on a kit's console, over the control socket.
 
 To the window: {"ok", "kit", "port", "pid"} first, then lines as they come: those of
-`agent.console.reader`; {"coming": bytes} when a core dump begins, 0 when it is over; {"lost": n}
-where n lines were not read in time; {"counts": {…}}, how much was received; {"trouble": text,
-"try": text} when the console goes away, "" when it is back.
+`agent.console.line_classifier`; {"coming": bytes} when a core dump begins, 0 when it is over;
+{"lost": n} where n lines were not read in time; {"counts": {…}}, how much was received;
+{"trouble": text, "try": text} when the console goes away, "" when it is back.
 From the window: {"type": LINE}, to be written to the kit; the modem's answer to it comes back as
 {"answer": LINES}, the reason why it was not written as {"refused": text, "try": text}.
 """

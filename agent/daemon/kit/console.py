@@ -12,13 +12,13 @@ from collections import deque
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from agent.console import reader
+from agent.console import line_classifier
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.fault_lines import FaultText, Reboot
+from agent.console.line_classifier import ConsoleCounts, ConsoleReader, LineClassifier
 from agent.console.log_line import LogLine
 from agent.console.port import ByteQueue, console_transport, own_port
-from agent.console.reader import ConsoleCounts, ConsoleReader, LineClassifier
 from agent.daemon.kit.link import HeldPort
 from agent.daemon.status import State
 from agent.errors import AgentError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from agent.config.profile import KitSettings
-    from agent.console.reader import ConsoleItem
+    from agent.console.line_classifier import ConsoleItem
     from agent.daemon.status import Concern
     from agent.observability.ingest.device_identity import IdentityTracker
     from agent.outbox import Outbox
@@ -59,7 +59,7 @@ class ConsoleWatcher:
         self._readable = asyncio.Event()
 
     def put(self, lines: Sequence[bytes]) -> None:
-        """Add lines of `agent.console.reader`; never blocks."""
+        """Add lines of `agent.console.line_classifier`; never blocks."""
         for line in lines:
             self._waiting.append(line)
             self._size += len(line)
@@ -107,7 +107,7 @@ class ConsoleWatchers:
     def publish(self, items: Sequence[ConsoleItem]) -> None:
         """Pass items to all watchers; never blocks."""
         if self._watchers and items:
-            self._put([reader.encode(item) for item in items])
+            self._put([line_classifier.encode(item) for item in items])
 
     def publish_dump_bytes(self, dump_bytes: int) -> None:
         """Pass on that a core dump began, of which so much was received, or that it is over (0)."""

@@ -13,8 +13,8 @@ from agent.fota.installers.base import running_by_at
 from agent.fota.jobs import FirmwareType
 from agent.wiring.update_runner import device_id_of
 from at.checkup import Check, check_modem
+from at.commands.functional_mode import LTE_MODES
 from at.commands.identity import ReadRevision
-from at.commands.power import LTE_MODES
 from at.commands.registration import ReadRegistration
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError

@@ -14,7 +14,7 @@ import msgspec
 from agent.auth.modem_jwt import ModemJwt, ask_modem
 from agent.console.fault_lines import RestartCounter
 from agent.daemon.kit.console import KitConsole
-from agent.daemon.kit.events import KitEvents
+from agent.daemon.kit.events_and_heartbeat import KitEvents
 from agent.daemon.kit.first_contact import (
     SETTLE_S,
     FindingTracker,

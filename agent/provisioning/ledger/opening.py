@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from agent.errors import AgentError
 from agent.provisioning.ledger.database import DatabaseFailed
+from agent.provisioning.ledger.ledger import Ledger
 from agent.provisioning.ledger.sqlite import SqliteDatabase
-from agent.provisioning.ledger.store import Ledger
 
 if TYPE_CHECKING:
     from agent.provisioning.ledger.database import Database

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
-from at.virtual.families import power, sleep
+from at.virtual.families import functional_mode, sleep
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.radio_world import MeasuredCell
 
@@ -32,7 +32,7 @@ def signal_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
         raise BadRequest
     kit.session.subscriptions.cesq = request.number(0, 0, 1)
     if kit.session.subscriptions.cesq and kit.active and kit.cells_in_range():
-        power.notify_signal(kit)
+        functional_mode.notify_signal(kit)
     return ok()
 
 

@@ -14,14 +14,14 @@ from agent.auth.modem_jwt import ModemJwt, ask_modem
 from agent.call import Host, Scheme
 from agent.cloud.devices import FetchDevice
 from agent.cloud.fota_jobs import FetchCurrentJob
-from agent.cloud.keys import FetchBulkOperation, NewDevice, OnboardDevices
+from agent.cloud.public_keys import FetchBulkOperation, NewDevice, OnboardDevices
 from agent.config.secrets import Secret
 from agent.errors import Forbidden, Unauthorized
 from agent.http import HttpClient, HttpTransport
 from agent.location.calls import LocateCell
+from at.commands.functional_mode import SetFunctionalMode
 from at.commands.identity import ReadDeviceUuid
 from at.commands.keys import GenerateKey
-from at.commands.power import SetFunctionalMode
 from at.driver.modem import Modem
 from at.virtual.radio_world import Coordinates, load_world
 from at.virtual.transport import VirtualTransport

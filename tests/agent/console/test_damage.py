@@ -11,7 +11,7 @@ from zephyr_dumps import arch, header, memory, printed, threads, trailer
 
 from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump
-from agent.console.reader import ConsoleReader
+from agent.console.line_classifier import ConsoleReader
 from agent.console.zephyr_coredump import DumpStatus
 from agent.observability.ingest.chunk_codec import ReassembledMessage, Reassembler, encode
 

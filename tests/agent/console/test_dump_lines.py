@@ -9,7 +9,7 @@ from console_items import DUMP, items_of
 from zephyr_dumps import header, memory, printed
 
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine
-from agent.console.reader import ConsoleReader
+from agent.console.line_classifier import ConsoleReader
 from agent.console.zephyr_coredump import DumpStatus
 
 

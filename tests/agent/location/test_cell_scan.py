@@ -24,7 +24,7 @@ from agent.location.cell_scan import (
     serving_cell,
 )
 from at.commands.cells import read_measurement
-from at.commands.power import SetFunctionalMode
+from at.commands.functional_mode import SetFunctionalMode
 from at.commands.signal import ReadMonitor
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, FirmwareRefused, LinkLost, ParseError

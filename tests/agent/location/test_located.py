@@ -18,7 +18,7 @@ from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport
 from agent.location.locator import LocationMethod, LocationOptions, locator_for
 from agent.location.movement import moved, position_message
-from at.commands.power import SetFunctionalMode
+from at.commands.functional_mode import SetFunctionalMode
 from at.driver.modem import Modem, open_modem
 
 

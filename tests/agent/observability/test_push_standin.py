@@ -19,7 +19,7 @@ from agent.auth.project_key import ProjectKey
 from agent.call import Host
 from agent.config.profile import OutboxSettings
 from agent.config.secrets import Secret
-from agent.console.reader import ConsoleReader
+from agent.console.line_classifier import ConsoleReader
 from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest.chunk_codec import encode
 from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
@@ -27,8 +27,8 @@ from agent.observability.ingest.events import check_event, heartbeat
 from agent.observability.ingest.transfer import Upload, file_source, transfer
 from agent.observability.ingest.uploads import FileKind, UploadProject, commit_details
 from agent.outbox import ItemKind, NewItem, Outbox
-from agent.outbox.delivery import Delivery
-from agent.outbox.sender import ServiceSender
+from agent.outbox.delivery_loop import Delivery
+from agent.outbox.delivery_requests import ServiceSender
 from agent.wiring.forwarding import Forwarder
 
 KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0")

@@ -10,7 +10,7 @@ from outboxes import OutboxOnFullDisk
 from zephyr_dumps import arch, header, memory, printed
 
 from agent.config.profile import OutboxSettings
-from agent.console.reader import ConsoleReader, LineClassifier
+from agent.console.line_classifier import ConsoleReader, LineClassifier
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from agent.wiring.forwarding import Forwarder, trace_reason, utc_now
 from at.virtual.console import export_lines

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from outboxes import Clock, outbox
 from zephyr_dumps import arch, header, memory, printed
 
-from agent.console.reader import ConsoleReader
+from agent.console.line_classifier import ConsoleReader
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.wiring.forwarding import Forwarder

@@ -10,7 +10,7 @@ from signed_tokens import OTHER, attest, keygen, public
 
 from at.commands.catalog import command_of
 from at.protocol.errors import ParseError
-from at.tokens.keys import key_id
+from at.tokens.key_formats import key_id
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from signed_tokens import ECDSA_NULL, OTHER, keygen, public, request
 
 from at.tokens.attestation import read_generated_key
 from at.tokens.csr import read_key_body
-from at.tokens.keys import key_der, load_public_key
+from at.tokens.key_formats import key_der, load_public_key
 
 
 def test_a_request_with_explicit_null_parameters_keeps_its_bytes():

@@ -17,7 +17,7 @@ from at.commands.jwt import MakeJwt
 from at.protocol.errors import NoModemTime, ParseError, UnsafeArgument
 from at.protocol.values import as_json
 from at.tokens.jwt import read_jwt, verify
-from at.tokens.keys import key_id
+from at.tokens.key_formats import key_id
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 CLAIMS = {

@@ -14,7 +14,7 @@ import pytest
 from at.driver.modem import Modem, open_modem
 from at.protocol.errors import AtError, CommandTimeout, ModemReset, PortBusy
 from at.transcripts.recorder import RecordingTransport
-from at.transcripts.replay import ReplayTransport, load_transcript
+from at.transcripts.replay_transport import ReplayTransport, load_transcript
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer

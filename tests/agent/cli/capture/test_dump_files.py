@@ -10,7 +10,7 @@ from command_line import with_bytes
 from zephyr_dumps import arch, header, memory, printed
 
 from agent.cli.capture.dump_files import DumpFiles
-from agent.console.reader import ConsoleReader
+from agent.console.line_classifier import ConsoleReader
 
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
 

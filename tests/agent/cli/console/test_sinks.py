@@ -10,7 +10,7 @@ from zephyr_dumps import arch, header, memory, printed
 
 from agent.cli.console.sinks import FileSink
 from agent.console.chunk_lines import ChunkLine
-from agent.console.reader import ConsoleReader
+from agent.console.line_classifier import ConsoleReader
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 
 pytestmark = pytest.mark.skipif(

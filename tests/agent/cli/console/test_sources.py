@@ -12,7 +12,7 @@ from agent.cli.console.sources import PortSource, TypedLines
 from agent.cli.console.window import ConsoleWindow
 from agent.cli.shell.command import Options
 from agent.config.profile import KitSettings
-from agent.console.reader import ConsoleItem
+from agent.console.line_classifier import ConsoleItem
 from at.protocol.errors import PortError
 
 

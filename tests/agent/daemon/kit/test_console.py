@@ -15,8 +15,8 @@ from zephyr_dumps import arch, header, memory, printed
 
 from agent.config.profile import KitSettings, OutboxSettings
 from agent.console.chunk_lines import ChunkLine
+from agent.console.line_classifier import ConsoleCounts, ConsoleReader, LineClassifier
 from agent.console.log_line import parse_line
-from agent.console.reader import ConsoleCounts, ConsoleReader, LineClassifier
 from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatchers, KitConsole
 from agent.daemon.kit.link import HeldPort
 from agent.daemon.status import State, StatusRegistry

@@ -22,7 +22,7 @@ from agent.errors import (
     Unreachable,
 )
 from agent.outbox import Outbox
-from agent.outbox.delivery import Delivery
+from agent.outbox.delivery_loop import Delivery
 from agent.outbox.items import Item
 
 

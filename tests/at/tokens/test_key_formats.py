@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from signed_tokens import IDENTITY, OTHER, public, raw
 
 from at.protocol.errors import ParseError
-from at.tokens.keys import decode_base64url, key_der, key_id, key_pem, load_public_key, verify_raw
+from at.tokens.key_formats import (
+    decode_base64url,
+    key_der,
+    key_id,
+    key_pem,
+    load_public_key,
+    verify_raw,
+)
 
 
 @given(st.binary(max_size=60))

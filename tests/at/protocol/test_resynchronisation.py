@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.exchange import Answer
 from at.protocol.ownership import command_name
-from at.protocol.recovery import ATTEMPTS, POISON, PROBES, OutstandingCommands, abort_sequences
+from at.protocol.resynchronisation import (
+    ATTEMPTS,
+    POISON,
+    PROBES,
+    OutstandingCommands,
+    abort_sequences,
+)
 
 SENT = st.lists(st.sampled_from([*PROBES, "AT+CGMR", "AT+CEREG?", "AT"]), max_size=8)
 

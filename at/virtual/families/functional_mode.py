@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
-from at.virtual.families import clock, gnss, sleep
+from at.virtual.families import clock, serial_modem_gnss, sleep
 from at.virtual.kit import ModemMode, Reply, Subscriptions, VirtualKit, ok
 
 _NOT_LISTED = ModemMode.RECEIVE_ONLY  # accepted, yet not in the list of the test form
@@ -45,7 +45,7 @@ def functional_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     mode = ModemMode(number)
     takes_s = kit.delay(0.034)
     if mode in _SWITCHES_GNSS:
-        gnss.switch(kit, on=mode in {ModemMode.NORMAL, ModemMode.GNSS_ON})
+        serial_modem_gnss.switch(kit, on=mode in {ModemMode.NORMAL, ModemMode.GNSS_ON})
     if mode in {ModemMode.NORMAL, ModemMode.LTE_ON}:
         _switch_on(kit, mode)
     elif mode in _SWITCHES_LTE_OFF:

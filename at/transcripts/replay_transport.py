@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from at.protocol.errors import LinkLost, TranscriptError
-from at.transcripts.playback import Playback
+from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import Direction, Transcript, TranscriptStep, parse_transcript
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from agent.observability.ingest.uploads import (
     FileKind,
 )
 from agent.outbox import ItemKind
+from agent.outbox.delivery_requests import ServiceSender
 from agent.outbox.items import Item
-from agent.outbox.sender import ServiceSender
 from agent.retry import NO_RETRY
 
 

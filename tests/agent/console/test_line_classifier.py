@@ -14,8 +14,8 @@ from zephyr_dumps import printed
 from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine
 from agent.console.fault_lines import FaultText, Reboot
+from agent.console.line_classifier import ConsoleReader, OverlongLine, decode, encode
 from agent.console.log_line import LogLine
-from agent.console.reader import ConsoleReader, OverlongLine, decode, encode
 
 # Written by hand after the formats of the kernel's log subsystem.
 CONSOLE = (

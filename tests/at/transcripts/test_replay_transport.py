@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from at.transcripts.playback import Playback
-from at.transcripts.replay import load_transcript
+from at.transcripts.replay_transport import load_transcript
+from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import Direction, format_transcript, parse_transcript
 
 FILES = sorted(

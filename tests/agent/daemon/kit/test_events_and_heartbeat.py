@@ -22,7 +22,7 @@ from agent.auth.credential import Keyring
 from agent.auth.project_key import ProjectKey
 from agent.config import Secret
 from agent.config.profile import EventSettings, OutboxSettings, Profile
-from agent.daemon.kit.events import KitEvents, event_item, heartbeat_item
+from agent.daemon.kit.events_and_heartbeat import KitEvents, event_item, heartbeat_item
 from agent.daemon.status import AgentEvent, AgentEventKind, State, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.daemon.watchdog import StallDetector

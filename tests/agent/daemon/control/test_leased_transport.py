@@ -143,9 +143,9 @@ async def test_a_recorder_that_is_killed_gives_the_modem_back(agent: RunningAgen
 async def test_a_kit_that_is_busy_for_too_long_is_a_busy_board(
     agent: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ):
-    from agent.daemon.control import lease
+    from agent.daemon.control import leased_transport
     from agent.daemon.control.client import AgentConnection, AgentRefused
-    from agent.daemon.control.lease import held_kits
+    from agent.daemon.control.leased_transport import held_kits
     from at.protocol.errors import PortBusy
 
     (kit,) = await held_kits(Path(os.environ["CELLAGENT_STATE_DIR"]))
@@ -157,7 +157,7 @@ async def test_a_kit_that_is_busy_for_too_long_is_a_busy_board(
 
     monkeypatch.setattr(AgentConnection, "answer", refused)
     with pytest.raises(PortBusy, match="an update"):
-        await lease.LeasedTransport(kit).open(None)  # type: ignore[arg-type]
+        await leased_transport.LeasedTransport(kit).open(None)  # type: ignore[arg-type]
 
 
 async def test_another_command_takes_its_turn_at_a_kit_that_is_held(
