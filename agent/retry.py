@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
 
 from agent.errors import Unavailable, Untrusted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LONGEST_RETRY_AFTER_S = 3600.0
 """What a service asks for beyond this is taken as this: a garbled clock must not silence us."""

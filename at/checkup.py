@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from at.commands.clock import ReadClock
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
 from at.commands.registration import ReadRegistration
 from at.commands.sim import ReadPinState
+from at.driver.modem import Modem
+from at.protocol.command import Command
 from at.protocol.errors import CommandRejected, ParseError
-
-if TYPE_CHECKING:
-    from at.driver.modem import Modem
-    from at.protocol.command import Command
-    from at.protocol.firmware import FirmwareVerdict
+from at.protocol.firmware import FirmwareVerdict
 
 REGISTRATION = {
     0: "not registered, not searching",

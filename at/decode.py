@@ -6,24 +6,19 @@ line that breaks its grammar has `error` set and `value` None, never half a reco
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from at.commands.catalog import command_of, readers_of
 from at.commands.identity import Revision, ShortVersion
 from at.protocol import notices
-from at.protocol.command import Form, read_command
+from at.protocol.command import Command, Form, read_command
 from at.protocol.errors import AtError
-from at.protocol.exchange import Answer, Echo, Exchange, NoticeLine, Restart, Unknown
+from at.protocol.exchange import Answer, Echo, Exchange, Item, NoticeLine, Restart, Unknown
 from at.protocol.firmware import read_firmware
 from at.protocol.framing import DroppedLine, Log, Prompt
 from at.protocol.ownership import REGISTRATIONS, owner_of
 from at.protocol.values import after_name, as_json, name_before_colon
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from at.protocol.command import Command
-    from at.protocol.exchange import Item
 
 # A notice of theirs has another shape than the reply.
 _REPLY_SHAPED = REGISTRATIONS | {"+CSCON"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from at.driver.modem import Modem
 from at.driver.opening import is_garbage, transport_of
@@ -14,11 +14,7 @@ from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError, LinkLost, NoAnswer, PortBusy, PortForbidden
 from at.protocol.framing import Framer, Log
 from at.protocol.ownership import line_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from at.transport.base import Transport
+from at.transport.base import Transport
 
 # Speeds of the kits' firmwares, the likeliest first; the first is Serial Modem's and AT host's.
 BAUD_RATES = (115200, 1000000, 921600, 460800, 230400)

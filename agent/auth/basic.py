@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from agent.call import Scheme
+from agent.call import Call, Scheme
+from agent.config.secrets import Secret
 from agent.errors import ConfigError
 from agent.redact import hide
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.call import Call
-    from agent.config.secrets import Secret
 
 
 class Basic:

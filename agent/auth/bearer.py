@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from agent.call import Scheme
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.call import Call
-    from agent.config.secrets import Secret
+from agent.call import Call, Scheme
+from agent.config.secrets import Secret
 
 
 @dataclass(frozen=True, slots=True)

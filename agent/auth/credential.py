@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
-from agent.call import Host, Scheme
+from agent.call import Call, Host, Scheme
 from agent.errors import CredentialMissing, WrongCredential
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from agent.call import Call
 
 # The hosts that each kind may be sent to, whatever a call declares: a second check.
 HOSTS: Mapping[Scheme, frozenset[Host]] = {

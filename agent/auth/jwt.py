@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from base64 import urlsafe_b64decode
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jwt
 import msgspec
@@ -17,9 +18,6 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from agent.config.private_files import read_private
 from agent.errors import CredentialError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 LIFE_S = 600
 """How long a token is good; the vendor's clients take the same."""

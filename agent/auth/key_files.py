@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from agent.auth.jwt import CachedToken, sign, signing_key
-from agent.call import Scheme
+from agent.call import Call, Scheme
 from agent.errors import ConfigError, CredentialMissing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from agent.call import Call
 
 
 class DeviceKey:

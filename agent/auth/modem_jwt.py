@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
 from agent.auth.jwt import LIFE_S, CachedToken, TokenClaims, check_claims, read_claims
-from agent.call import Scheme
+from agent.call import Call, Scheme
 from agent.errors import CredentialError
 from at.commands.jwt import MakeJwt
+from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from agent.call import Call
-    from at.driver.modem import Modem
 
 
 class AskModem(Protocol):

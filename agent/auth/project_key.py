@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from agent.call import Scheme
+from agent.call import Call, Scheme
+from agent.config.secrets import Secret
 from agent.errors import ConfigError, WrongCredential
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.call import Call
-    from agent.config.secrets import Secret
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # The short paths, without organization and project: what a device with little memory uses.

@@ -5,16 +5,14 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
 from agent.errors import AgentError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 _WORDS = {
     "find": "found the port that answers AT",

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
 from agent.cli.shell.session import configured
 from agent.config.paths import state_dir
-from agent.daemon.control.leased_transport import held_kits
+from agent.daemon.control.leased_transport import HeldKit, held_kits
 from at.discovery import PortReport
 from at.ports.usb import UsbPort, device_of, system_ports
-
-if TYPE_CHECKING:
-    from agent.daemon.control.leased_transport import HeldKit
 
 
 async def ports_of_agents() -> list[PortReport]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
 from agent.cli.shell.session import configured
 from agent.cli.shell.terminal import printable, wrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _WIDTH = 80
 

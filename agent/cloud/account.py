@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agent.call import Call, Request, Scheme
+from agent.call import Call, Request, Response, Scheme
 from agent.config.secrets import Secret
 from agent.errors import BadAnswer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.call import Response
 
 _log = logging.getLogger(__name__)
 

@@ -10,13 +10,11 @@ is a bit mask, LED1 01 to LED4 08. To light LED2 and LED4:
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.errors import BadAnswer, NotFound, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 PROPERTIES = (
     "broadcast",

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from agent.call import Call, Request, Scheme
+from agent.call import Call, Request, Response, Scheme
 from agent.cloud.ble import octets
 from agent.cloud.device import if_match, segment
 from agent.cloud.devices import USER_OR_DEVICE
 from agent.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.call import Response
 
 # Many changes are taken with 202: they show a little later.
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from agent.cloud.ble import Characteristic, Service, find, services
 from agent.errors import BadAnswer, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def segment(value: str, what: str) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from agent.call import Call, Request, Scheme
+from agent.call import Call, Request, Response, Scheme
 from agent.cloud.ble import value_of
 from agent.cloud.device import Device, segment
 from agent.errors import BadAnswer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from agent.call import Response
 
 T = TypeVar("T")
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
-from agent.call import Call, Request, Scheme
+from agent.call import Call, Request, Response, Scheme
 from agent.cloud.device import segment
 from agent.errors import BadAnswer, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.call import Response
 
 # Either scheme of the two that the operation declares; a proxy has a service key for FOTA.
 _SCHEMES = (Scheme.API_KEY, Scheme.DEVICE_JWT, Scheme.SERVICE_JWT)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
-from agent.call import Call, Request, Scheme
+from agent.call import Call, Request, Response, Scheme
 from agent.cloud.device import moment, segment
 from agent.cloud.devices import USER_OR_DEVICE, Page
 from agent.errors import BadAnswer, UsageError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from agent.call import Response
 
 
 @dataclass(frozen=True, slots=True)

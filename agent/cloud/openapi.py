@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agent.call import Call, Request, Scheme
+from agent.call import Call, Request, Response, Scheme
 from agent.errors import BadAnswer, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.call import Response
 
 SIMPLE_TOKEN = "Simple Token"
 JSON_WEB_TOKEN = "JSON Web Token"

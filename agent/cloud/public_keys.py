@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agent.call import Call, Request, Scheme
+from agent.call import Call, Request, Response, Scheme
 from agent.cloud.device import segment
 from agent.errors import BadAnswer, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from agent.call import Response
 
 MOST_ROWS = 1000
 PENDING = frozenset({"PENDING", "IN_PROGRESS"})

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.config.paths import config_file, secrets_file, state_dir
 from agent.config.private_files import MAX_BYTES
+from agent.config.profile import Profile
 from agent.config.secrets import Origin, Secrets
 from agent.config.validate import leaves, nearest, profile_from, set_keys
 from agent.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.config.profile import Profile
-
 
 NEUTRAL = "custom"
 

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from agent.config.paths import state_dir
 from agent.errors import AgentError, ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _POSIX = os.name == "posix"
 MAX_BYTES = 1024 * 1024

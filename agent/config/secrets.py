@@ -8,17 +8,15 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 from agent.config.private_files import read_private
 from agent.config.validate import nearest
 from agent.errors import ConfigError, CredentialMissing
 from agent.redact import HIDDEN, MIN_LENGTH, hide
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -12,9 +13,6 @@ from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.config.profile import KitSettings, Profile, Section
 from agent.config.urls import checked_url
 from agent.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args, get_origin
 
 from agent.config.load import read_config
 from agent.config.paths import config_file, secrets_file
@@ -10,10 +12,6 @@ from agent.config.private_files import write_private
 from agent.config.secrets import SECRETS, read_secrets_file
 from agent.config.validate import key_type, profile_from
 from agent.errors import ConfigError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 
 def write_profile(

@@ -10,8 +10,9 @@ Damage is an item, too: it is counted and shown, and never stops the reader.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -21,10 +22,6 @@ from agent.console.dump_lines import MARK as DUMP_MARK
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine, DumpCollector
 from agent.console.fault_lines import CrashCounter, FaultText, Reboot, read_fault
 from agent.console.log_line import LogLine, dropped_messages, parse_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _DUMP_LINES = re.compile(b"(?=" + DUMP_MARK + b")")
 

@@ -8,12 +8,9 @@ thread's, depend on the build: CONFIG_DEBUG_THREAD_INFO puts a table of them int
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from agent.console.zephyr_coredump import Dump
 from agent.console.zephyr_registers import ARM_CORTEX_M
-
-if TYPE_CHECKING:
-    from agent.console.zephyr_coredump import Dump
 
 MAX_THREADS = 1024
 """More than a microcontroller has: a longer list is damage."""

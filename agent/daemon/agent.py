@@ -6,39 +6,34 @@ import asyncio
 import logging
 import os
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 import agent
+from agent.config import Configuration, Profile
 from agent.config.kits import kits_of
+from agent.config.profile import KitSettings, OutboxSettings
 from agent.daemon import watchdog
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.metrics import MetricsServer
-from agent.daemon.status import AgentEvent, AgentEventKind, StatusRegistry
+from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
-from agent.outbox.delivery_loop import Delivery
+from agent.http import HttpClient
+from agent.outbox.delivery_loop import Delivery, Sender
 from agent.outbox.delivery_requests import ServiceSender
+from agent.outbox.items import Item
 from agent.outbox.outbox import ClockStepDetector, Outbox
 from agent.tasks import cancel_and_wait
 from agent.wiring.forwarding import outbox_folder, utc_now
 from agent.wiring.service_client import connect
 from at.ports.usb import same_port
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from agent.config import Configuration, Profile
-    from agent.config.profile import KitSettings, OutboxSettings
-    from agent.daemon.status import Concern
-    from agent.http import HttpClient
-    from agent.outbox.delivery_loop import Sender
-    from agent.outbox.items import Item
 
 STOP_S = 4.0
 """How long everything may take to end; the rest of five seconds is the outbox's."""

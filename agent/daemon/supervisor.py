@@ -5,19 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import random
+from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
-from agent.daemon.status import AgentEventKind
+from agent.daemon.status import AgentEventKind, Concern
 from agent.errors import AgentError
 from agent.retry import backoff_s
 from agent.tasks import WaitForEvent, wait_for_event
 from at.protocol.errors import AtError, LinkLost, PortError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from agent.daemon.status import Concern
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0

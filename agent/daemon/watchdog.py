@@ -12,10 +12,7 @@ import socket
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 LIMIT_S = 20.0
 """No turn of the loop takes this long: what may is done in threads. systemd waits for 120 s."""

@@ -8,23 +8,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent.config import load
+from agent.config import Configuration, load
 from agent.config.write import write_profile
 from agent.standin.keys import credentials
 from agent.standin.serve import serving
-from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
+from agent.standin.state import ORGANIZATION, PROJECT, Cloud, open_cloud
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
+from at.virtual.radio_world import Coordinates
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.runner import ModemRunner, make_modem
 from at.virtual.server.tcp import TcpServer
-
-if TYPE_CHECKING:
-    from agent.config import Configuration
-    from agent.standin.state import Cloud
-    from at.virtual.radio_world import Coordinates
 
 _PROFILE = "demo"
 _LOOPBACK = "127.0.0.1"

@@ -6,17 +6,12 @@ profile's list, besides the rule for every download (`agent.http.addresses`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from agent.config.urls import is_loopback
-from agent.http.addresses import SourceRefused, base_of, plain_target
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from agent.http.addresses import Target
+from agent.http.addresses import SourceRefused, Target, base_of, plain_target
 
 # What RFC 3986 allows in a path, and "*", which bundle ids hold and the service wants untouched.
 _PATH_SAFE = "/*!$&'()+,;=:@-._~%"

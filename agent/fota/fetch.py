@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from agent.fota import verification
-from agent.fota.download.downloader import DownloadRequest, TooSlow
+from agent.fota.download.downloader import Downloader, DownloadRequest, TooSlow
 from agent.fota.download.ranges import DownloadError, WrongLength
 from agent.fota.installers.base import Package
-from agent.fota.jobs import JobEnded, JobStatus
-from agent.fota.journal import JobStep
-from agent.http.addresses import SourceRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from agent.fota.download.downloader import Downloader
-    from agent.fota.jobs import Job
-    from agent.fota.journal import Journal
-    from agent.fota.reporter import UpdateObserver
-    from agent.fota.verification import Proof, TrustPolicy
-    from agent.http.addresses import Target
+from agent.fota.jobs import Job, JobEnded, JobStatus
+from agent.fota.journal import JobStep, Journal
+from agent.fota.reporter import UpdateObserver
+from agent.fota.verification import Proof, TrustPolicy
+from agent.http.addresses import SourceRefused, Target
 
 
 class ImageFetcher:

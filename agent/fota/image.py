@@ -11,15 +11,12 @@ import hashlib
 import os
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 from agent.errors import AgentError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 MAGIC = 0x96F3B83D
 _HEADER = struct.Struct("<IIHHIIBBHI4x")

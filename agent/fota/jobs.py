@@ -10,14 +10,12 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.errors import AgentError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_IMAGE_BYTES = 1 << 30
 """No image of this family is near it; a larger declared size is a mistake or an attack."""

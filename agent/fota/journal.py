@@ -7,16 +7,14 @@ and the last results, so that a job that is offered again is not installed again
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from agent.config.private_files import make_private_folder, sync_folder, write_private
 from agent.errors import AgentError
 from agent.fota.jobs import JobStatus, JournalState
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FORMAT = 1
 MAX_RESULTS = 200

@@ -7,15 +7,18 @@ kill anywhere and goes on from there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agent.errors import RefusedByRule, ServiceRefusal
 from agent.fota import jobs, verification
-from agent.fota.allowed_hosts import job_target
+from agent.fota.allowed_hosts import AllowedHosts, job_target
 from agent.fota.download.ranges import DownloadInterrupted
-from agent.fota.fetch import package_of
+from agent.fota.fetch import ImageFetcher, package_of
 from agent.fota.image import same_version
+from agent.fota.install import Installation
+from agent.fota.installers.base import Installer, Package
 from agent.fota.jobs import (
+    Execution,
+    Job,
     JobAction,
     JobEnded,
     JobStatus,
@@ -24,19 +27,10 @@ from agent.fota.jobs import (
     KitFacts,
     MalformedJob,
 )
-from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, JobStep, OpenJob
-from agent.http.addresses import SourceRefused
-
-if TYPE_CHECKING:
-    from agent.fota.allowed_hosts import AllowedHosts
-    from agent.fota.fetch import ImageFetcher
-    from agent.fota.install import Installation
-    from agent.fota.installers.base import Installer, Package
-    from agent.fota.jobs import Execution, Job
-    from agent.fota.journal import Journal
-    from agent.fota.reporter import JobReporter, JobSource
-    from agent.fota.verification import TrustPolicy
-    from agent.http.addresses import Target
+from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, JobStep, Journal, OpenJob
+from agent.fota.reporter import JobReporter, JobSource
+from agent.fota.verification import TrustPolicy
+from agent.http.addresses import SourceRefused, Target
 
 
 @dataclass(frozen=True, slots=True)

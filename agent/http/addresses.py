@@ -11,16 +11,12 @@ import asyncio
 import ipaddress
 import re
 import socket
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from agent.config.urls import is_loopback
 from agent.errors import RefusedByRule, Unreachable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _NAME = re.compile(
     r"(?=.{1,253}\Z)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
-from agent.auth.credential import Keyring
+from agent.auth.credential import Credential, Keyring
+from agent.call import Call, Host, Response, Scheme
 from agent.config.urls import checked_url, next_url, same_origin
 from agent.errors import BadAnswer, ConfigError, Unauthorized, Unavailable
 from agent.http.refusals import refusal
-from agent.retry import DEFAULT_RETRIES, wait_before_retry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import TracebackType
-    from typing import Self
-
-    from agent.auth.credential import Credential
-    from agent.call import Call, Host, Response, Scheme
-    from agent.http.transport import HttpTransport
-    from agent.retry import RetryPolicy
+from agent.http.transport import HttpTransport
+from agent.retry import DEFAULT_RETRIES, RetryPolicy, wait_before_retry
 
 T = TypeVar("T")
 

@@ -10,11 +10,12 @@ import asyncio
 import socket
 import ssl
 import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpcore
@@ -32,9 +33,6 @@ from agent.errors import (
     Untrusted,
     UsageError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 
 USER_AGENT = f"cellagent/{__version__}"
 _READ_BYTES = 256 * 1024  # what asyncio reads at once

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from urllib.parse import quote
 
 from agent.call import Call, Request, Response, Scheme
+from agent.config.profile import Profile
 from agent.errors import UsageError
 from agent.location.position import Position, parse_position
-
-if TYPE_CHECKING:
-    from agent.config.profile import Profile
 
 _NOTHING_FOUND = 40499
 LEGACY_WARNING = (

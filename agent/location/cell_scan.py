@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, UsageError
 from agent.location.agnss import ServingCell
@@ -19,14 +18,11 @@ from at.commands.cells import (
 )
 from at.commands.identity import ReadRevision
 from at.commands.signal import Monitor, ReadMonitor
+from at.driver.modem import Modem
+from at.driver.stream import Stream
 from at.protocol.errors import AtError, CommandRejected, CommandTimeout, ParseError
 from at.protocol.firmware import read_firmware, require
-from at.protocol.notices import Malformed
-
-if TYPE_CHECKING:
-    from at.driver.modem import Modem
-    from at.driver.stream import Stream
-    from at.protocol.notices import Notice
+from at.protocol.notices import Malformed, Notice
 
 _TYPES_SINCE = (1, 3, 4)
 _INTERRUPTED = 2

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.errors import BadAnswer
+from agent.location.locator import Fix
 from agent.location.position import position_in
-
-if TYPE_CHECKING:
-    from agent.location.locator import Fix
 
 MOVED_M = 100.0
 """In metres: two positions nearer than this are one place, however certain both are."""

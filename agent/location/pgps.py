@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import BadAnswer, DeadlineExceeded, UsageError
+from agent.http import HttpClient
 from agent.http.addresses import (
     Target,
     addresses_of,
@@ -39,9 +40,6 @@ from agent.location.pgps_file import (
     gps_day_and_second,
     parse_pgps,
 )
-
-if TYPE_CHECKING:
-    from agent.http import HttpClient
 
 _DEFAULT_INTERVAL_MIN = 240
 """The service's, where none is asked for."""

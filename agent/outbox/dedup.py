@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from agent.observability.ingest.chunk_codec import decode_varint
-from agent.outbox.items import ItemKind
-
-if TYPE_CHECKING:
-    from agent.outbox.items import NewItem
-    from agent.outbox.tables import Tables
-
+from agent.outbox.items import ItemKind, NewItem
+from agent.outbox.tables import Tables
 
 WINDOW_S = 600.0
 """Seconds within which an equal message is a repeated export and an equal dump the same crash.

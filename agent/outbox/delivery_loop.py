@@ -6,20 +6,17 @@ import asyncio
 import logging
 import random
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from agent.errors import AgentError
 from agent.outbox.handoff import collect
+from agent.outbox.items import Item
+from agent.outbox.outbox import Outbox
 from agent.outbox.schedule import FailureKind, Lane, Schedule, classify_failure
 from agent.tasks import WaitForEvent, cancel_and_wait, wait_for_event
 from at.protocol.errors import AtError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from agent.outbox.items import Item
-    from agent.outbox.outbox import Outbox
 
 IDLE_S = 5.0
 """The longest time between two looks at the outbox and at what other processes handed off."""

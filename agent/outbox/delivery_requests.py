@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from hashlib import md5, sha256
-from typing import TYPE_CHECKING
 
+from agent.http import HttpClient
 from agent.observability.ingest.chunks import PushChunks
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.events import PushEvents, captured_date_of
@@ -16,14 +17,8 @@ from agent.observability.ingest.uploads import (
     UploadCoredump,
     commit_details,
 )
-from agent.outbox.items import ItemKind
+from agent.outbox.items import Item, ItemKind
 from agent.retry import NO_RETRY
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from agent.http import HttpClient
-    from agent.outbox.items import Item
 
 
 def request_id(items: Sequence[Item]) -> str:

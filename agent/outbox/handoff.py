@@ -13,21 +13,18 @@ import os
 import shutil
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from agent.config.private_files import make_private_folder, private_opener, sync_folder
+from agent.config.profile import OutboxSettings
 from agent.errors import AgentError
 from agent.outbox.items import ItemKind, NewItem, TooLarge
+from agent.outbox.outbox import Outbox
 from agent.outbox.quota import check_quota
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from agent.config.profile import OutboxSettings
-    from agent.outbox.outbox import Outbox
 
 FOLDER = "inbox"
 _SUFFIX = ".items"

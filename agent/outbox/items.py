@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.errors import AgentError, Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class ItemKind(StrEnum):

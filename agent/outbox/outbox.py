@@ -6,25 +6,19 @@ import asyncio
 import sqlite3
 import threading
 import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from agent.config.private_files import make_private_folder
+from agent.config.profile import OutboxSettings
 from agent.errors import AgentError
-from agent.outbox.items import OutboxFull, OutboxHeld
+from agent.outbox.items import NewItem, OutboxFull, OutboxHeld, Receipt
 from agent.outbox.salvage import open_file
 from agent.outbox.store import Store
 from at.ports.process_lock import HeldByAnother, ProcessLock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-    from types import TracebackType
-    from typing import Self
-
-    from agent.config.profile import OutboxSettings
-    from agent.outbox.items import NewItem, Receipt
-
 
 T = TypeVar("T")
 

@@ -11,16 +11,12 @@ Below `min_free_bytes` of free disk nothing more is accepted (`refused`); what i
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
+from agent.config.profile import OutboxSettings
 from agent.outbox.items import OutboxFull, TooLarge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from agent.config.profile import OutboxSettings
-    from agent.outbox.tables import Tables
+from agent.outbox.tables import Tables
 
 
 def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder: str) -> None:

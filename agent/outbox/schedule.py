@@ -6,9 +6,9 @@ whatever the kind, so that its chunks arrive in the order of the device.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from agent.errors import (
     Conflict,
@@ -22,9 +22,6 @@ from agent.observability.ingest.chunks import MAX_CHUNKS, MAX_CHUNKS_BYTES
 from agent.observability.ingest.events import MAX_EVENTS, MAX_EVENTS_BYTES
 from agent.outbox.items import ItemKind
 from agent.retry import backoff_s
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Lane = tuple[str, ItemKind]
 

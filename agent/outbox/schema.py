@@ -7,12 +7,9 @@ import re
 import sqlite3
 import uuid
 import zlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from agent.config.private_files import sync_folder, touch_private
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FORMAT = 2
 WAITING, PARKED = 0, 1

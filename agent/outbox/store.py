@@ -7,21 +7,18 @@ One thread uses a store, inside a transaction that its caller begins and commits
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from agent.config.profile import OutboxSettings
 from agent.outbox.dedup import Deduplicator
 from agent.outbox.items import Item, ItemKind, ItemSummary, NewItem, OutboxTotals, Receipt
 from agent.outbox.quota import Quota
 from agent.outbox.schema import PARKED, WAITING, row_crc
 from agent.outbox.tables import Tables
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from agent.config.profile import OutboxSettings
 
 _EXPIRE_EVERY_S = 60.0
 _CHUNK, _COREDUMP = ItemKind.CHUNK.value, ItemKind.COREDUMP.value

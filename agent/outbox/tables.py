@@ -6,14 +6,12 @@ One thread uses them, inside a transaction that its caller begins and commits
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from agent.outbox.schema import IN_DOUBT, INSERT, LAST_ID, PARKED, WAITING
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Sequence
 
 
 class Tables:

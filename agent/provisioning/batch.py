@@ -6,22 +6,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, RefusedByRule, exit_code_of
-from agent.provisioning.board import BoardLocation
-from agent.provisioning.board_ledger import history_of
-from agent.provisioning.board_run import BoardRun, Outcome, plan_board, unexpected_failure
-from agent.provisioning.plan import ProvisioningPlan
+from agent.provisioning.board import BoardLocation, BoardPort
+from agent.provisioning.board_ledger import AsyncLedger, history_of
+from agent.provisioning.board_run import BoardRun, Outcome, Station, plan_board, unexpected_failure
+from agent.provisioning.goal import Goal
+from agent.provisioning.plan import ProvisioningPlan, ProvisioningStep
 from agent.tasks import cancel_and_wait
 from at.protocol.errors import AtError, PortBusy
-
-if TYPE_CHECKING:
-    from agent.provisioning.board import BoardPort
-    from agent.provisioning.board_ledger import AsyncLedger
-    from agent.provisioning.board_run import Station
-    from agent.provisioning.goal import Goal
-    from agent.provisioning.plan import ProvisioningStep
 
 OpenBoard = Callable[[BoardLocation], AbstractAsyncContextManager["BoardPort"]]
 OnStep = Callable[[BoardLocation, "ProvisioningStep"], None]

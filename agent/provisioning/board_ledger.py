@@ -6,17 +6,14 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from agent.provisioning.board import BoardLocation, BoardState
 from agent.provisioning.ca.certificates import key_fingerprint
-from agent.provisioning.ledger import BoardRecord
+from agent.provisioning.goal import Goal, RegistrationMethod
+from agent.provisioning.ledger import BoardRecord, Ledger
 from agent.provisioning.ledger.database import DatabaseFailed
 from agent.provisioning.plan import BoardHistory, ProvisioningStep
-
-if TYPE_CHECKING:
-    from agent.provisioning.board import BoardLocation, BoardState
-    from agent.provisioning.goal import Goal, RegistrationMethod
-    from agent.provisioning.ledger import Ledger
 
 T = TypeVar("T")
 

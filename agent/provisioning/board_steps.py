@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent.provisioning.board import BoardPort, BoardSwapped, IdentityCheck, MadeKey, WrongAnswer
+from agent.provisioning.board_ledger import BoardLedger
 from agent.provisioning.ca.certificates import (
     host_key_name,
     load_host_key,
@@ -28,14 +29,11 @@ from agent.provisioning.ca.certificates import (
     self_signed,
     store_host_key,
 )
+from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.goal import CREDENTIAL_NAMES, CertificateSource, Goal, KeyOrigin
 from agent.provisioning.plan import OFFLINE_MODE, ProvisioningStep, stored_digest
 from at.commands.credentials import CredentialType
 from at.protocol.errors import CommandRejected
-
-if TYPE_CHECKING:
-    from agent.provisioning.board_ledger import BoardLedger
-    from agent.provisioning.ca.device_ca import DeviceCa
 
 T = TypeVar("T")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from agent.provisioning.board import BoardState, HeldCredential, MadeKey, WrongAnswer
+from agent.provisioning.board import BoardLocation, BoardState, HeldCredential, MadeKey, WrongAnswer
 from at.commands.clock import ReadClock, SetClock, clock_text
 from at.commands.credentials import (
     CredentialType,
@@ -21,13 +20,9 @@ from at.commands.functional_mode import ReadFunctionalMode, SetFunctionalMode
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel, ReadRevision
 from at.commands.jwt import MakeDefaultJwt, MakeJwt
 from at.commands.keys import GenerateKey
-from at.driver.modem import open_modem
+from at.driver.modem import Modem, open_modem
 from at.protocol.errors import CommandRejected, ParseError
 from at.protocol.firmware import gate
-
-if TYPE_CHECKING:
-    from agent.provisioning.board import BoardLocation
-    from at.driver.modem import Modem
 
 _NOT_FOUND = 513
 _ATTEST = "AT%ATTESTTOKEN"

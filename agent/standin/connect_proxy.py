@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import ssl
+from collections.abc import AsyncIterator, Iterable
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from cryptography import x509
@@ -23,13 +25,7 @@ from agent.standin.core.connections import server_context
 from agent.standin.core.operation import Host
 from agent.standin.faults import has_wrong_certificate
 from agent.standin.jwt import private_pem
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Iterable
-    from pathlib import Path
-
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 PUBLIC_HOSTS = {
     "api.nrfcloud.com": Host.DEVICE_CLOUD,

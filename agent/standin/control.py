@@ -16,28 +16,22 @@ state that `GET /control` shows:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from secrets import compare_digest
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.responses import JSON
+from agent.standin.core.responses import JSON, Refusal
 from agent.standin.faults import active, install
-from agent.standin.state import EMAIL, ORGANIZATION_ROLES, Settings, issue_api_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    from agent.standin.core.responses import Refusal
-    from agent.standin.state import Cloud
-    from agent.standin.store import Table
+from agent.standin.state import EMAIL, ORGANIZATION_ROLES, Cloud, Settings, issue_api_key
+from agent.standin.store import Table
 
 CONTROL_PATH = "/control"
 

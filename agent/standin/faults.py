@@ -17,17 +17,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, 
 from dataclasses import dataclass
 from email.utils import formatdate
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.standin.core.dispatch import drain
 from agent.standin.core.responses import JSON, Refusal
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 WRONG_CERTIFICATE = "tls-wrong-certificate"
 RATE_LIMIT = "rate-limit"

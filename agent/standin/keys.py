@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import uuid
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from agent.standin import jwt
-from agent.standin.state import EMAIL, ORGANIZATION, PROJECT, current_api_key, organization_token
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from agent.standin.state import Cloud
-
+from agent.standin.state import (
+    EMAIL,
+    ORGANIZATION,
+    PROJECT,
+    Cloud,
+    current_api_key,
+    organization_token,
+)
 
 SERVICES = ("location", "fota", "device")
 TRIAL_S = 30 * 86400

@@ -9,20 +9,17 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from secrets import compare_digest
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.requests import Request
 
 from agent.standin import jwt
 from agent.standin.keys import SERVICES, TRIAL_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from starlette.requests import Request
-
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 GRACE_S = 60 * 60
 """How long a superseded API key stays valid (clause D10.1)."""

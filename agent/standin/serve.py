@@ -9,9 +9,12 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from typing import TYPE_CHECKING
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 import uvicorn
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from agent.standin import control
 from agent.standin.core.connections import (
@@ -23,22 +26,13 @@ from agent.standin.core.connections import (
 from agent.standin.core.dispatch import Dispatcher
 from agent.standin.core.guard import HostGuard
 from agent.standin.core.operation import ALSO_AT_API, Host
+from agent.standin.core.responses import Refused
 from agent.standin.device_cloud import routes as device_cloud
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.faults import FaultLayer, has_wrong_certificate, triggers_wrong_certificate
 from agent.standin.observability import routes as observability
 from agent.standin.observability.refusals import ObservabilityRefused
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-
-    from starlette.routing import Route
-    from starlette.types import ASGIApp
-
-    from agent.standin.core.responses import Refused
-    from agent.standin.state import Cloud
-
+from agent.standin.state import Cloud
 
 _WAITING = 1024
 """Connections that wait to be accepted."""

@@ -18,17 +18,15 @@ from __future__ import annotations
 
 import secrets
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from agent.standin.clock import Clock, iso
 from agent.standin.store import Store, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
 ORGANIZATION = "acme"
 PROJECT = "kits"

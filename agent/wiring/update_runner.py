@@ -7,46 +7,39 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
+from agent.config import Configuration, Profile
 from agent.config.private_files import make_private_folder
 from agent.errors import ConfigError, CredentialMissing, RefusedByRule, ResourceUnavailable
 from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.connection import DownloadNetwork
-from agent.fota.download.downloader import Downloader, LoopClock
+from agent.fota.download.downloader import AsyncClock, Downloader, LoopClock
 from agent.fota.fetch import ImageFetcher
 from agent.fota.install import Installation
-from agent.fota.jobs import read_execution
+from agent.fota.installers.base import Installer
+from agent.fota.jobs import Execution, JobStatus, read_execution
 from agent.fota.journal import Journal
-from agent.fota.reporter import JobReporter, UpdateObserver
+from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import TrustPolicy, load_public_key, parse_level
+from agent.http import HttpClient
 from agent.http.addresses import is_loopback_url
 from agent.wiring.service_client import connect
 from at.commands.identity import ReadDeviceUuid, ReadRevision
 from at.commands.jwt import MakeJwt
 from at.commands.serial_modem import ReadSerialModemUuid
+from at.driver.modem import Modem
 from at.ports.process_lock import HeldByAnother, ProcessLock
 from at.protocol.errors import CommandRejected, ParseError
 from at.protocol.firmware import gate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from agent.config import Configuration, Profile
-    from agent.fota.download.downloader import AsyncClock
-    from agent.fota.installers.base import Installer
-    from agent.fota.jobs import Execution, JobStatus
-    from agent.fota.reporter import JobSource
-    from agent.http import HttpClient
-    from at.driver.modem import Modem
 
 
 @dataclass(frozen=True, slots=True)

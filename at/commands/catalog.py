@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+from typing import Any
 
 from at.commands import (
     cells,
@@ -29,10 +31,6 @@ from at.commands import (
 from at.protocol.command import Command, Form, read_command
 from at.protocol.errors import ParseError
 from at.protocol.values import split
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from types import ModuleType
 
 _FAMILIES: tuple[ModuleType, ...] = (
     identity,

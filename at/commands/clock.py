@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, after_name, single_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _CCLK = re.compile(
     r"([0-9]{2}|[0-9]{4})/([0-9]{2})/([0-9]{2}), ?"

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, after_name, name_before_colon, only_row, rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
-    from at.protocol.values import Value
+from at.protocol.values import Fields, Record, Value, after_name, name_before_colon, only_row, rows
 
 _CID_HIGH = 255
 _NO_CONTEXT = ("STATUS", "RESTR", "CLASS")  # events whose number is no context

@@ -6,21 +6,16 @@ The digest is of the exact bytes written.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.encoding import quoted_lines
 from at.protocol.errors import ParseError, UnsafeArgument
-from at.protocol.values import Fields, Record, rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
-    from at.protocol.values import Value
+from at.protocol.values import Fields, Record, Value, rows
 
 HIGHEST_TAG = 2**31 - 1
 """Larger tags belong to the modem: listed, never written or deleted."""

@@ -5,19 +5,14 @@ Sources: its own documentation. Failures are plain ERROR, or numbers in a later 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 from at.commands.serial_modem import register_readers
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, only_row
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
-    from at.protocol.values import Value
+from at.protocol.values import Fields, Record, Value, only_row
 
 _INFO = 2**32
 

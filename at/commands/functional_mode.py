@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from at.protocol.command import Command, Form, OkCommand
 from at.protocol.values import Record, only_row
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class FunctionalMode(IntEnum):

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 from at.protocol.command import Command, Form
 from at.protocol.errors import ParseError
 from at.protocol.values import (
     Fields,
     Record,
+    Value,
     after_name,
     bare_line,
     name_before_colon,
     only_row,
     single_line,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
-    from at.protocol.values import Value
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 # <snt> of +CGSN -> what comes back and how many digits it has.

@@ -5,20 +5,15 @@ It needs firmware 1.3.0, and the time for an expiry.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 from at.commands.credentials import CredentialType, check_tag
 from at.protocol.command import Command, Form, Parameters
 from at.protocol.errors import NoModemTime, UnsafeArgument
-from at.protocol.values import only_row
+from at.protocol.values import Value, only_row
 from at.tokens.jwt import Jwt, read_jwt
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
-    from at.protocol.values import Value
 
 NO_TIME = (
     "let the modem attach to a network that tells the time (AT+CFUN=1, then AT+CCLK?), "

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
 from at.protocol.ownership import is_connection_reply
 from at.protocol.values import Fields, Record, Value, after_name, only_row, split
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Some phones close a network before its access technology: (2,"T","T","310260"),2)
 _EARLY_CLOSE = re.compile(r'"\),(?=[0-9]{1,2}\))', re.ASCII)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import UnsafeArgument
 from at.protocol.notices import Notice, register
 from at.protocol.timers import active_time_seconds, periodic_tau_ext_seconds
 from at.protocol.values import Fields, Record, only_row, rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _SLEEP_HIGH_MS = 2**63
 _T3412_HIGH_MS = 35_712_000_000

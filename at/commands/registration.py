@@ -7,17 +7,15 @@ each field holds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from at.protocol.command import Command, Form, OkCommand
 from at.protocol.notices import Notice, register
 from at.protocol.ownership import REGISTRATION_STATES, is_registration_reply
 from at.protocol.timers import HasGrantedTimers
 from at.protocol.values import Fields, Record, Value, hex_digits, name_before_colon, single_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _REGISTERED = frozenset({1, 5, 6, 7, 9, 10})
 HIGHEST_CELL_ID = 0x0FFFFFFF

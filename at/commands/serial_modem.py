@@ -6,17 +6,14 @@ Sources: its own documentation. Failures are plain ERROR, or numbers in a later 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from at.commands.identity import Uuid, uuid_text
 from at.protocol.command import Command, OkCommand
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, after_name, name_before_colon, only_row, single_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)

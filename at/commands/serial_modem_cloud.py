@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from at.commands.serial_modem import register_readers
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import UnsafeArgument
 from at.protocol.values import Fields, Record, only_row
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}", re.ASCII)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
@@ -11,9 +12,6 @@ from at.protocol.notices import Notice, register
 from at.protocol.ownership import REGISTRATION_STATES
 from at.protocol.timers import HasGrantedTimers, periodic_tau_seconds
 from at.protocol.values import Fields, Record, only_row
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)

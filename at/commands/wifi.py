@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
-from at.protocol.values import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
-    from at.protocol.values import Value
+from at.protocol.values import Record, Value
 
 # From both ends: an SSID may hold commas, quotes, parentheses and any bytes.
 _HEAD = re.compile(r"\+CWLAP:\s?\((?:(?P<ecn>[0-9]{1,2})(?:,|(?=\))))?", re.ASCII)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from at.protocol import resynchronisation
 from at.protocol.dialect import Dialect, Terminator
@@ -13,11 +14,7 @@ from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
 from at.protocol.exchange import Answer, Exchange, Item, NoticeLine, Restart, Unknown, final_result
 from at.protocol.framing import Prompt
 from at.protocol.ownership import Owner, command_name, looks_like_notice
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from at.transport.base import Receiver, Transport
+from at.transport.base import Receiver, Transport
 
 T = TypeVar("T")
 

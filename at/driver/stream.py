@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
+from at.protocol.errors import AtError
 from at.protocol.notices import BoundedQueue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from at.protocol.errors import AtError
 
 T = TypeVar("T")
 

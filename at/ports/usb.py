@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from at.protocol.errors import PortNotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 SEGGER, NORDIC = 0x1366, 0x1915
 

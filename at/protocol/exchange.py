@@ -7,11 +7,11 @@ Live, `start()` names the command and `feed()` classifies what comes back. Offli
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
-from at.protocol.framing import DroppedLine, Framer, Line, Log, Prompt
+from at.protocol.framing import DroppedLine, Event, Framer, Line, Log, Prompt
 from at.protocol.ownership import (
     NOTICES_ONLY,
     Owner,
@@ -20,12 +20,6 @@ from at.protocol.ownership import (
     looks_like_notice,
     owner_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
-from at.protocol.framing import Event
 
 _WORDS = frozenset(
     ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")

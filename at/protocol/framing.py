@@ -8,13 +8,10 @@ cut one in two; a prompt has no line end. The same bytes give the same events ho
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from at.protocol.dialect import PROMPTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LIMIT_BYTES = 64 * 1024
 _HEAD_BYTES = 80

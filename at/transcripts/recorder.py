@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from at.protocol.dialect import TRAITS
 from at.protocol.errors import TranscriptError
@@ -23,10 +22,7 @@ from at.transcripts.transcript import (
     format_step,
     format_transcript,
 )
-
-if TYPE_CHECKING:
-    from at.transport.base import Receiver, Transport
-
+from at.transport.base import Receiver, Transport
 
 LONGEST = 16384
 _QUOTE = b'"'

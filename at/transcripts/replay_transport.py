@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from at.protocol.errors import LinkLost, TranscriptError
 from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import Direction, Transcript, TranscriptStep, parse_transcript
-
-if TYPE_CHECKING:
-    from at.transport.base import Receiver
+from at.transport.base import Receiver
 
 
 def load_transcript(path: str | Path) -> Transcript:

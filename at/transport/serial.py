@@ -6,15 +6,13 @@ import asyncio
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import serial_asyncio
 
 from at.protocol.errors import LinkLost
+from at.transport.base import Receiver, Transport
 from at.transport.port_handle import PortHandle, open_handle, release_handle, termios_error
-
-if TYPE_CHECKING:
-    from at.transport.base import Receiver, Transport
 
 _CLOSE_S = 0.5
 _READ_BYTES = 4096  # what a terminal holds; more would be allocated for nothing

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from at.protocol.errors import LinkLost, PortNotFound
-
-if TYPE_CHECKING:
-    from at.transport.base import Receiver
+from at.transport.base import Receiver
 
 _CONNECT_S = 10.0
 _CLOSE_S = 1.0

@@ -5,18 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import serial
 
 from at.protocol.errors import LinkLost
-from at.transport.port_handle import open_handle, release_handle, termios_error
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from at.transport.base import Receiver
-    from at.transport.port_handle import PortHandle
+from at.transport.base import Receiver
+from at.transport.port_handle import PortHandle, open_handle, release_handle, termios_error
 
 _WAIT_S = 0.2
 _CLOSE_S = 1.0

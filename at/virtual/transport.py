@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from at.protocol.errors import AtError, LinkLost
+from at.transport.base import Receiver
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import VirtualOptions
 from at.virtual.server.runner import ModemRunner, make_modem
 from at.virtual.state import StateFile
-
-if TYPE_CHECKING:
-    from at.transport.base import Receiver
 
 
 class VirtualTransport:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, BinaryIO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import BinaryIO
 
 STORED = b"CHNK"
 """Precedes each chunk of a file of stored chunks; then its length in four bytes, big endian."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from agent.cli.capture.zephyr_dumps import format_frame, region
 from agent.errors import AgentError
@@ -15,13 +15,11 @@ from agent.observability.coredumps.linux_core import (
     LINKS,
     PROGRAM_COUNTERS,
     STACK_POINTERS,
+    LinuxCore,
     is_core,
 )
 from agent.observability.coredumps.recognise import refuse_compressed
-
-if TYPE_CHECKING:
-    from agent.observability.coredumps.linux_core import LinuxCore
-    from agent.observability.coredumps.symbols import ElfSymbols
+from agent.observability.coredumps.symbols import ElfSymbols
 
 
 def describe_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any] | None:

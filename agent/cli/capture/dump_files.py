@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from agent.config.private_files import private_opener
+from agent.console.dump_lines import CapturedDump
 from agent.errors import UsageError
-from agent.observability.ingest.device_identity import UNKNOWN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from agent.console.dump_lines import CapturedDump
-    from agent.observability.ingest.device_identity import DeviceIdentity
+from agent.observability.ingest.device_identity import UNKNOWN, DeviceIdentity
 
 
 def write_device_file(dump: Path, device: DeviceIdentity) -> None:

@@ -6,23 +6,19 @@ import asyncio
 import contextlib
 import os
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
 
 from agent.cli.capture.dump_files import DumpFiles, write_device_file
 from agent.cli.shell.session import configured
 from agent.config.private_files import make_private_folder, private_opener
+from agent.config.profile import KitSettings
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
+from agent.console.line_classifier import ConsoleItem
 from agent.errors import UsageError
+from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.tasks import cancel_and_wait
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-    from pathlib import Path
-
-    from agent.config.profile import KitSettings
-    from agent.console.line_classifier import ConsoleItem
-    from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 
 
 def device_identity(kit: KitSettings, given: dict[str, str | None]) -> IdentityTracker:

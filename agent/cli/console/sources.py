@@ -8,22 +8,18 @@ import json
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from agent.cli.console.window import ConsoleWindow
 from agent.cli.shell.session import held_kit
 from agent.cli.shell.terminal import typed_lines
-from agent.console.line_classifier import ConsoleCounts, ConsoleReader
+from agent.config.profile import KitSettings
+from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader
+from agent.daemon.control.client import AgentConnection
+from agent.daemon.control.leased_transport import HeldKit
 from agent.tasks import cancel_and_wait
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-
-    from agent.cli.console.window import ConsoleWindow
-    from agent.config.profile import KitSettings
-    from agent.console.line_classifier import ConsoleItem
-    from agent.daemon.control.client import AgentConnection
-    from agent.daemon.control.leased_transport import HeldKit
 
 _RETRY_S = 1.0  # between two looks for a port or an agent that went away
 _LONGEST_LINE = 32 * 1024 * 1024  # bytes: a core dump of 16 MiB as base64

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Iterable, Iterator
+from typing import get_args
 
 import click
 
@@ -12,11 +13,7 @@ from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
 from agent.cli.shell.session import kit_modem
 from agent.errors import UsageError
 from at.protocol.dialect import DialectName, TerminatorName
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from at.protocol.exchange import Answer
+from at.protocol.exchange import Answer
 
 # Commands whose arguments are keys: the process list and the shell's history would keep them.
 _SECRET = re.compile(

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
 from agent.cli.shell.session import kit_modem
-
-if TYPE_CHECKING:
-    from at.checkup import Check
+from at.checkup import Check
 
 
 @click.command(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
 from agent.cli.shell.session import kit_modem
-
-if TYPE_CHECKING:
-    from at.commands.jwt import MakeJwt
-    from at.driver.modem import Modem
-    from at.tokens.jwt import Jwt
+from at.commands.jwt import MakeJwt
+from at.driver.modem import Modem
+from at.tokens.jwt import Jwt
 
 
 @click.command(

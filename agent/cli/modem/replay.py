@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, note, run
 from agent.cli.shell.serving_address import require_one, serve_port
-
-if TYPE_CHECKING:
-    from at.protocol.errors import AtError
-    from at.transcripts.step_matching import Playback
-    from at.transcripts.transcript import TranscriptStep
-    from at.virtual.server.pty import PtyServer
-    from at.virtual.server.tcp import TcpServer
+from at.protocol.errors import AtError
+from at.transcripts.step_matching import Playback
+from at.transcripts.transcript import TranscriptStep
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.tcp import TcpServer
 
 
 @click.command(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
 from agent.cli.shell.session import kit_modem
 from agent.cli.shell.table import bar
-
-if TYPE_CHECKING:
-    from at.commands.signal import Monitor, SignalQuality
-    from at.driver.modem import Modem
+from at.commands.signal import Monitor, SignalQuality
+from at.driver.modem import Modem
 
 _BAR = 20
 # What people call bad and good: the ends of the bars.

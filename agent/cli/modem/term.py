@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,12 +10,10 @@ from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
 from agent.cli.shell.session import kit_modem
 from agent.cli.shell.terminal import typed_lines
 from agent.tasks import cancel_and_wait
-
-if TYPE_CHECKING:
-    from at.driver.modem import Modem
-    from at.driver.stream import Stream
-    from at.protocol.exchange import Item
-    from at.protocol.notices import Notice
+from at.driver.modem import Modem
+from at.driver.stream import Stream
+from at.protocol.exchange import Item
+from at.protocol.notices import Notice
 
 
 @click.command(

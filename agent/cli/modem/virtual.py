@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.shell.command import AgentCommand, emit, options, run, say
 from agent.cli.shell.serving_address import require_one, serve_port, serve_terminal
 from agent.errors import UsageError
-
-if TYPE_CHECKING:
-    from at.virtual.options import VirtualOptions
+from at.virtual.options import VirtualOptions
 
 
 @dataclass(frozen=True, slots=True)

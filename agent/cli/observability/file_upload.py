@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from agent.cli.shell.command import emit, note, options, say
-from agent.config import load
+from agent.config import Configuration, load
+from agent.http import HttpClient
+from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.events import captured_date_of
-from agent.observability.ingest.transfer import Upload, file_source, transfer
+from agent.observability.ingest.transfer import Upload, UploadSource, file_source, transfer
 from agent.observability.ingest.upload_journal import (
     UploadJournal,
     journal_name,
@@ -17,15 +20,6 @@ from agent.observability.ingest.upload_journal import (
 )
 from agent.observability.ingest.uploads import FileKind, UploadProject, commit_details
 from agent.wiring.service_client import connect
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from agent.config import Configuration
-    from agent.http import HttpClient
-    from agent.observability.ingest.device_identity import DeviceIdentity
-    from agent.observability.ingest.transfer import UploadSource
 
 
 async def upload_file(

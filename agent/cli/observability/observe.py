@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import click
 
 from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
 from agent.cli.shell.session import services
 from agent.cli.shell.table import TableWriter, progress
+from agent.config import Configuration
 from agent.errors import UsageError
+from agent.observability import Observability, Resource, ResourceKind
 from agent.observability.api.kinds import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Mapping
-
-    from agent.config import Configuration
-    from agent.observability import Observability, Resource, ResourceKind
-
 
 Command: TypeAlias = Callable[..., None]
 

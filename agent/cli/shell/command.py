@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from agent.cli.shell.terminal import printable
 from agent.redact import redact
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 
 @dataclass(slots=True)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 from agent.errors import RefusedByRule, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AsyncExitStack
-
-    from at.virtual.server.pty import PtyServer
-    from at.virtual.server.tcp import TcpServer
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.tcp import TcpServer
 
 
 async def serve_port(

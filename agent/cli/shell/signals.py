@@ -6,13 +6,11 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 
 HANG_UP: int = getattr(signal, "SIGHUP", signal.SIGTERM)
 """The terminal was closed. Windows has no such signal."""

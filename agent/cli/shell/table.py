@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from agent.cli.shell.terminal import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _BATCH = 100
 

@@ -7,15 +7,13 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from agent.daemon.control.socket import ControlSocket, control_socket_of, control_sockets
 from agent.errors import AgentError, ResourceUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 _CONNECT_S = 5.0
 _ANSWER_S = 20.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from agent.daemon.control.client import (
     TURN_S,
@@ -19,11 +20,7 @@ from agent.errors import AgentError
 from agent.tasks import cancel_and_wait
 from at.ports.usb import same_port
 from at.protocol.errors import LinkLost, PortBusy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from at.transport.base import Receiver
+from at.transport.base import Receiver
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,37 +9,28 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
+from agent.config.profile import KitSettings
 from agent.console import line_classifier
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.fault_lines import FaultText, Reboot
-from agent.console.line_classifier import ConsoleCounts, ConsoleReader, LineClassifier
+from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader, LineClassifier
 from agent.console.log_line import LogLine
 from agent.console.port import ByteQueue, console_transport, own_port
 from agent.daemon.kit.link import HeldPort
-from agent.daemon.status import State
+from agent.daemon.status import Concern, State
 from agent.errors import AgentError
-from agent.outbox import OutboxFull
-from agent.tasks import first_of, wait_for_event
+from agent.observability.ingest.device_identity import IdentityTracker
+from agent.outbox import Outbox, OutboxFull
+from agent.tasks import WaitForEvent, first_of, wait_for_event
 from agent.wiring.forwarding import Forwarder, utc_now
+from at.driver.stream import Stream
 from at.protocol.errors import LinkLost
-from at.protocol.exchange import Restart, Unknown
+from at.protocol.exchange import Item, Restart, Unknown
 from at.protocol.framing import Log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from agent.config.profile import KitSettings
-    from agent.console.line_classifier import ConsoleItem
-    from agent.daemon.status import Concern
-    from agent.observability.ingest.device_identity import IdentityTracker
-    from agent.outbox import Outbox
-    from agent.tasks import WaitForEvent
-    from at.driver.stream import Stream
-    from at.protocol.exchange import Item
 
 MOST_WAITING = 1024 * 1024
 """Bytes that wait for one watcher: ten thousand lines. A single larger dump waits all the same."""

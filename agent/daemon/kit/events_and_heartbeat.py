@@ -9,29 +9,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import agent
+from agent.auth.credential import Keyring
 from agent.call import Scheme
-from agent.daemon.status import AgentEventKind
+from agent.config import Profile
+from agent.daemon.status import AgentEvent, AgentEventKind, Concern
 from agent.errors import AgentError
+from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.events import heartbeat, trace
-from agent.outbox import ItemKind, NewItem
+from agent.outbox import ItemKind, NewItem, Outbox
 from agent.redact import redact
 from agent.tasks import first_of, wait_for_event
 from agent.wiring.forwarding import utc_now
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-
-    from agent.auth.credential import Keyring
-    from agent.config import Profile
-    from agent.daemon.status import AgentEvent, Concern
-    from agent.observability.ingest.device_identity import DeviceIdentity
-    from agent.outbox import Outbox
 
 SOFTWARE_TYPE = "cellagent"
 """The component that these events come from: beside the kit's own, on the same device."""

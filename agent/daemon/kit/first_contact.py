@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from agent.auth.credential import Keyring
 from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.errors import ConfigError, CredentialError
@@ -16,15 +17,10 @@ from at.checkup import Check, check_modem
 from at.commands.functional_mode import LTE_MODES
 from at.commands.identity import ReadRevision
 from at.commands.registration import ReadRegistration
+from at.driver.modem import Modem
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError
 from at.protocol.firmware import FirmwareVerdict, gate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from agent.auth.credential import Keyring
-    from at.driver.modem import Modem
 
 _NOTICES = 5  # the form of +CEREG with the most fields
 SETTLE_S = 30.0

@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from agent.auth.modem_jwt import ModemJwt, ask_modem
+from agent.config import Profile
+from agent.config.profile import KitSettings
 from agent.console.fault_lines import RestartCounter
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.events_and_heartbeat import KitEvents
 from agent.daemon.kit.first_contact import (
     SETTLE_S,
+    Contact,
     FindingTracker,
     enable_registration_notices,
     findings,
@@ -26,22 +31,13 @@ from agent.daemon.kit.identity import KitIdentity, KitStore
 from agent.daemon.kit.link import EXCLUSIVE_WAIT_S, KitAway, KitBusy, KitLink
 from agent.daemon.kit.positions import KitPositions
 from agent.daemon.kit.updates import KitUpdates
-from agent.daemon.status import AgentEventKind
+from agent.daemon.status import AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
+from agent.http import HttpClient
+from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait, first_of, wait_for_event
+from at.driver.modem import Modem
 from at.ports.usb import model_at
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from pathlib import Path
-
-    from agent.config import Profile
-    from agent.config.profile import KitSettings
-    from agent.daemon.kit.first_contact import Contact
-    from agent.daemon.status import StatusRegistry
-    from agent.http import HttpClient
-    from agent.outbox import Outbox
-    from at.driver.modem import Modem
 
 CHECK_S = 60.0
 """Between two checks of a kit that sends nothing: a dead link shows within this time."""

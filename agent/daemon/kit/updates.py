@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from agent.daemon.status import AgentEventKind, State
+from agent.config import Profile
+from agent.daemon.kit.console import KitConsole
+from agent.daemon.kit.link import KitLink
+from agent.daemon.status import AgentEventKind, Concern, State
 from agent.fota.download.downloader import LoopClock
-from agent.fota.jobs import JobStatus
+from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
+from agent.fota.jobs import FirmwareType, Job, JobStatus
+from agent.fota.journal import JobResult
 from agent.fota.polling import parse_quiet_hours, poll_jobs
 from agent.fota.reporter import UpdateObserver
+from agent.http import HttpClient
 from agent.tasks import wait_for_event
 from agent.wiring.update_runner import runner_for
 from at.protocol.errors import LinkLost
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
-    from pathlib import Path
-
-    from agent.config import Profile
-    from agent.daemon.kit.console import KitConsole
-    from agent.daemon.kit.link import KitLink
-    from agent.daemon.status import Concern
-    from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
-    from agent.fota.jobs import FirmwareType, Job
-    from agent.fota.journal import JobResult
-    from agent.http import HttpClient
-
 
 # A job that the cloud took back is no news to whoever did that: it is no event.
 JOB_END_KINDS = {

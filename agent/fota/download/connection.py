@@ -6,23 +6,16 @@ knows no credential; a connection made for one name is not used for another.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from agent.errors import Unavailable, UsageError
-from agent.fota.allowed_hosts import checked_target
+from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.ranges import DownloadInterrupted
-from agent.http import Deadlines, HttpTransport
-from agent.http.addresses import SourceRefused, addresses_of, checked_address
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-
-    from agent.fota.allowed_hosts import AllowedHosts
-    from agent.http import StreamedResponse
-    from agent.http.addresses import Target
+from agent.http import Deadlines, HttpTransport, StreamedResponse
+from agent.http.addresses import SourceRefused, Target, addresses_of, checked_address
 
 MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -11,35 +11,30 @@ import errno
 import hashlib
 import os
 import shutil
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
 
 from agent.config.private_files import private_opener
 from agent.errors import Unavailable
-from agent.fota.download.connection import DownloadConnection, pieces
+from agent.fota.download.connection import DownloadConnection, DownloadNetwork, pieces
 from agent.fota.download.ranges import (
     BadAnswerToRange,
     DownloadError,
     DownloadInterrupted,
     EndlessData,
     PartialFile,
+    RangeBody,
     WrongLength,
     range_headers,
     read_range_answer,
 )
+from agent.http import StreamedResponse
+from agent.http.addresses import Target
 from agent.retry import backoff_s
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-    from pathlib import Path
-    from types import TracebackType
-    from typing import Self
-
-    from agent.fota.download.connection import DownloadNetwork
-    from agent.fota.download.ranges import RangeBody
-    from agent.http import StreamedResponse
-    from agent.http.addresses import Target
 
 MAX_STARTS_OVER = 3
 _LEAST_PART_BYTES = 64 * 1024

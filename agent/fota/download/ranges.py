@@ -7,15 +7,12 @@ mix two files. Without one, the last bytes at hand are requested again and compa
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from agent.errors import AgentError, Unavailable
 from agent.retry import retry_after
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
 
 OVERLAP_BYTES = 4096
 """Bytes requested twice where no strong ETag ties the parts together."""

@@ -15,15 +15,16 @@ import re
 import shutil
 import signal
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from agent.fota.installers.base import InstallFailed, RunningVersion, running_by_at
-from agent.fota.jobs import MODEM_TYPES, FirmwareType
-
-if TYPE_CHECKING:
-    from agent.fota.installers.base import Package, ProgressCallback
-    from agent.fota.jobs import Job
-    from at.driver.modem import Modem
+from agent.fota.installers.base import (
+    InstallFailed,
+    Package,
+    ProgressCallback,
+    RunningVersion,
+    running_by_at,
+)
+from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
+from at.driver.modem import Modem
 
 PLACEHOLDER = "{image}"
 _BY_AT = MODEM_TYPES | {FirmwareType.APP}

@@ -11,21 +11,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.errors import UsageError
-from agent.fota.installers.base import InstallFailed, RunningVersion
-from agent.fota.jobs import FirmwareType
+from agent.fota.installers.base import InstallFailed, Package, ProgressCallback, RunningVersion
+from agent.fota.jobs import FirmwareType, Job
 from at.ports.holders import opening_error
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy, PortError, PortForbidden
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from agent.fota.installers.base import Package, ProgressCallback
-    from agent.fota.jobs import Job
 
 _ANSWER_S = 5.0
 _ERASE_S = 60.0

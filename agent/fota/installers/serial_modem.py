@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agent.errors import DeadlineExceeded
-from agent.fota.installers.base import InstallFailed, running_by_at
-from agent.fota.jobs import MODEM_TYPES, FirmwareType
+from agent.fota.installers.base import (
+    InstallFailed,
+    Package,
+    ProgressCallback,
+    RunningVersion,
+    running_by_at,
+)
+from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from at.commands.firmware_update import ApplyWiredUpdate, BeginWiredUpdate, WriteWiredUpdate
+from at.driver.modem import Modem
+from at.driver.stream import Stream
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected
-
-if TYPE_CHECKING:
-    from agent.fota.installers.base import Package, ProgressCallback, RunningVersion
-    from agent.fota.jobs import Job
-    from at.driver.modem import Modem
-    from at.driver.stream import Stream
-    from at.protocol.notices import Notice
+from at.protocol.notices import Notice
 
 PIECE_BYTES = 4096
 _KINDS = {FirmwareType.APP: 0, FirmwareType.MODEM: 1}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agent.call import Call, Host, Request, Scheme
+from agent.call import Call, Host, Request, Response, Scheme
 from agent.config.secrets import Secret
 from agent.errors import BadAnswer
 from agent.observability.api.kinds import PROJECT, Scope, path
 from agent.observability.api.resources import USER
-
-if TYPE_CHECKING:
-    from agent.call import Response
 
 
 @dataclass(frozen=True, slots=True)

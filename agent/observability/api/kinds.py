@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from agent.errors import UsageError
 from agent.observability.api.slugs import release_version, slug
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class ResourceLevel(Enum):

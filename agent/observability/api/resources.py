@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from agent.call import Call, Host, Request, Scheme
+from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
 from agent.observability.api.kinds import ResourceKind, Scope, path, related
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-
-    from agent.call import Response
-
 
 _PARAMETER = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 # The filters of the reference that are times, by how their names end.

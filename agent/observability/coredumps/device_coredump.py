@@ -10,11 +10,8 @@ Version 1, of the SDK before 0.20, has no footer: the last block ends it.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAGIC = b"CORE"
 WITHOUT_FOOTER, NEWEST_VERSION = 1, 2

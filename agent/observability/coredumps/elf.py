@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
+from typing import BinaryIO
 
 ELF = b"\x7fELF"
 PT_LOAD, PT_NOTE = 1, 4

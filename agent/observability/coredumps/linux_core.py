@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 
 from agent.observability.coredumps.elf import (
     PT_LOAD,
@@ -23,11 +24,6 @@ from agent.observability.coredumps.elf import (
     read_programs,
 )
 from agent.observability.ingest.event_decode import NotDecodable, date_text, decode_cbor, json_value
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import BinaryIO
-
 
 NOTE = (b"Memfault", 0x4154454D)
 """Name and number of the note that the service's agent for Linux writes."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from agent.errors import UsageError
 from agent.observability.coredumps.device_coredump import MAGIC as DEVICE_MAGIC
 from agent.observability.coredumps.elf import ELF
 from agent.observability.coredumps.linux_core import is_core
 from agent.observability.ingest.uploads import FileKind
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 _ZEPHYR = b"ZE"
 _ZIP = b"PK\x03\x04"

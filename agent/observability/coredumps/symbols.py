@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from agent.errors import AgentError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _PREFIXES = ("_kernel_thread_info_", "_kernel_openocd_")
 _MOST = 64

@@ -12,11 +12,8 @@ bits 0 in the first chunk) it stands right behind the first header byte instead.
 from __future__ import annotations
 
 import binascii
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MIN_MTU = 9
 """Bytes: header, the longest varint, one byte of data, CRC. A device gives none below it."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.observability.ingest.device_identity import check_slug
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_CHUNKS = 100
 """Chunks of one request; `agent.outbox.schedule` keeps to it."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from agent.config.profile import KitSettings
 from agent.errors import UsageError
 from agent.observability.api.slugs import as_slug, slug, version_name
 from agent.observability.ingest.chunk_codec import (
@@ -15,12 +17,6 @@ from agent.observability.ingest.chunk_codec import (
 )
 from agent.observability.ingest.event_decode import decode_payload
 from agent.observability.ingest.messages import kind_of, open_message
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent.config.profile import KitSettings
-
 
 LONGEST = 128
 """Characters of a name."""

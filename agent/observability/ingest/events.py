@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import UsageError
@@ -16,9 +17,6 @@ from agent.observability.ingest.device_identity import (
     check_text,
     check_version,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 MAX_EVENTS = 100
 """Events of one request; `agent.outbox.schedule` keeps to it."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from agent.config.private_files import write_private
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RETENTION_S = 30 * 24 * 3600.0
 """Seconds after which the record of an upload is removed."""

@@ -6,22 +6,17 @@ host. The bytes themselves go to the URL that the service signs, without any cre
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from xml.sax.saxutils import escape
 
 import msgspec
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import BadAnswer
-from agent.observability.ingest.device_identity import check_slug
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from agent.observability.ingest.device_identity import DeviceIdentity
-
+from agent.observability.ingest.device_identity import DeviceIdentity, check_slug
 
 DIRECT_LIMIT = 1024 * 1024
 """Bytes of a core dump that goes in one piece; a larger one is prepared first."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.errors import AgentError
-from agent.provisioning.ledger.database import DatabaseFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent.provisioning.ledger.database import Database, Execute
+from agent.provisioning.ledger.database import Database, DatabaseFailed, Execute
 
 BEGUN, DONE, REFUSED, FAILED = "begun", "done", "refused", "failed"
 UNFINISHED = "unfinished"

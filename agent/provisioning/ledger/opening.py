@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agent.errors import AgentError
-from agent.provisioning.ledger.database import DatabaseFailed
+from agent.provisioning.ledger.database import Database, DatabaseFailed
 from agent.provisioning.ledger.ledger import Ledger
 from agent.provisioning.ledger.sqlite import SqliteDatabase
-
-if TYPE_CHECKING:
-    from agent.provisioning.ledger.database import Database
 
 HEAD = "0002"
 """The newest migration; an older ledger is migrated to it."""

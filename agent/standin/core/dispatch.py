@@ -9,23 +9,19 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
 
 from agent.standin.core.responses import Refusal, Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, MutableMapping, Sequence
-
-    from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
-
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 _log = logging.getLogger(__name__)
 

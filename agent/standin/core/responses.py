@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 from starlette.responses import Response
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Refused(Exception):

@@ -7,15 +7,12 @@ A `format` names what no keyword can express; the handler checks that itself. Pu
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 MAX_DEPTH = 64
 """Of lists and objects inside each other."""

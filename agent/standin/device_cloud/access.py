@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from starlette.requests import Request
 
 from agent.standin.device_cloud.refusals import forbidden, unauthorized
 from agent.standin.principal import CredentialKind, Principal, identify
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 READ_ONLY_ROLES = frozenset({"viewer"})
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin import keys
 from agent.standin.core.dispatch import Endpoint
@@ -11,15 +15,8 @@ from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access
 from agent.standin.device_cloud.refusals import forbidden, invalid, not_found
 from agent.standin.device_cloud.resource import answer_one, check_if_match, with_meta
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    from agent.standin.principal import Principal
-    from agent.standin.state import Cloud
-
+from agent.standin.principal import Principal
+from agent.standin.state import Cloud
 
 EARLIEST_REMOVAL = datetime(2026, 7, 2, tzinfo=UTC)
 """The deprecated paths may be removed any time after July 1, 2026, and not before."""

@@ -9,9 +9,12 @@ import re
 import secrets
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON, ranged
@@ -19,13 +22,7 @@ from agent.standin.device_cloud import access, paging
 from agent.standin.device_cloud.assistance import predictions
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
 from agent.standin.device_cloud.resource import accepted, answer_one, check_if_match, with_meta
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 
 def download_routes(cloud: Cloud) -> list[Route]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import access, bundles, executions, paging
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
@@ -19,14 +24,7 @@ from agent.standin.device_cloud.resource import (
     read_json,
     with_meta,
 )
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 _COUNTERS = {
     "QUEUED": "queued",

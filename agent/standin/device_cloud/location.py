@@ -7,10 +7,12 @@ position a user has stored.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
@@ -30,15 +32,7 @@ from agent.standin.device_cloud.resource import (
 )
 from agent.standin.principal import CredentialKind, Principal
 from agent.standin.radio_world import TOWN_M, Fix, radio_world
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from starlette.requests import Request
-    from starlette.routing import Route
-
-    from agent.standin.state import Cloud
-
+from agent.standin.state import Cloud
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_\- ]")
 _ANCHOR_RANGE_M = 30.0

@@ -6,16 +6,14 @@ Other values than those named here are accepted and ignored.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.requests import Request
+
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import paging
 from agent.standin.device_cloud.refusals import invalid
 from agent.standin.device_cloud.resource import require
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from agent.standin.core.schema import Schema
 
 _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 CELL_LISTS = ("lte", "ltecatm", "nbiot")

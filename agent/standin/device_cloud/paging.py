@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from starlette.requests import Request
 
 from agent.standin.core.schema import parse_datetime
 from agent.standin.device_cloud.refusals import bad_request, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from starlette.requests import Request
 
 T = TypeVar("T")
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from agent.standin.core.responses import Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # The code of a status where no more specific one is known.
 _CODES = {

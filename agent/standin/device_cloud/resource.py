@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
 
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import BadJSON, check, decode, first_error
+from agent.standin.core.schema import BadJSON, Schema, check, decode, first_error
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from agent.standin.core.schema import Schema
 
 
 def new_version() -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.core import openapi
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.operation import Host
+from agent.standin.core.operation import Host, Operation
 from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import (
     account,
@@ -28,14 +32,7 @@ from agent.standin.device_cloud.declared.shapes import (
     SIMPLE_TOKEN,
 )
 from agent.standin.device_cloud.devices import ble, bulk, claiming, devices, messages, onboarding
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    from agent.standin.core.operation import Operation
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 _SCHEMES = {
     SIMPLE_TOKEN: "The API key of a user in a team.",

@@ -5,15 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 from enum import Enum
-from typing import TYPE_CHECKING
+
+from starlette.requests import Request
 
 from agent.standin.observability.refusals import forbidden, not_found, unauthorized
 from agent.standin.principal import CredentialKind, Principal, by_bearer, identify, nobody
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 
 class Access(Enum):

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -17,15 +17,12 @@ from starlette.responses import Response
 from agent.standin.core.dispatch import DEFAULT_MAX_BODY
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import ranged
+from agent.standin.core.schema import Schema
 from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.push import decode_content
-from agent.standin.observability.operations import RequestContext, ServedOperation
+from agent.standin.observability.operations import Handler, RequestContext, ServedOperation
 from agent.standin.observability.refusals import ObservabilityRefused, forbidden, invalid, not_found
-
-if TYPE_CHECKING:
-    from agent.standin.core.schema import Schema
-    from agent.standin.observability.operations import Handler
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 DOWNLOAD_LIFE_S = 6 * 3600
 UPLOAD_LIFE_S = 3600

@@ -6,15 +6,25 @@ gets the caller, the project, the parameters and the body in one `RequestContext
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from agent.standin import state as seeded
 from agent.standin.core.dispatch import DEFAULT_MAX_BODY, Endpoint
-from agent.standin.core.operation import Host, Operation, Parameter
-from agent.standin.core.schema import NOT_A_DATETIME, BadJSON, check, decode, parse_datetime
+from agent.standin.core.operation import Host, Link, Operation, Parameter
+from agent.standin.core.schema import (
+    NOT_A_DATETIME,
+    BadJSON,
+    Errors,
+    Schema,
+    check,
+    decode,
+    parse_datetime,
+)
 from agent.standin.observability.access import Access, Role, authenticate, role_in
 from agent.standin.observability.project import SLUG, Project
 from agent.standin.observability.refusals import (
@@ -24,17 +34,8 @@ from agent.standin.observability.refusals import (
     invalid_fields,
     not_found,
 )
-from agent.standin.principal import CredentialKind
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from starlette.responses import Response
-
-    from agent.standin.core.operation import Link
-    from agent.standin.core.schema import Errors, Schema
-    from agent.standin.principal import Principal
-    from agent.standin.state import Cloud
+from agent.standin.principal import CredentialKind, Principal
+from agent.standin.state import Cloud
 
 JSON_TYPE = "application/json"
 ORGANIZATION_PATH = "/api/v0/organizations/{organization_slug}"

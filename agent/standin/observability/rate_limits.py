@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from agent.standin.faults import rate_limit
+from agent.standin.observability.project import Project
 from agent.standin.observability.refusals import too_many_requests
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.standin.observability.project import Project
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 HOUR_S = 3600.0
 SUGGESTED = {

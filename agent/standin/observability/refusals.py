@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from agent.standin.core.responses import Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Status -> code and type; only the first is published.
 _TYPES = {

@@ -7,7 +7,11 @@ the other mechanisms (clause O4.4).
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.openapi import document as openapi_document
@@ -15,7 +19,7 @@ from agent.standin.core.operation import ALSO_AT_API, Host, Operation
 from agent.standin.core.responses import JSON
 from agent.standin.observability import file_storage, uploads
 from agent.standin.observability.ingest import push
-from agent.standin.observability.operations import endpoint
+from agent.standin.observability.operations import ServedOperation, endpoint
 from agent.standin.observability.refusals import ERROR_SCHEMA
 from agent.standin.observability.resources import (
     crud,
@@ -23,15 +27,7 @@ from agent.standin.observability.resources import (
     organizations,
     processing_log,
 )
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    from agent.standin.observability.operations import ServedOperation
-    from agent.standin.state import Cloud
-
+from agent.standin.state import Cloud
 
 _PATH = "/api/v0/openapi.json"
 _MECHANISMS = """\

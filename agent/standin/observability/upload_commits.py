@@ -8,24 +8,28 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.responses import Response
+
+from agent.standin.core.schema import Schema
 from agent.standin.observability import file_storage
 from agent.standin.observability.file_storage import MAX_FILE
 from agent.standin.observability.ingest.archives import add_archive
 from agent.standin.observability.ingest.coredumps import MAGIC
 from agent.standin.observability.ingest.push import MAX_COREDUMP, accepted_response, store_coredump
 from agent.standin.observability.ingest.records import add_coredump
-from agent.standin.observability.project import IDENTITY_FIELDS, RELEASE_VERSION, SLUG, VERSION
+from agent.standin.observability.operations import Handler, RequestContext
+from agent.standin.observability.project import (
+    IDENTITY_FIELDS,
+    RELEASE_VERSION,
+    SLUG,
+    VERSION,
+    Project,
+    Record,
+)
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.schemas import object_schema
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.observability.operations import Handler, RequestContext
-    from agent.standin.observability.project import Project, Record
 
 _MEBIBYTE = 1024 * 1024
 _NAME: Schema = {"type": "string", "maxLength": 512}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import secrets
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from starlette.responses import Response
 
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import check
+from agent.standin.core.schema import Schema, check
 from agent.standin.observability import file_storage
 from agent.standin.observability.access import Access, Role
 from agent.standin.observability.ingest.push import (
@@ -22,6 +23,7 @@ from agent.standin.observability.ingest.push import (
 from agent.standin.observability.ingest.records import add_event
 from agent.standin.observability.operations import (
     JSON_TYPE,
+    Handler,
     RequestContext,
     ServedOperation,
     decode_json,
@@ -41,12 +43,6 @@ from agent.standin.observability.upload_commits import (
     commit_handler,
     prepare_schema,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.observability.operations import Handler
 
 _PREPARE = prepare_schema()
 _BUILD_ID = Parameter(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.declared.shapes import (
     BOTH,
     FLAG,
@@ -21,12 +22,6 @@ from agent.standin.device_cloud.devices.devices import MAX_EXPRESSION, NAME, STA
 from agent.standin.device_cloud.devices.messages import MESSAGE
 from agent.standin.device_cloud.devices.registry import TAGS
 from agent.standin.device_cloud.seed import BLE, GATEWAY, LED_CHARACTERISTIC
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from agent.standin.core.operation import Operation
-    from agent.standin.core.schema import Schema
 
 _TRANSFORM = Parameter(
     name="transform",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.declared.shapes import (
     BOTH,
     BYTES,
@@ -18,12 +19,6 @@ from agent.standin.device_cloud.declared.shapes import (
 )
 from agent.standin.device_cloud.executions import REPORT
 from agent.standin.device_cloud.fota_jobs import JOB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from agent.standin.core.operation import Operation
-    from agent.standin.core.schema import Schema
 
 
 def fota() -> Iterator[Operation]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.assistance import predictions_schema
 from agent.standin.device_cloud.declared.shapes import (
     BYTES,
@@ -33,12 +35,6 @@ from agent.standin.device_cloud.location_input import (
     NETWORK,
     WIFI_SCAN,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from agent.standin.core.operation import Operation
-    from agent.standin.core.schema import Schema
 
 ADDRESS: Schema = {
     "type": "object",

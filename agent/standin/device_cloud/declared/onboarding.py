@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.declared.shapes import (
     BYTES,
     FLAG,
@@ -20,12 +21,6 @@ from agent.standin.device_cloud.declared.shapes import (
 from agent.standin.device_cloud.devices.claiming import CLAIM, CLAIMS, COMMAND, rule_schema
 from agent.standin.device_cloud.devices.credentials import KEYS, NEW_DEVICES
 from agent.standin.device_cloud.devices.onboarding import NEW_DEVICE, PROJECT_DEVICES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from agent.standin.core.operation import Operation
-    from agent.standin.core.schema import Schema
 
 CLAIMED: Schema = {
     "type": "object",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from agent.standin.core.operation import Link, Operation, Parameter
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.paging import TOKEN
 from agent.standin.device_cloud.seed import GENERIC
 from agent.standin.state import ORGANIZATION, PROJECT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.standin.core.schema import Schema
 
 SIMPLE_TOKEN = "Simple Token"
 JSON_WEB_TOKEN = "JSON Web Token"

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import access, seed
 from agent.standin.device_cloud.devices.registry import Record, registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, no_device, not_found
 from agent.standin.device_cloud.resource import accepted, check_if_match, read_json, receive_body
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.routing import Route
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud
-
+from agent.standin.state import Cloud
 
 # The longest attribute value: Bluetooth Core, volume 3, part F, 3.2.9.
 VALUE: Schema = {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
@@ -18,12 +20,7 @@ from agent.standin.device_cloud.devices.registry import is_device_id, registry
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.routing import Route
-
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 TEXT_ONLY_TOOL = "nrfcloud-utils/"
 """The user agent of a released tool that writes each value of an ended request as text and fails

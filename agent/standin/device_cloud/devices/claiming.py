@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import access, paging
 from agent.standin.device_cloud.devices.credentials import CsvTable
 from agent.standin.device_cloud.devices.registry import TAGS
@@ -24,14 +27,7 @@ from agent.standin.device_cloud.resource import (
     require,
     with_meta,
 )
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.routing import Route
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud
-
+from agent.standin.state import Cloud
 
 CLAIMS = CsvTable("claim token[,tags joined by commas]", 1, 2, first=r"[A-Za-z0-9_.=-]{30,}")
 # The bytes of the UUID in the body of an attestation token.

@@ -11,21 +11,17 @@ import io
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from starlette.requests import Request
 
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
 from agent.standin.jwt import public_pem
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud
-
+from agent.standin.state import Cloud
 
 MOST_ROWS = 1000
 _FIELD = r'(?:"(?:[^"\x00]|"")*"|[^",\r\n\x00][^,\r\n\x00]*|)'

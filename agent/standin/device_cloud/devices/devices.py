@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import access, paging
 from agent.standin.device_cloud.devices.registry import TAGS, Record, merge, registry, timestamps
 from agent.standin.device_cloud.refusals import (
@@ -24,16 +28,7 @@ from agent.standin.device_cloud.resource import (
     receive_body,
 )
 from agent.standin.jsonata_engine import Engine, EngineBusy, ExpressionFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-    from starlette.routing import Route
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud
-
+from agent.standin.state import Cloud
 
 _LINE: Schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[^\\r\\n]+$"}
 _PART: Schema = {"type": ["object", "null"]}

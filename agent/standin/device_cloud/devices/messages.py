@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import access, paging
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.refusals import invalid
 from agent.standin.device_cloud.resource import accepted, read_json, with_meta
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud
+from agent.standin.state import Cloud
 
 _DAY_S = 86400
 KEPT_S = 30 * _DAY_S

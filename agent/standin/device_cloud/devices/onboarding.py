@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Awaitable, Callable
 from secrets import compare_digest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import access
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
 from agent.standin.device_cloud.devices import bulk
@@ -45,18 +51,7 @@ from agent.standin.device_cloud.resource import (
 )
 from agent.standin.device_cloud.seed import ip_device
 from agent.standin.jwt import private_pem
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from starlette.requests import Request
-    from starlette.routing import Route
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud
-
+from agent.standin.state import Cloud
 
 _PEM: Schema = {
     "type": "string",

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from agent.standin.clock import iso
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import seed
 from agent.standin.device_cloud.refusals import no_device
 from agent.standin.device_cloud.resource import new_version
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud
-
+from agent.standin.state import Cloud
 
 Record = dict[str, Any]
 """{"team", "fields": a Device without tenantId and $meta, "version", "created_at", "updated_at"}"""

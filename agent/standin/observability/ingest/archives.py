@@ -9,20 +9,15 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.standin.core import schema
 from agent.standin.core.schema import parse_datetime
 from agent.standin.observability.ingest.records import add_coredump, add_event, refuse_bad
-from agent.standin.observability.project import IDENTITY_FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent.standin.observability.project import Project, Record
-
+from agent.standin.observability.project import IDENTITY_FIELDS, Project, Record
 
 MAX_ENTRIES = 1000
 MAX_EXPANDED_BYTES = 256 * 1024 * 1024

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAGIC = b"CORE"
 _HEADER = struct.Struct("<4sII")

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agent.standin.device_chunks import Reassembler
+from agent.standin.device_chunks import Reassembler, Received
 from agent.standin.observability.ingest.archives import add_archive
 from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.events import BadEvent, DeviceEvent, parse_events
 from agent.standin.observability.ingest.records import add_coredump, add_event, refuse_bad
-from agent.standin.observability.project import SLUG, VERSION
-
-if TYPE_CHECKING:
-    from agent.standin.device_chunks import Received
-    from agent.standin.observability.project import Project
-    from agent.standin.state import Cloud
-
+from agent.standin.observability.project import SLUG, VERSION, Project
+from agent.standin.state import Cloud
 
 MAX_EXPANDED_BYTES = 16 * 1024 * 1024
 

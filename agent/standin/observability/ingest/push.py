@@ -12,32 +12,25 @@ import uuid
 import zlib
 from dataclasses import dataclass
 from email.message import Message
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import parse_datetime
+from agent.standin.core.schema import Schema, parse_datetime
 from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.events import EVENTS
 from agent.standin.observability.ingest.messages import add_message, reassembler_of
 from agent.standin.observability.ingest.records import add_coredump, add_event
 from agent.standin.observability.operations import JSON_TYPE, RequestContext, ServedOperation
-from agent.standin.observability.project import SLUG
+from agent.standin.observability.project import SLUG, Project
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.schemas import object_schema
 from agent.standin.principal import CredentialKind
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.observability.project import Project
-
 
 MAX_EVENTS_BODY = 1024 * 1024
 MAX_CHUNK = 1024 * 1024

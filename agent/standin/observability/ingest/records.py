@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.standin.core.schema import check
 from agent.standin.observability.ingest.coredumps import BadCoredump, Coredump, parse_coredump
-from agent.standin.observability.project import IDENTITY_FIELDS, SLUG, VERSION, is_semver
-
-if TYPE_CHECKING:
-    from agent.standin.observability.project import Project, Record
-
+from agent.standin.observability.project import (
+    IDENTITY_FIELDS,
+    SLUG,
+    VERSION,
+    Project,
+    Record,
+    is_semver,
+)
 
 _REASONS = {
     0x0000: "Unknown",

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agent.standin.observability.project import DEFAULT_COHORT
+from agent.standin.observability.operations import RequestContext
+from agent.standin.observability.project import DEFAULT_COHORT, Project, Record
 from agent.standin.observability.refusals import conflict, unknown_reference
 from agent.standin.principal import CredentialKind
-
-if TYPE_CHECKING:
-    from agent.standin.observability.operations import RequestContext
-    from agent.standin.observability.project import Project, Record
 
 
 def create_release(context: RequestContext) -> Record:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import Response
 
 from agent.standin.core.operation import Link, Parameter
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import Schema
 from agent.standin.observability import schemas
 from agent.standin.observability.access import Role
 from agent.standin.observability.operations import (
@@ -15,6 +16,7 @@ from agent.standin.observability.operations import (
     ServedOperation,
     project_operation,
 )
+from agent.standin.observability.project import Project, Record
 from agent.standin.observability.refusals import not_found
 from agent.standin.observability.resources import changes, serializers
 from agent.standin.observability.resources.lists import (
@@ -31,10 +33,6 @@ from agent.standin.observability.resources.resource_table import (
     RESOURCES,
     Resource,
 )
-
-if TYPE_CHECKING:
-    from agent.standin.core.schema import Schema
-    from agent.standin.observability.project import Project, Record
 
 _MAX_REMOVED = 1000
 

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import Schema
 from agent.standin.observability import schemas
 from agent.standin.observability.access import Access
-from agent.standin.observability.operations import JSON_TYPE, RequestContext, ServedOperation
-from agent.standin.observability.project import SLUG, VERSION, is_semver, precedence
+from agent.standin.observability.operations import (
+    JSON_TYPE,
+    Handler,
+    RequestContext,
+    ServedOperation,
+)
+from agent.standin.observability.project import (
+    SLUG,
+    VERSION,
+    Project,
+    Record,
+    is_semver,
+    precedence,
+)
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import invalid_fields
 from agent.standin.observability.resources import changes, serializers
 from agent.standin.observability.resources.lists import item_schema
 from agent.standin.observability.schemas import NUMBER, OPEN, object_schema
 from agent.standin.observability.upload_commits import IDENTITY
-
-if TYPE_CHECKING:
-    from agent.standin.core.schema import Schema
-    from agent.standin.observability.operations import Handler
-    from agent.standin.observability.project import Project, Record
 
 _PARAMETERS = (
     Parameter(name="device_serial", schema=SLUG, required=True),

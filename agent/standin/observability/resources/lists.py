@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.observability.project import Record
+from agent.standin.core.schema import Schema
+from agent.standin.observability.project import Record
 
 PER_PAGE = 20
 MAX_PER_PAGE = 100

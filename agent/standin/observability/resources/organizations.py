@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import Schema
 from agent.standin.observability import schemas
 from agent.standin.observability.access import Access, Role, reachable
 from agent.standin.observability.operations import (
     JSON_TYPE,
     ORGANIZATION_PARAMETER,
     ORGANIZATION_PATH,
+    Handler,
     RequestContext,
     ServedOperation,
     project_operation,
 )
-from agent.standin.observability.project import SLUG, Project, timestamp
+from agent.standin.observability.project import SLUG, Project, Record, timestamp
 from agent.standin.observability.refusals import conflict
 from agent.standin.observability.resources import serializers
 from agent.standin.observability.resources.lists import (
@@ -33,11 +34,6 @@ from agent.standin.observability.resources.lists import (
 )
 from agent.standin.observability.schemas import TEXT, object_schema
 from agent.standin.state import secret
-
-if TYPE_CHECKING:
-    from agent.standin.core.schema import Schema
-    from agent.standin.observability.operations import Handler
-    from agent.standin.observability.project import Record
 
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 1000}
 _KEY = item_schema(object_schema(api_key=TEXT))

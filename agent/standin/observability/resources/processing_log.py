@@ -5,19 +5,18 @@ Unlike the resources of the contract it pages by cursor.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from starlette.responses import Response
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.observability.operations import project_operation
+from agent.standin.core.schema import Schema
+from agent.standin.observability.operations import (
+    RequestContext,
+    ServedOperation,
+    project_operation,
+)
 from agent.standin.observability.project import timestamp
 from agent.standin.observability.schemas import DATE, NUMBER, TEXT, TEXT_OR_NULL, object_schema
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.observability.operations import RequestContext, ServedOperation
 
 LIFE_S = 60 * 86_400
 _LINE = object_schema(

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from agent.standin.core.schema import Schema
 from agent.standin.observability import schemas
-from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION
+from agent.standin.observability.operations import RequestContext
+from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION, Project, Record
 from agent.standin.observability.resources import changes, serializers
 from agent.standin.observability.resources.lists import Filter
 from agent.standin.observability.schemas import body_schema
-
-if TYPE_CHECKING:
-    from agent.standin.core.schema import Schema
-    from agent.standin.observability.operations import RequestContext
-    from agent.standin.observability.project import Project, Record
 
 Serializer = Callable[["Project", "Record"], dict[str, Any]]
 FieldReader = Callable[["Record"], Any]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agent.standin.observability.project import timestamp
+from agent.standin.observability.project import Project, Record, timestamp
 from agent.standin.observability.resources import changes
-
-if TYPE_CHECKING:
-    from agent.standin.observability.project import Project, Record
 
 
 def organization(record: Record) -> dict[str, Any]:
