@@ -7,22 +7,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agent.cloud import changes, public_keys
 from agent.cloud.account import (
     Account,
     FetchAccount,
     FetchServiceToken,
     MakeServiceKeyAndToken,
     ServiceTokenIssued,
-)
-from agent.cloud.changes import (
-    Change,
-    DeleteDevice,
-    DiscoverServices,
-    UpdateCharacteristicValue,
-    UpdateDescriptorValue,
-    UpdateDeviceName,
-    UpdateDeviceState,
-    UpdateDeviceTags,
 )
 from agent.cloud.devices import (
     FetchCharacteristicValue,
@@ -35,14 +26,6 @@ from agent.cloud.devices import (
 )
 from agent.cloud.messages import ListMessages, Message, SendMessage
 from agent.cloud.openapi import FetchOpenApi, OpenApi
-from agent.cloud.public_keys import (
-    BulkOperation,
-    FetchBulkOperation,
-    NewDevice,
-    OnboardDevices,
-    PublicKey,
-    RegisterPublicKeys,
-)
 from agent.errors import AgentError, BadAnswer, DeadlineExceeded, PreconditionFailed, ServiceRefusal
 
 if TYPE_CHECKING:
@@ -113,13 +96,13 @@ class DeviceCloud:
 
     async def rename(self, device_id: str, name: str, *, version: str | None = None) -> None:
         """Change a device's name."""
-        await self.client.send(UpdateDeviceName(device_id, name, version))
+        await self.client.send(changes.UpdateDeviceName(device_id, name, version))
 
     async def set_tags(
         self, device_id: str, tags: Iterable[str], *, version: str | None = None
     ) -> None:
         """Replace a device's tags."""
-        await self.client.send(UpdateDeviceTags(device_id, tuple(tags), version))
+        await self.client.send(changes.UpdateDeviceTags(device_id, tuple(tags), version))
 
     async def update_state(
         self,
@@ -130,16 +113,16 @@ class DeviceCloud:
         version: str | None = None,
     ) -> None:
         """Merge into a device's state; None deletes a key."""
-        await self.client.send(UpdateDeviceState(device_id, reported, desired, version))
+        await self.client.send(changes.UpdateDeviceState(device_id, reported, desired, version))
 
     async def delete(self, device_id: str, *, version: str | None = None) -> None:
         """Remove a device from its team."""
-        await self.client.send(DeleteDevice(device_id, version))
+        await self.client.send(changes.DeleteDevice(device_id, version))
 
     async def change(
         self,
         device_id: str,
-        decide: Callable[[Device], Change | None],
+        decide: Callable[[Device], changes.Change | None],
         *,
         tries: int = CHANGE_TRIES,
     ) -> Device:
@@ -175,7 +158,9 @@ class DeviceCloud:
         version: str | None = None,
     ) -> None:
         """Write a characteristic of a BLE device."""
-        await self.client.send(UpdateCharacteristicValue(device_id, characteristic, value, version))
+        await self.client.send(
+            changes.UpdateCharacteristicValue(device_id, characteristic, value, version)
+        )
 
     async def write_descriptor(
         self,
@@ -188,12 +173,12 @@ class DeviceCloud:
     ) -> None:
         """Write a descriptor of a BLE device's characteristic."""
         await self.client.send(
-            UpdateDescriptorValue(device_id, characteristic, descriptor, value, version)
+            changes.UpdateDescriptorValue(device_id, characteristic, descriptor, value, version)
         )
 
     async def discover(self, gateway_id: str, device_id: str) -> None:
         """Request that a gateway reads a BLE device's services again; does not wait for it."""
-        await self.client.send(DiscoverServices(device_id, gateway_id))
+        await self.client.send(changes.DiscoverServices(device_id, gateway_id))
 
     async def discover_and_wait(
         self, gateway_id: str, device_id: str, *, deadline_s: float = DISCOVERY_DEADLINE_S
@@ -242,27 +227,27 @@ class DeviceCloud:
         await self._poller.until(check, f"{device_id} did not become so", deadline_s)
         return await self.device(device_id)
 
-    async def register_public_keys(self, keys: Iterable[PublicKey]) -> str:
+    async def register_public_keys(self, keys: Iterable[public_keys.PublicKey]) -> str:
         """Upload public keys; return the id of the bulk request that registers them."""
-        return await self.client.send(RegisterPublicKeys(tuple(keys)))
+        return await self.client.send(public_keys.RegisterPublicKeys(tuple(keys)))
 
-    async def onboard(self, devices: Iterable[NewDevice]) -> str:
+    async def onboard(self, devices: Iterable[public_keys.NewDevice]) -> str:
         """Bring devices into the team; return the id of the bulk request."""
-        return await self.client.send(OnboardDevices(tuple(devices)))
+        return await self.client.send(public_keys.OnboardDevices(tuple(devices)))
 
-    async def bulk_operation(self, request_id: str) -> BulkOperation:
+    async def bulk_operation(self, request_id: str) -> public_keys.BulkOperation:
         """Return the state of a bulk request."""
-        return await self.client.send(FetchBulkOperation(request_id))
+        return await self.client.send(public_keys.FetchBulkOperation(request_id))
 
     async def wait_for_bulk(
         self, request_id: str, *, deadline_s: float = BULK_DEADLINE_S
-    ) -> BulkOperation:
+    ) -> public_keys.BulkOperation:
         """Return a bulk request once it has succeeded; it is checked at once.
 
         Raises ServiceRefusal where it failed, DeadlineExceeded.
         """
 
-        async def check() -> tuple[bool, BulkOperation]:
+        async def check() -> tuple[bool, public_keys.BulkOperation]:
             operation = await self.bulk_operation(request_id)
             return operation.done, operation
 

@@ -6,7 +6,7 @@ import base64
 import re
 from dataclasses import dataclass, field
 
-MARK = b"MC:"
+CHUNK_MARK = b"MC:"
 _MIN_CHUNK = 3  # a header and a CRC: an empty message
 
 _FIRST_BYTES = (0x08, 0x48, 0x80, 0xC0)  # of a chunk of today's form
@@ -44,9 +44,9 @@ def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
     found: list[ChunkLine | DamagedChunk] = []
     around = bytearray()
     read_to = 0  # the line up to here is read
-    at = line.find(MARK)
+    at = line.find(CHUNK_MARK)
     while at >= 0:
-        start = at + len(MARK)
+        start = at + len(CHUNK_MARK)
         read = _read(line, start)
         if isinstance(read, ChunkLine):
             found.append(read)
@@ -58,7 +58,7 @@ def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
                 found.append(DamagedChunk(line[at:end], read))
         around += line[read_to:at]
         read_to = max(read_to, end)
-        at = line.find(MARK, start)
+        at = line.find(CHUNK_MARK, start)
     around += line[read_to:]
     return found, bytes(around)
 

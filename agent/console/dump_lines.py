@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from agent.console.log_line import strip_ansi
 from agent.console.zephyr_coredump import HEADER_SIZE, Dump, DumpStatus, parse_dump
 
-MARK = b"#CD:"
+DUMP_MARK = b"#CD:"
 MAX_DUMP = 16 * 1024 * 1024
 """Bytes of one dump; a board's whole memory is less."""
 
@@ -99,7 +99,7 @@ class DumpCollector:
 
     def feed(self, line: bytes) -> list[CapturedDump | DamagedDumpLine]:
         """Read a line that holds MARK; return the dump that it ended, or its damage."""
-        content = line[line.index(MARK) + len(MARK) :]
+        content = line[line.index(DUMP_MARK) + len(DUMP_MARK) :]
         if content.startswith(b"BEGIN#"):
             ended = self._finish("a new dump began") if self.open else []
             self._data, self._failed, self._damage, self._dropped = bytearray(), False, "", 0

@@ -16,10 +16,14 @@ from typing import Any
 
 import msgspec
 
-from agent.console.chunk_lines import MARK as CHUNK_MARK
-from agent.console.chunk_lines import ChunkLine, DamagedChunk, damaged_mark, extract_chunks
-from agent.console.dump_lines import MARK as DUMP_MARK
-from agent.console.dump_lines import CapturedDump, DamagedDumpLine, DumpCollector
+from agent.console.chunk_lines import (
+    CHUNK_MARK,
+    ChunkLine,
+    DamagedChunk,
+    damaged_mark,
+    extract_chunks,
+)
+from agent.console.dump_lines import DUMP_MARK, CapturedDump, DamagedDumpLine, DumpCollector
 from agent.console.fault_lines import CrashCounter, FaultText, Reboot, read_fault
 from agent.console.log_line import LogLine, dropped_messages, parse_line
 

@@ -16,14 +16,7 @@ from agent.cloud.devices import FetchDevice
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleReader
-from agent.demo.firmware import (
-    IMAGE_BYTES,
-    NEW_VERSION,
-    CreateJob,
-    UploadFirmware,
-    bundle,
-    mcuboot_image,
-)
+from agent.demo import firmware
 from agent.errors import AgentError
 from agent.fota.reporter import UpdateObserver
 from agent.location.access_points import select_usable
@@ -47,12 +40,8 @@ from agent.standin.faults import install
 from agent.wiring.forwarding import Forwarder
 from agent.wiring.service_client import connect
 from agent.wiring.update_runner import update_runner
+from at.commands import registration
 from at.commands.functional_mode import FunctionalMode, SetFunctionalMode
-from at.commands.registration import (
-    ReadRegistration,
-    RegistrationNotice,
-    SetRegistrationNotices,
-)
 from at.discovery import probe
 from at.driver.modem import open_modem
 from at.driver.opening import transport_of
@@ -181,10 +170,12 @@ class Demonstration:
     async def fota(self) -> Detail:
         """Create an update job and carry it out; its success is read back from the kit."""
         assert self.client is not None
-        version = ".".join(map(str, NEW_VERSION))
-        packed = bundle(mcuboot_image(NEW_VERSION, IMAGE_BYTES), version)
-        bundle_id = await self.client.send(UploadFirmware(packed), scheme=Scheme.API_KEY)
-        await self.client.send(CreateJob(bundle_id, self.device_id))
+        version = ".".join(map(str, firmware.NEW_VERSION))
+        packed = firmware.bundle(
+            firmware.mcuboot_image(firmware.NEW_VERSION, firmware.IMAGE_BYTES), version
+        )
+        bundle_id = await self.client.send(firmware.UploadFirmware(packed), scheme=Scheme.API_KEY)
+        await self.client.send(firmware.CreateJob(bundle_id, self.device_id))
         async with AsyncExitStack() as stack:
             runner = await update_runner(
                 stack, self.environment.configuration, self.modem, _ProgressObserver(self.progress)
@@ -255,11 +246,11 @@ class Demonstration:
         return outcome
 
     async def _attach(self, modem: Modem) -> None:
-        with modem.notices(RegistrationNotice) as notices:
-            await modem.send(SetRegistrationNotices(5))
+        with modem.notices(registration.RegistrationNotice) as notices:
+            await modem.send(registration.SetRegistrationNotices(5))
             await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
             async with asyncio.timeout(_LISTED_WITHIN_S):
-                while (await modem.send(ReadRegistration())).stat not in {1, 5}:
+                while (await modem.send(registration.ReadRegistration())).stat not in {1, 5}:
                     await anext(notices)
 
     def _outbox(self) -> Outbox:

@@ -9,20 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.errors import (
-    AgentError,
-    BadAnswer,
-    Conflict,
-    DeadlineExceeded,
-    Forbidden,
-    InvalidRequest,
-    NotFound,
-    PayloadTooLarge,
-    PreconditionFailed,
-    RateLimited,
-    ServerTrouble,
-    Unauthorized,
-)
+from agent import errors
 from agent.redact import redact
 from agent.retry import http_date, retry_after
 
@@ -39,19 +26,19 @@ MAX_TEXT = 300
 NOTABLE_SKEW_S = 60.0
 """What servers commonly allow a token's times to be off by."""
 
-_REFUSALS: dict[int, type[AgentError]] = {
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    410: NotFound,
-    412: PreconditionFailed,
-    413: PayloadTooLarge,
+_REFUSALS: dict[int, type[errors.AgentError]] = {
+    401: errors.Unauthorized,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    409: errors.Conflict,
+    410: errors.NotFound,
+    412: errors.PreconditionFailed,
+    413: errors.PayloadTooLarge,
 }
 _TITLE = re.compile(r"<(title|h1)[^>]*>(.{1,500}?)</\1", re.IGNORECASE | re.DOTALL)
 
 
-def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> AgentError:
+def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> errors.AgentError:
     """Return the error for an answer that is no success.
 
     `what` names the call; `now` is this machine's clock (aware), against which the service's is
@@ -64,7 +51,9 @@ def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> 
     if text:
         message += f": {text}"
     if status == 429 or status >= 500 or status in {408, 425}:
-        later = {408: DeadlineExceeded, 429: RateLimited}.get(status, ServerTrouble)
+        later = {408: errors.DeadlineExceeded, 429: errors.RateLimited}.get(
+            status, errors.ServerTrouble
+        )
         return later(
             message,
             hint=advice,
@@ -75,10 +64,14 @@ def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> 
     if status < 400:
         location = _shorten(response.headers.get("location", ""))
         redirect = f"{what}: the service redirects to {location!r}, which is not followed"
-        return BadAnswer(redirect if location else message, hint=advice, status=status, code=code)
+        return errors.BadAnswer(
+            redirect if location else message, hint=advice, status=status, code=code
+        )
     if status == 401:
         advice = "; ".join(filter(None, (skew_hint(response, now), advice)))
-    return _REFUSALS.get(status, InvalidRequest)(message, hint=advice, status=status, code=code)
+    return _REFUSALS.get(status, errors.InvalidRequest)(
+        message, hint=advice, status=status, code=code
+    )
 
 
 def skew_hint(response: Response, now: datetime) -> str:

@@ -21,18 +21,9 @@ from urllib.parse import urlsplit
 import httpcore
 import httpx
 
-from agent import __version__
+from agent import __version__, errors
 from agent.call import Response
 from agent.config.urls import checked_url
-from agent.errors import (
-    AgentError,
-    BadAnswer,
-    ConfigError,
-    DeadlineExceeded,
-    Unreachable,
-    Untrusted,
-    UsageError,
-)
 
 USER_AGENT = f"cellagent/{__version__}"
 _READ_BYTES = 256 * 1024  # what asyncio reads at once
@@ -113,7 +104,7 @@ class HttpTransport:
             ):
                 body = await _read(stream, max_bytes)
         except TimeoutError as error:
-            raise DeadlineExceeded(f"no whole answer within {deadline_s:.3g} s") from error
+            raise errors.DeadlineExceeded(f"no whole answer within {deadline_s:.3g} s") from error
         return Response(stream.status, stream.headers, body)
 
     @asynccontextmanager
@@ -195,7 +186,7 @@ def _made_context(ca_file: str) -> ssl.SSLContext:
         try:
             context.load_verify_locations(cafile=ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"hosts.ca_file: cannot use {ca_file} ({error})") from error
+            raise errors.ConfigError(f"hosts.ca_file: cannot use {ca_file} ({error})") from error
         return context
     paths = ssl.get_default_verify_paths()
     # The openssl_ names are what was compiled in; the others may come from the environment.
@@ -215,10 +206,12 @@ async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
     """Return the whole body, decoded if it was sent compressed all the same."""
     declared = stream.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) < 19 and int(declared) > max_bytes:
-        raise BadAnswer(f"the answer has {declared} bytes; at most {max_bytes} are read")
+        raise errors.BadAnswer(f"the answer has {declared} bytes; at most {max_bytes} are read")
     encoding = stream.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity", "gzip", "deflate"}:
-        raise BadAnswer(f"the answer is encoded as {encoding[:40]!r}, which was not asked for")
+        raise errors.BadAnswer(
+            f"the answer is encoded as {encoding[:40]!r}, which was not asked for"
+        )
     inflate = zlib.decompressobj(47) if encoding in {"gzip", "deflate"} else None
     body = bytearray()
     async for chunk in stream.chunks():
@@ -227,9 +220,9 @@ async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
             missing = max_bytes + 1 - len(body)
             body += inflate.decompress(chunk, missing) if inflate else chunk
         except zlib.error as error:
-            raise BadAnswer("the compressed answer is damaged") from error
+            raise errors.BadAnswer("the compressed answer is damaged") from error
         if len(body) > max_bytes:
-            raise BadAnswer(f"the answer is larger than {max_bytes} bytes")
+            raise errors.BadAnswer(f"the answer is larger than {max_bytes} bytes")
     return bytes(body)
 
 
@@ -239,39 +232,41 @@ def _own_errors(host: str) -> Iterator[None]:
     try:
         yield
     except httpx.ConnectTimeout as error:
-        raise Unreachable(f"{host} did not answer the connection in time", sent=False) from error
+        raise errors.Unreachable(
+            f"{host} did not answer the connection in time", sent=False
+        ) from error
     except httpx.PoolTimeout as error:
-        raise Unreachable(f"no free connection to {host}", sent=False) from error
+        raise errors.Unreachable(f"no free connection to {host}", sent=False) from error
     except httpx.TimeoutException as error:
-        raise DeadlineExceeded(f"{host} fell silent") from error
+        raise errors.DeadlineExceeded(f"{host} fell silent") from error
     except (httpx.ConnectError, httpx.ProxyError) as error:
         raise _not_connected(host, error) from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-        raise ConfigError(f"cannot use the URL of {host}: {error}") from error
+        raise errors.ConfigError(f"cannot use the URL of {host}: {error}") from error
     except (httpx.LocalProtocolError, UnicodeError) as error:
         # A name that IDNA forbids, or a header: its text may quote a credential.
-        raise UsageError(f"the request to {host} is no valid HTTP") from error
+        raise errors.UsageError(f"the request to {host} is no valid HTTP") from error
     except (httpx.HTTPError, OSError) as error:
         reason = str(error) or type(error).__name__
-        raise Unreachable(f"the connection to {host} broke: {reason}") from error
+        raise errors.Unreachable(f"the connection to {host} broke: {reason}") from error
 
 
-def _not_connected(host: str, error: httpx.TransportError) -> AgentError:
+def _not_connected(host: str, error: httpx.TransportError) -> errors.AgentError:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return Untrusted(
+            return errors.Untrusted(
                 f"{host}: its certificate cannot be trusted ({cause.verify_message})",
                 hint="check this machine's clock; a CA of its own goes into hosts.ca_file",
                 sent=False,
             )
         if isinstance(cause, ssl.SSLError):
-            return Unreachable(f"{host}: TLS failed ({cause.reason or cause})", sent=False)
+            return errors.Unreachable(f"{host}: TLS failed ({cause.reason or cause})", sent=False)
         if isinstance(cause, socket.gaierror):
-            return Unreachable(
+            return errors.Unreachable(
                 f"{host}: the name cannot be resolved",
                 hint="check the spelling in the profile, and this machine's network",
                 sent=False,
             )
         cause = cause.__cause__ or cause.__context__
-    return Unreachable(f"{host}: {str(error) or 'cannot connect'}", sent=False)
+    return errors.Unreachable(f"{host}: {str(error) or 'cannot connect'}", sent=False)

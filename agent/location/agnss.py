@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from agent.call import Call, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
+from agent.location import calls
 from agent.location.agnss_file import AgnssBlock, parse_agnss
-from agent.location.calls import (
-    Progress,
-    ProjectSlugs,
-    location_advice,
-    location_path,
-    location_schemes,
-)
 
 if TYPE_CHECKING:
     from agent.http import HttpClient
@@ -93,13 +87,13 @@ class MeasureAgnss(Call[int | None]):
 
     service: ClassVar[str] = "location"
 
-    project: ProjectSlugs | None
+    project: calls.ProjectSlugs | None
     wanted: AgnssRequest
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
         """Return the credentials of the form that is used."""
-        return location_schemes(self.project)
+        return calls.location_schemes(self.project)
 
     def request(self) -> Request:
         """Return the HEAD, its fields as the query."""
@@ -107,7 +101,7 @@ class MeasureAgnss(Call[int | None]):
         for name, value in self.wanted.fields().items():
             values = value if isinstance(value, list) else [value]
             query += [(name, str(item).lower()) for item in values]
-        return Request("HEAD", location_path(self.project, "agnss"), query=query)
+        return Request("HEAD", calls.location_path(self.project, "agnss"), query=query)
 
     def parse(self, response: Response) -> int | None:
         """Return Content-Length, bounded."""
@@ -116,7 +110,7 @@ class MeasureAgnss(Call[int | None]):
 
     def advice(self, status: int, code: int | None) -> str:
         """Return what to check (D8.4)."""
-        return location_advice(self.project, status, code)
+        return calls.location_advice(self.project, status, code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +129,7 @@ class FetchAgnss(Call[Piece]):
     service: ClassVar[str] = "location"
     max_bytes: ClassVar[int] = LARGEST_BYTES
 
-    project: ProjectSlugs | None
+    project: calls.ProjectSlugs | None
     wanted: AgnssRequest
     start: int = 0
     size: int = RANGE_BYTES
@@ -143,13 +137,13 @@ class FetchAgnss(Call[Piece]):
     @property
     def schemes(self) -> tuple[Scheme, ...]:
         """Return the credentials of the form that is used."""
-        return location_schemes(self.project)
+        return calls.location_schemes(self.project)
 
     def request(self) -> Request:
         """Return the POST with its range."""
         return Request(
             "POST",
-            location_path(self.project, "agnss"),
+            calls.location_path(self.project, "agnss"),
             headers={
                 "accept": "application/octet-stream",
                 "range": f"bytes={self.start}-{self.start + self.size - 1}",
@@ -185,7 +179,7 @@ class FetchAgnss(Call[Piece]):
 
     def advice(self, status: int, code: int | None) -> str:
         """Return what to check (D8.4)."""
-        return location_advice(self.project, status, code)
+        return calls.location_advice(self.project, status, code)
 
 
 def _bounded(size: int) -> int:
@@ -203,7 +197,10 @@ class AgnssData:
 
 
 async def fetch_agnss(
-    client: HttpClient, project: ProjectSlugs | None, wanted: AgnssRequest, progress: Progress
+    client: HttpClient,
+    project: calls.ProjectSlugs | None,
+    wanted: AgnssRequest,
+    progress: calls.Progress,
 ) -> AgnssData:
     """Fetch A-GNSS data piece by piece. Raises what a call raises, and DamagedAssistance."""
     total = await client.send(MeasureAgnss(project, wanted))

@@ -10,15 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from agent.errors import AgentError, NotFound
+from agent.location import calls
 from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
-from agent.location.calls import (
-    GroundFix,
-    LocateCell,
-    LocateWifi,
-    LocationCall,
-    ProjectSlugs,
-    project_of,
-)
 from agent.location.cell_scan import require_firmware, scan_cells
 from agent.location.position import Position, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
@@ -98,7 +91,7 @@ class Locator:
     """
 
     client: HttpClient
-    project: ProjectSlugs | None
+    project: calls.ProjectSlugs | None
     scan_wifi: Callable[[], Awaitable[WifiScan]] | None
     scan_cells: Callable[[], Awaitable[CellScan]] | None
     good_enough_m: float
@@ -157,7 +150,7 @@ class Locator:
                 "; ".join([*notes, _too_few(selection)]),
                 hint="locate with cells: --with cell",
             )
-        call = LocateWifi(
+        call = calls.LocateWifi(
             self.project,
             access_points=access_points_to_json(selection.usable, send_ssid=self.options.send_ssid),
         )
@@ -170,7 +163,7 @@ class Locator:
         scan = await _attempt(self.scan_cells, "cells", notes)
         if scan is None:
             raise NothingToSend("; ".join(notes), hint="locate with Wi-Fi: --with wifi")
-        call = LocateCell(self.project, cells=scan.cells, radio=scan.radio)
+        call = calls.LocateCell(self.project, cells=scan.cells, radio=scan.radio)
         notes += scan.notes
         return await self._ask(call, LocationMethod.CELL, len(scan.cells), 0, (scan.source,), notes)
 
@@ -185,7 +178,7 @@ class Locator:
             notes += scan.notes
         if scan is None and not points:
             raise NothingToSend("; ".join(notes), hint="check antenna, SIM and Wi-Fi of this host")
-        call = GroundFix(
+        call = calls.GroundFix(
             self.project,
             cells=scan.cells if scan is not None else (),
             access_points=access_points_to_json(points, send_ssid=self.options.send_ssid),
@@ -206,7 +199,7 @@ class Locator:
 
     async def _ask(
         self,
-        call: LocationCall,
+        call: calls.LocationCall,
         method: LocationMethod,
         cells: int,
         points: int,
@@ -276,7 +269,7 @@ def locator_for(
     wifi = wifi_source(profile.location.wifi, kit.companion_port)
     return Locator(
         client,
-        project_of(profile),
+        calls.project_of(profile),
         partial(wifi.scan, WIFI_DEADLINE_S) if wifi is not None else None,
         partial(scan_cells, modem) if modem is not None else None,
         profile.location.good_enough_m,

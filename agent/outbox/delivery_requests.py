@@ -7,16 +7,11 @@ from collections.abc import Sequence
 from hashlib import md5, sha256
 
 from agent.http import HttpClient
+from agent.observability.ingest import uploads
 from agent.observability.ingest.chunks import PushChunks
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.events import PushEvents, captured_date_of
 from agent.observability.ingest.transfer import Upload, UploadSource, transfer
-from agent.observability.ingest.uploads import (
-    DIRECT_LIMIT,
-    FileKind,
-    UploadCoredump,
-    commit_details,
-)
 from agent.outbox.items import Item, ItemKind
 from agent.retry import NO_RETRY
 
@@ -50,14 +45,14 @@ class ServiceSender:
             await self._coredump(first)
 
     async def _coredump(self, item: Item) -> None:
-        kind = FileKind[str(item.meta.get("form", FileKind.COREDUMP.name))]
-        if kind is FileKind.COREDUMP and len(item.body) <= DIRECT_LIMIT:
-            direct = UploadCoredump(item.body, request_id=item.idempotency_key)
+        kind = uploads.FileKind[str(item.meta.get("form", uploads.FileKind.COREDUMP.name))]
+        if kind is uploads.FileKind.COREDUMP and len(item.body) <= uploads.DIRECT_LIMIT:
+            direct = uploads.UploadCoredump(item.body, request_id=item.idempotency_key)
             await self._client.send(direct, retries=NO_RETRY)
             return
         identity = item.meta.get("device")
         device = DeviceIdentity(**identity) if isinstance(identity, dict) else None
-        details = commit_details(
+        details = uploads.commit_details(
             kind,
             device,
             captured_date=captured_date_of(item.captured_s),

@@ -10,14 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from agent.errors import (
-    Conflict,
-    CredentialError,
-    PayloadTooLarge,
-    ServiceRefusal,
-    Unavailable,
-    UsageError,
-)
+from agent import errors
 from agent.observability.ingest.chunks import MAX_CHUNKS, MAX_CHUNKS_BYTES
 from agent.observability.ingest.events import MAX_EVENTS, MAX_EVENTS_BYTES
 from agent.outbox.items import ItemKind
@@ -55,17 +48,17 @@ class FailureKind(Enum):
 
 def classify_failure(error: Exception, count: int) -> FailureKind:
     """Return what `error` means for a request of `count` items."""
-    if isinstance(error, CredentialError | UsageError):
+    if isinstance(error, errors.CredentialError | errors.UsageError):
         # A value of ours that breaks a rule is the item's fault, if it is alone.
-        own_fault = isinstance(error, UsageError) and error.kind == "usage"
+        own_fault = isinstance(error, errors.UsageError) and error.kind == "usage"
         if not own_fault:
             return FailureKind.BLOCKED
         return FailureKind.REFUSED if count == 1 else FailureKind.SMALLER
-    if isinstance(error, Unavailable):
+    if isinstance(error, errors.Unavailable):
         return FailureKind.LATER
-    if isinstance(error, Conflict) or getattr(error, "status", None) in _TRY_AGAIN:
+    if isinstance(error, errors.Conflict) or getattr(error, "status", None) in _TRY_AGAIN:
         return FailureKind.LATER
-    if isinstance(error, PayloadTooLarge | ServiceRefusal):
+    if isinstance(error, errors.PayloadTooLarge | errors.ServiceRefusal):
         return FailureKind.REFUSED if count == 1 else FailureKind.SMALLER
     # Another answer than the service gives: a portal or a proxy on the way.
     return FailureKind.LATER

@@ -18,17 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent.provisioning.board import BoardPort, BoardSwapped, IdentityCheck, MadeKey, WrongAnswer
 from agent.provisioning.board_ledger import BoardLedger
-from agent.provisioning.ca.certificates import (
-    host_key_name,
-    load_host_key,
-    load_or_make_host_key,
-    pem_of,
-    private_pem,
-    public_key_of,
-    public_pem,
-    self_signed,
-    store_host_key,
-)
+from agent.provisioning.ca import certificates
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.goal import CREDENTIAL_NAMES, CertificateSource, Goal, KeyOrigin
 from agent.provisioning.plan import OFFLINE_MODE, ProvisioningStep, stored_digest
@@ -162,13 +152,15 @@ class CredentialSteps:
         tag = self._goal.security_tag
         note = await self._ledger.unfinished(ProvisioningStep.KEY)
         key = await asyncio.to_thread(
-            load_or_make_host_key, self._key_folder, note.partition(" ")[2]
+            certificates.load_or_make_host_key, self._key_folder, note.partition(" ")[2]
         )
-        pem = public_pem(key.public_key())
-        name = host_key_name(self._ledger.record.uuid, pem)
+        pem = certificates.public_pem(key.public_key())
+        name = certificates.host_key_name(self._ledger.record.uuid, pem)
         await self._ledger.begin(ProvisioningStep.KEY, f"{tag} {name}")
-        await asyncio.to_thread(store_host_key, key, self._key_folder / name)
-        write = partial(self._port.write, tag, CredentialType.CLIENT_PRIVATE_KEY, private_pem(key))
+        await asyncio.to_thread(certificates.store_host_key, key, self._key_folder / name)
+        write = partial(
+            self._port.write, tag, CredentialType.CLIENT_PRIVATE_KEY, certificates.private_pem(key)
+        )
         await self._on_this_board(write)
         return pem, f"made on this host, kept in {name}"
 
@@ -183,7 +175,7 @@ class CredentialSteps:
         if goal.certificate is not CertificateSource.NONE:
             due[CredentialType.CLIENT_CERTIFICATE] = stored_digest(record.certificate)
             certificate = x509.load_pem_x509_certificate(record.certificate.encode())
-            if public_key_of(certificate) != record.public_key:
+            if certificates.public_key_of(certificate) != record.public_key:
                 raise WrongAnswer("the certificate is for another key than the board's")
         tag, wrong = goal.security_tag, {}
         for kind, digest in due.items():
@@ -233,9 +225,9 @@ class CertificateIssuer:
         """Make the certificate and store it in the record. Raises AgentError."""
         record = self._ledger.record
         if self._source is CertificateSource.SELF_SIGNED:
-            file = self._key_folder / host_key_name(record.uuid, record.public_key)
-            key = await asyncio.to_thread(load_host_key, file)
-            certificate = self_signed(key, record.device_id, self._now())
+            file = self._key_folder / certificates.host_key_name(record.uuid, record.public_key)
+            key = await asyncio.to_thread(certificates.load_host_key, file)
+            certificate = certificates.self_signed(key, record.device_id, self._now())
         else:
             public_key = serialization.load_pem_public_key(record.public_key.encode())
             authority = self._device_ca
@@ -245,4 +237,6 @@ class CertificateIssuer:
             certificate = await asyncio.to_thread(
                 authority.sign, public_key, record.device_id, self._now()
             )
-        await self._ledger.finish(ProvisioningStep.CERTIFICATE, certificate=pem_of(certificate))
+        await self._ledger.finish(
+            ProvisioningStep.CERTIFICATE, certificate=certificates.pem_of(certificate)
+        )

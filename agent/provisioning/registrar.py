@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent.auth.modem_jwt import ModemJwt
 from agent.call import Call, Host, Request, Response, Scheme
-from agent.cloud import DeviceCloud
+from agent.cloud import DeviceCloud, public_keys
 from agent.cloud.devices import FetchDevice
-from agent.cloud.public_keys import (
-    FetchBulkOperation,
-    NewDevice,
-    OnboardDevices,
-    PublicKey,
-    RegisterPublicKeys,
-)
 from agent.errors import Conflict, NotFound
 from agent.provisioning.goal import RegistrationMethod
 from agent.retry import http_date
@@ -80,9 +73,9 @@ class Registrar:
         """
         calls: list[Call[Any]] = []
         if self.method is RegistrationMethod.PUBLIC_KEY:
-            calls += [RegisterPublicKeys(()), FetchBulkOperation("")]
+            calls += [public_keys.RegisterPublicKeys(()), public_keys.FetchBulkOperation("")]
         elif self.method is RegistrationMethod.ONBOARD:
-            calls += [OnboardDevices(()), FetchBulkOperation("")]
+            calls += [public_keys.OnboardDevices(()), public_keys.FetchBulkOperation("")]
         elif self.method is RegistrationMethod.CLAIM:
             calls.append(ClaimDevice(""))
         if set_clock:
@@ -97,9 +90,11 @@ class Registrar:
         """Send the registration; return the id of its bulk request, "" where there is none."""
         cloud = DeviceCloud(self.client)
         if self.method is RegistrationMethod.PUBLIC_KEY:
-            return await cloud.register_public_keys([PublicKey(device_id, pem)])
+            return await cloud.register_public_keys([public_keys.PublicKey(device_id, pem)])
         if self.method is RegistrationMethod.ONBOARD:
-            new = NewDevice(device_id, pem, self.sub_type, self.tags, self.firmware_types)
+            new = public_keys.NewDevice(
+                device_id, pem, self.sub_type, self.tags, self.firmware_types
+            )
             return await cloud.onboard([new])
         try:
             await self.client.send(ClaimDevice(attestation, self.tags))

@@ -7,22 +7,14 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from agent.standin import jwt
-from agent.standin.state import (
-    EMAIL,
-    ORGANIZATION,
-    PROJECT,
-    Cloud,
-    current_api_key,
-    organization_token,
-)
+from agent.standin import jwt, state
 
 SERVICES = ("location", "fota", "device")
 TRIAL_S = 30 * 86400
 SERVICE_TOKEN_S = 365 * 86400
 
 
-def make_service_key(cloud: Cloud, team: str, service: str) -> dict[str, Any]:
+def make_service_key(cloud: state.Cloud, team: str, service: str) -> dict[str, Any]:
     """Create and store the key of a service; its predecessor stops working."""
     private, public = jwt.new_key()
     record = {
@@ -36,25 +28,25 @@ def make_service_key(cloud: Cloud, team: str, service: str) -> dict[str, Any]:
     return record
 
 
-def service_key(cloud: Cloud, team: str, service: str) -> dict[str, Any]:
+def service_key(cloud: state.Cloud, team: str, service: str) -> dict[str, Any]:
     """Return the key of a service; it is created at the first call."""
     found: dict[str, Any] | None = cloud.table("service_keys").get(f"{team}/{service}")
     return found or make_service_key(cloud, team, service)
 
 
-def service_token(cloud: Cloud, team: str) -> str:
+def service_token(cloud: state.Cloud, team: str) -> str:
     """Return a service token: a JWT of the location key, valid for a year."""
     return signed_by(cloud, service_key(cloud, team, "location"))
 
 
-def signed_by(cloud: Cloud, record: dict[str, Any]) -> str:
+def signed_by(cloud: state.Cloud, record: dict[str, Any]) -> str:
     """Return a JWT for the team of a service key, signed with it, valid for a year."""
     now = int(cloud.clock.time())
     claims = {"aud": record["team"], "iat": now, "exp": now + SERVICE_TOKEN_S}
     return jwt.sign(claims, record["private"])
 
 
-def evaluation_token(cloud: Cloud, team: str) -> str:
+def evaluation_token(cloud: state.Cloud, team: str) -> str:
     """Return the team's evaluation token, of a kind that is no longer issued."""
     table = cloud.table("evaluation_tokens")
     record = table.get(team)
@@ -67,21 +59,23 @@ def evaluation_token(cloud: Cloud, team: str) -> str:
     return str(record["token"])
 
 
-def credentials(cloud: Cloud, folder: Path) -> dict[str, str]:
+def credentials(cloud: state.Cloud, folder: Path) -> dict[str, str]:
     """Return the `credentials` object of the ready line; service keys are written to `folder`.
 
     The file that it names is the key for location; service-key-fota.pem and so on are beside it: a
     key for one service opens no other (clause D10.4).
     """
-    user = cloud.table("users").get(EMAIL)
+    user = cloud.table("users").get(state.EMAIL)
     for service in SERVICES:
         record = service_key(cloud, cloud.team_id, service)
         write_private(folder / f"service-key-{service}.pem", record["private"])
     return {
-        "api_key": current_api_key(cloud, EMAIL, cloud.team_id),
-        "organization_auth_token": organization_token(cloud, ORGANIZATION),
-        "project_key": cloud.table("projects").get(f"{ORGANIZATION}/{PROJECT}")["project_key"],
-        "user_email": EMAIL,
+        "api_key": state.current_api_key(cloud, state.EMAIL, cloud.team_id),
+        "organization_auth_token": state.organization_token(cloud, state.ORGANIZATION),
+        "project_key": cloud.table("projects").get(f"{state.ORGANIZATION}/{state.PROJECT}")[
+            "project_key"
+        ],
+        "user_email": state.EMAIL,
         "user_password": user["password"],
         "user_api_key": user["user_api_key"],
         "service_key_file": str(folder / "service-key-location.pem"),

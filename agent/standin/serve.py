@@ -17,12 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agent.standin import control
-from agent.standin.core.connections import (
-    ACCEPTED_AT_ONCE,
-    ServerConfig,
-    server_context,
-    wrong_certificate,
-)
+from agent.standin.core import connections
 from agent.standin.core.dispatch import Dispatcher
 from agent.standin.core.guard import HostGuard
 from agent.standin.core.operation import ALSO_AT_API, Host
@@ -153,11 +148,11 @@ def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:
 
 
 def _config(app: ASGIApp, cloud: Cloud) -> uvicorn.Config:
-    return ServerConfig(
+    return connections.ServerConfig(
         app,
         tls=lambda: _next_context(cloud),
         log_config=None,
-        backlog=ACCEPTED_AT_ONCE,
+        backlog=connections.ACCEPTED_AT_ONCE,
         lifespan="off",
         ws="none",
         access_log=False,
@@ -180,5 +175,7 @@ def _next_context(cloud: Cloud) -> ssl.SSLContext | None:
         return None
     found: ssl.SSLContext | None = cloud.transient.get("wrong certificate")
     if found is None:
-        found = cloud.transient["wrong certificate"] = server_context(wrong_certificate())
+        found = cloud.transient["wrong certificate"] = connections.server_context(
+            connections.wrong_certificate()
+        )
     return found

@@ -7,18 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from at.protocol import values
 from at.protocol.command import Command, Form
 from at.protocol.errors import ParseError
-from at.protocol.values import (
-    Fields,
-    Record,
-    Value,
-    after_name,
-    bare_line,
-    name_before_colon,
-    only_row,
-    single_line,
-)
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 # <snt> of +CGSN -> what comes back and how many digits it has.
@@ -26,49 +17,49 @@ _SERIAL_DIGITS = {1: 15, 2: 16, 3: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Manufacturer(Record):
+class Manufacturer(values.Record):
     """Answer of +CGMI."""
 
     manufacturer: str
 
 
 @dataclass(frozen=True, slots=True)
-class Model(Record):
+class Model(values.Record):
     """Answer of +CGMM."""
 
     model: str
 
 
 @dataclass(frozen=True, slots=True)
-class Revision(Record):
+class Revision(values.Record):
     """Answer of +CGMR: "mfw_nrf9160_1.3.7" (see at.protocol.firmware)."""
 
     revision: str
 
 
 @dataclass(frozen=True, slots=True)
-class ShortVersion(Record):
+class ShortVersion(values.Record):
     """Answer of %SHORTSWVER: the revision without "mfw_"."""
 
     version: str
 
 
 @dataclass(frozen=True, slots=True)
-class HardwareVersion(Record):
+class HardwareVersion(values.Record):
     """Answer of %HWVERSION: "nRF9161 LACA A0A"."""
 
     hw_version: str
 
 
 @dataclass(frozen=True, slots=True)
-class Uuid(Record):
+class Uuid(values.Record):
     """A UUID as the modem writes it."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
-class SerialNumber(Record):
+class SerialNumber(values.Record):
     """Answer of +CGSN: what `snt` asked for is set, the rest is None."""
 
     snt: int
@@ -79,7 +70,7 @@ class SerialNumber(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SerialNumberTypes(Record):
+class SerialNumberTypes(values.Record):
     """Answer of +CGSN=?."""
 
     snts: tuple[int, ...]
@@ -93,7 +84,7 @@ class ReadManufacturer(Command[Manufacturer]):
 
     def parse(self, lines: Sequence[str]) -> Manufacturer:
         """Return the bare line."""
-        return Manufacturer(bare_line(lines, self.name))
+        return Manufacturer(values.bare_line(lines, self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +95,7 @@ class ReadModel(Command[Model]):
 
     def parse(self, lines: Sequence[str]) -> Model:
         """Return the bare line."""
-        return Model(bare_line(lines, self.name))
+        return Model(values.bare_line(lines, self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +106,7 @@ class ReadRevision(Command[Revision]):
 
     def parse(self, lines: Sequence[str]) -> Revision:
         """Return the bare line."""
-        return Revision(bare_line(lines, self.name))
+        return Revision(values.bare_line(lines, self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +165,9 @@ class ReadSerialNumber(Command[SerialNumber]):
 
     def parse(self, lines: Sequence[str]) -> SerialNumber:
         """Return the bare line, which is an IMEI on many modems."""
-        if len(lines) == 1 and name_before_colon(lines[0]) == self.name:
-            return _imei(Fields.of(lines[0], self.name))
-        number = bare_line(lines, self.name)
+        if len(lines) == 1 and values.name_before_colon(lines[0]) == self.name:
+            return _imei(values.Fields.of(lines[0], self.name))
+        number = values.bare_line(lines, self.name)
         imei = number.partition(",")[0]  # Option modems: IMEI, then their own serial number
         if re.fullmatch(r"[0-9]{15}", imei, re.ASCII):
             return SerialNumber(0, serial_number=number, imei=imei)
@@ -203,7 +194,7 @@ class ReadImei(Command[SerialNumber]):
         """Return the number in quotes."""
         if self.snt == 0:
             return ReadSerialNumber().parse(lines)
-        fields = only_row(lines, self.name)
+        fields = values.only_row(lines, self.name)
         digits = fields.text("number")
         fields.end()
         if not re.fullmatch(rf"[0-9]{{{_SERIAL_DIGITS.get(self.snt, 0)}}}", digits, re.ASCII):
@@ -217,7 +208,7 @@ class ReadImei(Command[SerialNumber]):
                 return SerialNumber(3, svn=digits)
 
     @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+    def captured(cls, arguments: Sequence[values.Value]) -> Self | None:
         """Return one for any <snt> of the manual."""
         text = arguments[0].text if len(arguments) == 1 else None
         return cls(int(text)) if text in {"0", "1", "2", "3"} else None
@@ -235,7 +226,7 @@ class TestSerialNumber(Command[SerialNumberTypes]):
 
     def parse(self, lines: Sequence[str]) -> SerialNumberTypes:
         """Return the list of <snt>."""
-        fields = only_row(lines, self.name)
+        fields = values.only_row(lines, self.name)
         types = SerialNumberTypes(fields.integers("snt"))
         fields.end()
         return types
@@ -248,7 +239,7 @@ def uuid_text(text: str, name: str) -> str:
     return text
 
 
-def _imei(fields: Fields) -> SerialNumber:
+def _imei(fields: values.Fields) -> SerialNumber:
     digits = fields.text("number")
     fields.end()
     for snt, size in _SERIAL_DIGITS.items():
@@ -259,7 +250,7 @@ def _imei(fields: Fields) -> SerialNumber:
 
 
 def _named_text(lines: Sequence[str], name: str) -> str:
-    text = after_name(single_line(lines, name), name)
+    text = values.after_name(values.single_line(lines, name), name)
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1]
     if not text or '"' in text:

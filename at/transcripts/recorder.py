@@ -14,14 +14,8 @@ from pathlib import Path
 
 from at.protocol.dialect import TRAITS
 from at.protocol.errors import TranscriptError
+from at.transcripts import transcript
 from at.transcripts.redaction import Redactor
-from at.transcripts.transcript import (
-    Direction,
-    Transcript,
-    TranscriptStep,
-    format_step,
-    format_transcript,
-)
 from at.transport.base import Receiver, Transport
 
 LONGEST = 16384
@@ -35,17 +29,22 @@ class Recorder:
 
     def __init__(self, redactor: Redactor, *, terminator: bytes = b"\r") -> None:
         self._redactor = redactor
-        self._ends = {Direction.SENT: terminator, Direction.RECEIVED: b"\n"}
-        self._pending = {Direction.SENT: bytearray(), Direction.RECEIVED: bytearray()}
-        self._since: dict[Direction, float] = {}
-        self._skipping: set[Direction] = set()
+        self._ends = {transcript.Direction.SENT: terminator, transcript.Direction.RECEIVED: b"\n"}
+        self._pending = {
+            transcript.Direction.SENT: bytearray(),
+            transcript.Direction.RECEIVED: bytearray(),
+        }
+        self._since: dict[transcript.Direction, float] = {}
+        self._skipping: set[transcript.Direction] = set()
 
-    def add(self, direction: Direction, data: bytes, at_s: float) -> list[TranscriptStep]:
+    def add(
+        self, direction: transcript.Direction, data: bytes, at_s: float
+    ) -> list[transcript.TranscriptStep]:
         """Add bytes of a direction with their time in seconds; return the steps that are whole."""
-        steps: list[TranscriptStep] = []
-        received = self._pending[Direction.RECEIVED]
-        if direction is Direction.SENT and received.endswith(_PROMPTS):
-            steps += self._give(Direction.RECEIVED)
+        steps: list[transcript.TranscriptStep] = []
+        received = self._pending[transcript.Direction.RECEIVED]
+        if direction is transcript.Direction.SENT and received.endswith(_PROMPTS):
+            steps += self._give(transcript.Direction.RECEIVED)
         pending = self._pending[direction]
         if direction in self._skipping:
             _, quote, data = data.partition(_QUOTE)
@@ -67,14 +66,14 @@ class Recorder:
                 self._skipping.add(direction)
         return steps
 
-    def finish(self, at_s: float | None = None) -> list[TranscriptStep]:
+    def finish(self, at_s: float | None = None) -> list[transcript.TranscriptStep]:
         """Return the steps that are left; with a time, also that the link ended then."""
-        steps = self._give(Direction.SENT) + self._give(Direction.RECEIVED)
+        steps = self._give(transcript.Direction.SENT) + self._give(transcript.Direction.RECEIVED)
         if at_s is not None:
-            steps.append(TranscriptStep(Direction.CLOSED, b"", at_s))
+            steps.append(transcript.TranscriptStep(transcript.Direction.CLOSED, b"", at_s))
         return steps
 
-    def _give(self, direction: Direction) -> list[TranscriptStep]:
+    def _give(self, direction: transcript.Direction) -> list[transcript.TranscriptStep]:
         pending = self._pending[direction]
         if not pending:
             return []
@@ -82,12 +81,12 @@ class Recorder:
         pending.clear()
         return [self._step(direction, data)]
 
-    def _step(self, direction: Direction, data: bytes) -> TranscriptStep:
-        return TranscriptStep(
+    def _step(self, direction: transcript.Direction, data: bytes) -> transcript.TranscriptStep:
+        return transcript.TranscriptStep(
             direction, self._redactor.clean(data), round(self._since.pop(direction), 6)
         )
 
-    def _line_end(self, direction: Direction) -> int:
+    def _line_end(self, direction: transcript.Direction) -> int:
         """Return where the first line ends outside quotes, 0 if none does."""
         pending, end = self._pending[direction], self._ends[direction]
         index = pending.find(end)
@@ -153,11 +152,11 @@ class RecordingTransport:
         except OSError as error:
             raise TranscriptError(f"cannot write {self._path}: {error.strerror}") from error
         self._began = self._clock()
-        self._put(format_transcript(Transcript((), self._header)))
+        self._put(transcript.format_transcript(transcript.Transcript((), self._header)))
 
     def write(self, data: bytes) -> None:
         """Record and send bytes. Raises LinkLost once closed."""
-        self._note(Direction.SENT, data)
+        self._note(transcript.Direction.SENT, data)
         self._inner.write(data)
 
     async def drain(self) -> None:
@@ -171,7 +170,7 @@ class RecordingTransport:
 
     def data_received(self, data: bytes) -> None:
         """Record and deliver bytes."""
-        self._note(Direction.RECEIVED, data)
+        self._note(transcript.Direction.RECEIVED, data)
         if self._receiver is not None:
             self._receiver.data_received(data)
 
@@ -183,7 +182,7 @@ class RecordingTransport:
         if receiver is not None:
             receiver.connection_lost(reason)
 
-    def _note(self, direction: Direction, data: bytes) -> None:
+    def _note(self, direction: transcript.Direction, data: bytes) -> None:
         if self._file >= 0:
             self._put_steps(self._recorder.add(direction, data, self._clock() - self._began))
 
@@ -193,9 +192,9 @@ class RecordingTransport:
             os.close(self._file)
             self._file = -1
 
-    def _put_steps(self, steps: list[TranscriptStep]) -> None:
+    def _put_steps(self, steps: list[transcript.TranscriptStep]) -> None:
         if steps:
-            self._put("".join(format_step(step) + "\n" for step in steps))
+            self._put("".join(transcript.format_step(step) + "\n" for step in steps))
 
     def _put(self, text: str) -> None:
         data = text.encode("ascii", "backslashreplace")

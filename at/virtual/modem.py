@@ -11,14 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 
-from at.virtual.command_line import (
-    BadRequest,
-    CommandLine,
-    CommandRequest,
-    LineReader,
-    RequestForm,
-    parse_request,
-)
+from at.virtual import command_line
 from at.virtual.console import Console
 from at.virtual.families import (
     cells,
@@ -41,15 +34,15 @@ from at.virtual.kit import DataMode, Reply, VirtualKit, fail, ok
 from at.virtual.options import TERMINATORS, VirtualOptions
 from at.virtual.state import SavedState
 
-Handler = Callable[[VirtualKit, CommandRequest], Reply]
+Handler = Callable[[VirtualKit, command_line.CommandRequest], Reply]
 
 
 def _list_of(signs: str) -> Handler:
     """Return the handler of +CLAC or #XCLAC: lists the commands that begin with one of `signs`."""
 
-    def command_list(_kit: VirtualKit, request: CommandRequest) -> Reply:
-        if request.form is not RequestForm.RUN:
-            raise BadRequest
+    def command_list(_kit: VirtualKit, request: command_line.CommandRequest) -> Reply:
+        if request.form is not command_line.RequestForm.RUN:
+            raise command_line.BadRequest
         own = [name for name in COMMANDS if name and name[0] in signs and name not in wifi.COMMANDS]
         return ok(*(f"AT{name}" for name in own))
 
@@ -111,10 +104,10 @@ class VirtualModem:
         self._data: DataMode | None = None
         given = self.kit.options
         self._dialect = given.dialect
-        self._reader = LineReader(given.dialect, TERMINATORS[given.terminator])
+        self._reader = command_line.LineReader(given.dialect, TERMINATORS[given.terminator])
         self.console = Console(self.kit, logs=console_apart)
         """The application; `console.crash()` crashes it at the next `advance`."""
-        self._shell = LineReader("shell", b"\r")
+        self._shell = command_line.LineReader("shell", b"\r")
         self._reader.type_ahead(self._line_faults.typed_before)
         if self._line_faults.starts_in_data_mode:
             # The Serial Modem says how it ended; another firmware has no data mode to end.
@@ -181,7 +174,7 @@ class VirtualModem:
     def _echoed(self, typed: bytes) -> bytes:
         return typed.replace(b"\r", b"\r\n") if self._dialect == "shell" else typed
 
-    def _run(self, typed: CommandLine) -> None:
+    def _run(self, typed: command_line.CommandLine) -> None:
         self.commands += 1
         answer = self._answer(typed)
         if answer is None:
@@ -196,7 +189,7 @@ class VirtualModem:
         self._busy = True
         self.kit.schedule(takes_s, lambda: self._finish_late(answer))
 
-    def _answer(self, typed: CommandLine) -> Reply | None:
+    def _answer(self, typed: command_line.CommandLine) -> Reply | None:
         if self._line_faults.leaves_unanswered(self.commands):
             return None
         text = typed.text
@@ -219,12 +212,12 @@ class VirtualModem:
             self.kit.session.echo = text.endswith("1")
             return ok()
         try:
-            request = parse_request(text)
+            request = command_line.parse_request(text)
             return self._dispatch(request)
-        except BadRequest as wrong:
+        except command_line.BadRequest as wrong:
             return fail(wrong.code)
 
-    def _dispatch(self, request: CommandRequest) -> Reply:
+    def _dispatch(self, request: command_line.CommandRequest) -> Reply:
         handler = COMMANDS.get(request.name)
         if handler is None or (request.name[:1] == "#" and self._dialect != "serial-modem"):
             return fail()

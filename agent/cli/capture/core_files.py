@@ -9,15 +9,9 @@ from typing import Any, BinaryIO, cast
 
 from agent.cli.capture.zephyr_dumps import format_frame, region
 from agent.errors import AgentError
+from agent.observability.coredumps import linux_core
 from agent.observability.coredumps.device_coredump import MAGIC as DEVICE_MAGIC
 from agent.observability.coredumps.elf import ELF, ElfTruncated
-from agent.observability.coredumps.linux_core import (
-    LINKS,
-    PROGRAM_COUNTERS,
-    STACK_POINTERS,
-    LinuxCore,
-    is_core,
-)
 from agent.observability.coredumps.recognise import refuse_compressed
 from agent.observability.coredumps.symbols import ElfSymbols
 
@@ -36,7 +30,7 @@ def describe_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any
         return _device_core(source.read(), symbols)
     if not head.startswith(ELF):
         return None
-    if not is_core(head):
+    if not linux_core.is_core(head):
         raise AgentError(
             f"{source.name}: an ELF file, but no core dump",
             hint="the firmware's ELF file is given with --elf, beside a dump",
@@ -123,7 +117,9 @@ def _linux_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any]:
     }
 
 
-def _linux_frames(core: LinuxCore, source: BinaryIO, symbols: ElfSymbols) -> dict[str, Any]:
+def _linux_frames(
+    core: linux_core.LinuxCore, source: BinaryIO, symbols: ElfSymbols
+) -> dict[str, Any]:
     """Return where the crashed thread was, if the ELF file is of a build that it had loaded."""
     from agent.observability.coredumps.linux_core import loaded_modules
 
@@ -135,7 +131,7 @@ def _linux_frames(core: LinuxCore, source: BinaryIO, symbols: ElfSymbols) -> dic
         shown |= {"elf_matches": True, "module": module.name}
         shown["frames"] = [
             {"register": name, **asdict(symbols.locate(found[name] - module.bias))}
-            for name in (*PROGRAM_COUNTERS, *LINKS)
+            for name in (*linux_core.PROGRAM_COUNTERS, *linux_core.LINKS)
             if name in found and module.holds(found[name])
         ]
     return shown
@@ -167,7 +163,7 @@ def _format_thread(thread: dict[str, Any]) -> str:
     shown = [
         f"{name} {value}"
         for name, value in thread["registers"].items()
-        if name in PROGRAM_COUNTERS or name in STACK_POINTERS
+        if name in linux_core.PROGRAM_COUNTERS or name in linux_core.STACK_POINTERS
     ]
     return f"  {'thread':17} {thread['id']:<8} {'  '.join(shown)}".rstrip()
 

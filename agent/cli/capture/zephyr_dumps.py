@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from agent.console import zephyr_coredump
 from agent.console.dump_lines import CapturedDump
-from agent.console.zephyr_coredump import (
-    MAGIC,
-    Dump,
-    kernel_words,
-    parse_dump,
-    reason_name,
-    target_name,
-)
 from agent.console.zephyr_registers import frame_registers, registers
 
 if TYPE_CHECKING:
@@ -36,11 +29,13 @@ def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
     head = b""
     while len(head) < 4 and (piece := next(source, b"")):
         head += piece
-    if head.startswith(MAGIC) and head[3:4] == b"\0":  # no console text holds a NUL there
+    if (
+        head.startswith(zephyr_coredump.MAGIC) and head[3:4] == b"\0"
+    ):  # no console text holds a NUL there
         data = bytearray(head)
         for piece in source:
             data += piece
-        yield CapturedDump(data, parse_dump(data))
+        yield CapturedDump(data, zephyr_coredump.parse_dump(data))
         return
     yield from dumps(reader.receive(head))
     for piece in source:
@@ -65,8 +60,8 @@ def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None = None) -> 
     digits = dump.header.pointer_bits // 4
     shown |= {
         "version": dump.header.version,
-        "target": target_name(dump.header),
-        "reason": reason_name(dump.header),
+        "target": zephyr_coredump.target_name(dump.header),
+        "reason": zephyr_coredump.reason_name(dump.header),
         "reason_code": dump.header.reason,
         "registers": {name: f"0x{value:0{digits}x}" for name, value in found.items()},
         "memory": _memory_map(dump),
@@ -175,7 +170,7 @@ def _kernel(captured: CapturedDump) -> dict[str, Any] | None:
 
     Their layout is the build's: what is sure is which of them point into the memory of the dump.
     """
-    words = kernel_words(captured.dump, captured.data)
+    words = zephyr_coredump.kernel_words(captured.dump, captured.data)
     if words is None:
         return None
     memory = [(each.address, each.size) for each in captured.dump.blocks if each.id == "M"]
@@ -187,7 +182,7 @@ def _kernel(captured: CapturedDump) -> dict[str, Any] | None:
     return {"words": len(words), "into_memory": inside}
 
 
-def _memory_map(dump: Dump) -> list[dict[str, Any]]:
+def _memory_map(dump: zephyr_coredump.Dump) -> list[dict[str, Any]]:
     return [region(block.address, block.size) for block in dump.blocks if block.address is not None]
 
 

@@ -10,14 +10,10 @@ from pathlib import Path
 from agent.cli.shell.command import emit, note, options, say
 from agent.config import Configuration, load
 from agent.http import HttpClient
+from agent.observability.ingest import upload_journal
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.events import captured_date_of
 from agent.observability.ingest.transfer import Upload, UploadSource, file_source, transfer
-from agent.observability.ingest.upload_journal import (
-    UploadJournal,
-    journal_name,
-    remove_old_records,
-)
 from agent.observability.ingest.uploads import FileKind, UploadProject, commit_details
 from agent.wiring.service_client import connect
 
@@ -49,19 +45,19 @@ async def upload_file(
 
 def _journal(
     configuration: Configuration, client: HttpClient, upload: Upload, source: UploadSource
-) -> UploadJournal:
+) -> upload_journal.UploadJournal:
     """Return the upload journal of this file for this host, kind, project and device."""
     folder = configuration.state_dir / "uploads" / configuration.name
-    remove_old_records(folder)
-    name = journal_name(
+    upload_journal.remove_old_records(folder)
+    name = upload_journal.journal_name(
         client.base_url(upload.host),
         *(upload.kind.name, upload.project, upload.device),
         *(source.name, source.size, source.md5),
     )
-    return UploadJournal(folder / name)
+    return upload_journal.UploadJournal(folder / name)
 
 
-def _note_resumed(journal: UploadJournal, source: UploadSource) -> None:
+def _note_resumed(journal: upload_journal.UploadJournal, source: UploadSource) -> None:
     earlier = journal.progress
     if earlier is not None:
         done = f"{len(earlier.tags)} of {len(earlier.part_urls)} parts"

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.daemon.control.client import (
-    TURN_S,
-    AgentConnection,
-    AgentRefused,
-    open_request,
-    process_name,
-)
+from agent.daemon.control import client
 from agent.daemon.control.socket import ControlSocket, control_sockets
 from agent.errors import AgentError
 from agent.tasks import cancel_and_wait
@@ -45,7 +39,7 @@ async def held_kits(state_dir: Path) -> list[HeldKit]:
     kits: list[HeldKit] = []
     for socket in control_sockets(state_dir):
         try:
-            async with open_request(socket, do="status") as connection:
+            async with client.open_request(socket, do="status") as connection:
                 status = (await connection.answer())["status"]
         except AgentError:
             continue  # the socket of one that was killed
@@ -77,7 +71,7 @@ class LeasedTransport:
     def __init__(self, kit: HeldKit) -> None:
         self._kit = kit
         self._stack = contextlib.AsyncExitStack()
-        self._connection: AgentConnection | None = None
+        self._connection: client.AgentConnection | None = None
         self._reading: asyncio.Task[None] | None = None
 
     @property
@@ -87,13 +81,15 @@ class LeasedTransport:
 
     async def open(self, receiver: Receiver) -> None:
         """Wait for the lease. Raises PortBusy, AgentRefused, NotRunning."""
-        asked = open_request(self._kit.socket, do="lease", kit=self._kit.name, who=process_name())
+        asked = client.open_request(
+            self._kit.socket, do="lease", kit=self._kit.name, who=client.process_name()
+        )
         connection = await self._stack.enter_async_context(asked)
         try:
-            await connection.answer(TURN_S)
+            await connection.answer(client.TURN_S)
         except BaseException as error:
             await self._stack.aclose()
-            if isinstance(error, AgentRefused) and error.kind == "kit-busy":
+            if isinstance(error, client.AgentRefused) and error.kind == "kit-busy":
                 raise PortBusy(str(error), hint=error.hint, holder="the running agent") from error
             raise
         self._connection = connection
@@ -118,7 +114,7 @@ class LeasedTransport:
             await cancel_and_wait(reading)
         await self._stack.aclose()
 
-    async def _read(self, connection: AgentConnection, receiver: Receiver) -> None:
+    async def _read(self, connection: client.AgentConnection, receiver: Receiver) -> None:
         reason = "the running agent ended, or lost the kit"
         try:
             while data := await connection.reader.read(4096):
@@ -127,7 +123,7 @@ class LeasedTransport:
             reason = str(error)
         receiver.connection_lost(OSError(reason))
 
-    def _open(self) -> AgentConnection:
+    def _open(self) -> client.AgentConnection:
         if self._connection is None or self._connection.writer.is_closing():
             raise LinkLost(f"{self._kit.port} is closed")
         return self._connection

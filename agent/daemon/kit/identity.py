@@ -12,11 +12,7 @@ import msgspec
 from agent.config.private_files import make_private_folder, private_opener, write_private
 from agent.errors import AgentError
 from agent.observability.api.slugs import as_slug, as_version
-from agent.observability.ingest.device_identity import (
-    IdentityTracker,
-    PartialIdentity,
-    profile_identity,
-)
+from agent.observability.ingest import device_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +34,8 @@ class KitIdentity:
         self._store = store
         self._board = ""
         self._application = ""
-        self.device = IdentityTracker(
-            lambda: profile_identity(kit()),
+        self.device = device_identity.IdentityTracker(
+            lambda: device_identity.profile_identity(kit()),
             self._fallback,
             reported=store.record.names,
             on_change=self._store_names,
@@ -67,17 +63,17 @@ class KitIdentity:
         self.device.forget_software()
         self._application = ""
 
-    def _fallback(self) -> PartialIdentity:
+    def _fallback(self) -> device_identity.PartialIdentity:
         """Return what modem and USB say, else the agent's name for the kit."""
         record = self._store.record
-        return PartialIdentity(
+        return device_identity.PartialIdentity(
             as_slug(record.device_id or record.imei or self._name),
             self._board or as_slug(record.model.partition("-")[0].lower()),
             _APPLICATION if self._application else "",
             as_version(self._application),
         )
 
-    def _store_names(self, names: PartialIdentity) -> None:
+    def _store_names(self, names: device_identity.PartialIdentity) -> None:
         with suppress(AgentError):  # the disk is full: the kit says it again
             self._store.update(names=names)
 
@@ -88,7 +84,7 @@ class KitRecord(msgspec.Struct, frozen=True):
     device_id: str = ""
     imei: str = ""
     model: str = ""
-    names: PartialIdentity = PartialIdentity()
+    names: device_identity.PartialIdentity = device_identity.PartialIdentity()
     """What its own events call it at the observability service."""
     position: dict[str, Any] | None = msgspec.field(name="place", default=None)
     """The last position that was found, as `locate --json` prints it."""

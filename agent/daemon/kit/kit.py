@@ -17,16 +17,9 @@ from agent.auth.modem_jwt import ModemJwt, ask_modem
 from agent.config import Profile
 from agent.config.profile import KitSettings
 from agent.console.fault_lines import RestartCounter
+from agent.daemon.kit import first_contact
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.events_and_heartbeat import KitEvents
-from agent.daemon.kit.first_contact import (
-    SETTLE_S,
-    Contact,
-    FindingTracker,
-    enable_registration_notices,
-    findings,
-    read_contact,
-)
 from agent.daemon.kit.identity import KitIdentity, KitStore
 from agent.daemon.kit.link import EXCLUSIVE_WAIT_S, KitAway, KitBusy, KitLink
 from agent.daemon.kit.positions import KitPositions
@@ -63,10 +56,10 @@ class KitAgent:
         """`profile.kit` is this kit; `client` has the credentials that are not the kit's own."""
         self.name = name
         self.profile = profile
-        self.contact: Contact | None = None
+        self.contact: first_contact.Contact | None = None
         self._store = KitStore(state_dir, name)
         self._identity = KitIdentity(name, lambda: self.kit, self._store)
-        self._findings = FindingTracker()
+        self._findings = first_contact.FindingTracker()
         self._restarts = RestartCounter()
         self.link = KitLink(profile.kit, registry.add_concern("link", name), self._serve)
         self.console = KitConsole(
@@ -192,7 +185,7 @@ class KitAgent:
         """Make the first contact, then check the kit at each change of registration or at times."""
         with modem.notices("+CEREG") as registration:
             await self._check(modem)
-            await enable_registration_notices(modem)
+            await first_contact.enable_registration_notices(modem)
             self.link.ready(modem)
             self._updates.link_is_up()
             self._positions.link_is_up()
@@ -205,7 +198,8 @@ class KitAgent:
             async def check_again() -> None:
                 while True:
                     await wait_for_event(
-                        changed, SETTLE_S if self._findings.has_unreported else CHECK_S
+                        changed,
+                        first_contact.SETTLE_S if self._findings.has_unreported else CHECK_S,
                     )
                     changed.clear()
                     await self._check(modem)
@@ -214,9 +208,9 @@ class KitAgent:
 
     async def _check(self, modem: Modem) -> None:
         """Read everything about the kit, log what it lacks and show all in the status."""
-        contact = self.contact = await read_contact(modem, self.kit.device_id)
+        contact = self.contact = await first_contact.read_contact(modem, self.kit.device_id)
         self._identity.update(contact)
-        missing = findings(contact, self._client.keyring)
+        missing = first_contact.findings(contact, self._client.keyring)
         new, settled = self._findings.update(missing, time.monotonic())
         for finding in new:
             self.link.concern.log(logging.WARNING, str(finding))

@@ -20,18 +20,8 @@ from typing import Protocol, Self
 
 from agent.config.private_files import private_opener
 from agent.errors import Unavailable
+from agent.fota.download import ranges
 from agent.fota.download.connection import DownloadConnection, DownloadNetwork, pieces
-from agent.fota.download.ranges import (
-    BadAnswerToRange,
-    DownloadError,
-    DownloadInterrupted,
-    EndlessData,
-    PartialFile,
-    RangeBody,
-    WrongLength,
-    range_headers,
-    read_range_answer,
-)
 from agent.http import StreamedResponse
 from agent.http.addresses import Target
 from agent.retry import backoff_s
@@ -40,17 +30,17 @@ MAX_STARTS_OVER = 3
 _LEAST_PART_BYTES = 64 * 1024
 
 
-class TooSlow(DownloadError):
+class TooSlow(ranges.DownloadError):
     """The bytes came slower than an image is worth waiting for, or not within the time limit."""
 
     kind = "download-slow"
 
 
-class _Crawling(DownloadError):
+class _Crawling(ranges.DownloadError):
     """One window passed with too few bytes: the connection is made anew."""
 
 
-class _StartOver(DownloadError):
+class _StartOver(ranges.DownloadError):
     """The bytes at hand are worthless; the message says why."""
 
 
@@ -169,9 +159,11 @@ class Downloader:
 
     async def probe_size(self, target: Target) -> int | None:
         """Return the size that the server states for a file, without fetching it."""
-        async with self._connection.get(target, range_headers(PartialFile())) as answer:
-            return read_range_answer(
-                answer.status, answer.headers, PartialFile(), None, self._clock.now()
+        async with self._connection.get(
+            target, ranges.range_headers(ranges.PartialFile())
+        ) as answer:
+            return ranges.read_range_answer(
+                answer.status, answer.headers, ranges.PartialFile(), None, self._clock.now()
             ).total
 
 
@@ -212,12 +204,14 @@ class _Transfer:
                 starts_over += 1
                 self._file.restart()
                 if starts_over > MAX_STARTS_OVER:
-                    raise DownloadError(f"started over {starts_over} times: {reason}") from None
+                    raise ranges.DownloadError(
+                        f"started over {starts_over} times: {reason}"
+                    ) from None
             except _Crawling as crawl:
                 slow += 1
                 if slow >= self._limits.slow_windows:
                     raise TooSlow(str(crawl)) from None
-            except (DownloadInterrupted, BadAnswerToRange) as problem:
+            except (ranges.DownloadInterrupted, ranges.BadAnswerToRange) as problem:
                 if self._complete():
                     return
                 tries = 0 if self._file.size > before else tries + 1
@@ -244,12 +238,12 @@ class _Transfer:
             )
 
     async def _send_request(self) -> None:
-        held = PartialFile(self._file.size, self._etag if self._file.size else "")
+        held = ranges.PartialFile(self._file.size, self._etag if self._file.size else "")
         if held.bytes and not held.strong and not self._request.join_loosely:
             self._file.restart()
-            held = PartialFile()
-        async with self._connection.get(self._request.target, range_headers(held)) as answer:
-            body = read_range_answer(
+            held = ranges.PartialFile()
+        async with self._connection.get(self._request.target, ranges.range_headers(held)) as answer:
+            body = ranges.read_range_answer(
                 answer.status, answer.headers, held, self._total, self._clock.now()
             )
             self._set_total(body)
@@ -259,12 +253,12 @@ class _Transfer:
                 self._begin(body.etag)
             await self._receive(answer, body)
 
-    def _set_total(self, body: RangeBody) -> None:
+    def _set_total(self, body: ranges.RangeBody) -> None:
         if self._total is None:
             if body.total is None:
-                raise WrongLength("the download host does not say how long the file is")
+                raise ranges.WrongLength("the download host does not say how long the file is")
             if body.total > self._request.size_bytes:
-                raise WrongLength(
+                raise ranges.WrongLength(
                     f"the file at the download host has {body.total} bytes, the job says "
                     f"{self._request.size_bytes} at most"
                 )
@@ -277,7 +271,7 @@ class _Transfer:
         self._etag = etag
         self._request.on_etag(etag)
 
-    async def _receive(self, answer: StreamedResponse, body: RangeBody) -> None:
+    async def _receive(self, answer: StreamedResponse, body: ranges.RangeBody) -> None:
         at = body.start
         window_end, window_bytes = self._clock.monotonic() + self._limits.window_s, 0
         async for chunk in pieces(answer, self._request.target):
@@ -290,13 +284,13 @@ class _Transfer:
                 self._check_time()
                 window_end, window_bytes = now + self._limits.window_s, 0
             if body.end is not None and at + len(chunk) > body.end:
-                raise BadAnswerToRange("the download host sent more than it announced")
+                raise ranges.BadAnswerToRange("the download host sent more than it announced")
             for part in _parts(chunk, (self._total or 0) // 10):
                 at = self._store(at, part)
                 if self._report_progress() and self._request.at_each_tenth is not None:
                     await self._request.at_each_tenth()
         if not self._complete() and (body.end is None or at < body.end):
-            raise DownloadInterrupted("the download host ended the answer early")
+            raise ranges.DownloadInterrupted("the download host ended the answer early")
 
     def _store(self, at: int, chunk: bytes | memoryview) -> int:
         """Append the new part of a chunk, compare the rest with the file; return where it ends."""
@@ -312,7 +306,7 @@ class _Transfer:
         missing = (self._total or 0) - at
         if len(rest) > missing:
             self._file.append(rest[:missing])
-            raise EndlessData(f"more than the declared {self._total} bytes came")
+            raise ranges.EndlessData(f"more than the declared {self._total} bytes came")
         if rest:
             self._file.append(rest)
         return at + len(rest)
@@ -342,7 +336,7 @@ _SPARE_BYTES = 1024 * 1024
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
-class DiskFull(DownloadError):
+class DiskFull(ranges.DownloadError):
     """The disk has no space for the image; what had arrived was removed."""
 
     kind = "disk-full"
@@ -435,8 +429,8 @@ class ImageFile:
             self._digest.update(block)
             self.size += len(block)
 
-    def _named(self, error: OSError) -> DownloadError:
+    def _named(self, error: OSError) -> ranges.DownloadError:
         if error.errno in _DISK_FULL:
             self.path.unlink(missing_ok=True)
             return DiskFull(f"no room left in {self.path.parent}: the image was removed")
-        return DownloadError(f"{self.path}: {error.strerror}")
+        return ranges.DownloadError(f"{self.path}: {error.strerror}")

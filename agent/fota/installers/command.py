@@ -16,13 +16,7 @@ import shutil
 import signal
 from dataclasses import dataclass, field
 
-from agent.fota.installers.base import (
-    InstallFailed,
-    Package,
-    ProgressCallback,
-    RunningVersion,
-    running_by_at,
-)
+from agent.fota.installers import base
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from at.driver.modem import Modem
 
@@ -61,12 +55,12 @@ class CommandInstaller:
             return f"fota.command: there is no program {self.command[0]}"
         return ""
 
-    async def running(self, kind: FirmwareType) -> RunningVersion | None:
+    async def running(self, kind: FirmwareType) -> base.RunningVersion | None:
         """Return what of this type runs: the kit's own word over AT, else the program's."""
-        by_at = None if self.modem is None else await running_by_at(self.modem, kind)
-        return by_at or (RunningVersion(self._seen) if self._seen else None)
+        by_at = None if self.modem is None else await base.running_by_at(self.modem, kind)
+        return by_at or (base.RunningVersion(self._seen) if self._seen else None)
 
-    async def install(self, package: Package, progress: ProgressCallback) -> None:
+    async def install(self, package: base.Package, progress: base.ProgressCallback) -> None:
         """Run the program to its end, or to the end of its time."""
         words = [
             word.replace(PLACEHOLDER, str(path))
@@ -83,7 +77,7 @@ class CommandInstaller:
                 start_new_session=os.name == "posix",
             )
         except OSError as error:
-            raise InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
+            raise base.InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
         last = self._seen = ""
 
         def read_line(line: str, done: int, total: int) -> None:
@@ -96,16 +90,18 @@ class CommandInstaller:
                 last = await _follow(process, read_line)
                 code = await process.wait()
         except TimeoutError:
-            raise InstallFailed(f"{words[0]} did not end within {self.timeout_s:.0f} s") from None
+            raise base.InstallFailed(
+                f"{words[0]} did not end within {self.timeout_s:.0f} s"
+            ) from None
         finally:
             await _end(process)
         if code != 0:
             reason = f": {last}" if last else ""
-            raise InstallFailed(f"{words[0]} ended with exit code {code}{reason}")
+            raise base.InstallFailed(f"{words[0]} ended with exit code {code}{reason}")
         if await self.running(package.job.kind) is None and not self._reported_by_at(
             package.job.kind
         ):
-            raise InstallFailed(
+            raise base.InstallFailed(
                 f"neither the kit nor {words[0]} tells which {package.job.kind.value} runs now: "
                 'the program has to print "version: X" as it reads it back'
             )
@@ -114,11 +110,11 @@ class CommandInstaller:
         """Return whether the kit may yet say it, once it has restarted."""
         return self.modem is not None and kind in _BY_AT
 
-    async def confirm(self, package: Package) -> None:
+    async def confirm(self, package: base.Package) -> None:
         """Nothing to do: that is the program's own business."""
 
 
-async def _follow(process: asyncio.subprocess.Process, progress: ProgressCallback) -> str:
+async def _follow(process: asyncio.subprocess.Process, progress: base.ProgressCallback) -> str:
     """Pass on what the program prints, in bounded lines; return the last."""
     assert process.stdout is not None
     last, pending = "", b""

@@ -10,13 +10,7 @@ import asyncio
 from dataclasses import dataclass
 
 from agent.errors import DeadlineExceeded
-from agent.fota.installers.base import (
-    InstallFailed,
-    Package,
-    ProgressCallback,
-    RunningVersion,
-    running_by_at,
-)
+from agent.fota.installers import base
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from at.commands.firmware_update import ApplyWiredUpdate, BeginWiredUpdate, WriteWiredUpdate
 from at.driver.modem import Modem
@@ -69,11 +63,11 @@ class SerialModemInstaller:
             return f"the kit does not tell which {job.kind.value} it runs: no success could be seen"
         return ""
 
-    async def running(self, kind: FirmwareType) -> RunningVersion | None:
+    async def running(self, kind: FirmwareType) -> base.RunningVersion | None:
         """Return what of this type runs, None while the kit does not answer."""
-        return await running_by_at(self.modem, kind)
+        return await base.running_by_at(self.modem, kind)
 
-    async def install(self, package: Package, progress: ProgressCallback) -> None:
+    async def install(self, package: base.Package, progress: base.ProgressCallback) -> None:
         """Write and apply the image, or have it fetched; then restart what it is for."""
         kind = package.job.kind
         functional_mode = await self._functional_mode()
@@ -85,12 +79,12 @@ class SerialModemInstaller:
             restart = "AT#XMODEMRESET" if kind in MODEM_TYPES else "AT#XRESET"
             await self.modem.execute(restart, timeout_s=_STEP_S)
         except CommandRejected as refused:
-            raise InstallFailed(f"the kit refused: {refused}") from refused
+            raise base.InstallFailed(f"the kit refused: {refused}") from refused
         if kind in MODEM_TYPES and functional_mode:
             # The modem's restart left it in mode 0: it gets back the mode that it was in.
             await self.modem.execute(functional_mode, timeout_s=_STEP_S)
 
-    async def confirm(self, package: Package) -> None:
+    async def confirm(self, package: base.Package) -> None:
         """Nothing to do: Serial Modem confirms its own image when it has started."""
 
     async def _functional_mode(self) -> str:
@@ -99,7 +93,9 @@ class SerialModemInstaller:
         mode = next((line.partition(":")[2].strip() for line in answer.lines), "")
         return f"AT+CFUN={mode}" if answer.ok and mode.isdigit() and mode != "0" else ""
 
-    async def _write(self, package: Package, kind: int, progress: ProgressCallback) -> None:
+    async def _write(
+        self, package: base.Package, kind: int, progress: base.ProgressCallback
+    ) -> None:
         content = memoryview(package.paths[0].read_bytes())
         with self.modem.notices("#XDFU") as notices:
             await self.modem.send(BeginWiredUpdate(kind, len(content)))
@@ -115,7 +111,7 @@ class SerialModemInstaller:
     async def _execute_or_fail(self, line: str) -> None:
         answer = await self.modem.execute(line, timeout_s=_STEP_S)
         if not answer.ok:
-            raise InstallFailed(f"the kit refused {line}: {answer.final}")
+            raise base.InstallFailed(f"the kit refused {line}: {answer.final}")
 
     async def _await_result(self, notices: Stream[Notice], kind: int, step: str, what: str) -> None:
         try:
@@ -124,12 +120,12 @@ class SerialModemInstaller:
                     fields = _fields(notice)
                     if fields[:2] == [str(kind), step]:
                         if fields[2:] != ["0"]:
-                            raise InstallFailed(f"the kit did not take {what}: {notice.line}")
+                            raise base.InstallFailed(f"the kit did not take {what}: {notice.line}")
                         return
         except TimeoutError:
-            raise InstallFailed(f"the kit said nothing of {what} in {_STEP_S:.0f} s") from None
+            raise base.InstallFailed(f"the kit said nothing of {what} in {_STEP_S:.0f} s") from None
 
-    async def _fetch_by_kit(self, package: Package, progress: ProgressCallback) -> None:
+    async def _fetch_by_kit(self, package: base.Package, progress: base.ProgressCallback) -> None:
         operation = _OPERATIONS[package.job.kind]
         with self.modem.notices("#XFOTA") as notices:
             await self._execute_or_fail(f'AT#XFOTA={operation},"{package.url}"')
@@ -142,12 +138,12 @@ class SerialModemInstaller:
                     f"the kit did not finish its download in {_FETCH_S:.0f} s"
                 ) from None
 
-    async def _follow(self, notices: Stream[Notice], progress: ProgressCallback) -> None:
+    async def _follow(self, notices: Stream[Notice], progress: base.ProgressCallback) -> None:
         async for notice in notices:
             stage, status, detail = [*_fields(notice), "", "", ""][:3]
             if status in {"1", "2", "3"}:
                 reason = _FETCH_ERRORS.get(detail, {"2": "it was stopped"}.get(status, ""))
-                raise InstallFailed(f"the kit could not fetch it: {reason or notice.line}")
+                raise base.InstallFailed(f"the kit could not fetch it: {reason or notice.line}")
             if stage == "1" and detail.isdigit():
                 progress("download by the kit", int(detail), 100)
             elif stage in _STAGES:

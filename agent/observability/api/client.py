@@ -7,27 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent.call import Call, Host, Request, Scheme
 from agent.errors import BadAnswer
-from agent.observability.api.keys import (
-    CycleProjectKey,
-    CycleUserKey,
-    DeleteUserKey,
-    FetchProjectKey,
-    FetchUserKey,
-)
+from agent.observability.api import keys, resources
 from agent.observability.api.kinds import ORGANIZATION, ResourceKind, Scope
-from agent.observability.api.resources import (
-    LARGEST_PAGE,
-    CreateResource,
-    DeleteResource,
-    DeleteResources,
-    Envelope,
-    FetchResource,
-    ListResources,
-    PutRelation,
-    Resource,
-    UpdateResource,
-    walk,
-)
 from agent.observability.api.slugs import slug, version_name
 
 if TYPE_CHECKING:
@@ -39,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchMe(Call[Resource]):
+class FetchMe(Call[resources.Resource]):
     """GET /auth/me: email with password, or with user API key. Not below /api/v0."""
 
     host = Host.API
@@ -49,16 +30,16 @@ class FetchMe(Call[Resource]):
         """Return what to send."""
         return Request("GET", "/auth/me")
 
-    def parse(self, response: Response) -> Resource:
+    def parse(self, response: Response) -> resources.Resource:
         """Return the user. Raises BadAnswer."""
         body = response.json()
         if not isinstance(body, dict):
             raise BadAnswer("the answer is no user")
-        return Resource(body)
+        return resources.Resource(body)
 
 
 @dataclass(frozen=True, slots=True)
-class FetchLatestRelease(Call[Resource | None]):
+class FetchLatestRelease(Call[resources.Resource | None]):
     """The newest release for a device, with the project key; None if nothing is newer."""
 
     host = Host.API
@@ -80,11 +61,11 @@ class FetchLatestRelease(Call[Resource | None]):
             query.append(("current_version", self.current_version))
         return Request("GET", "/api/v0/releases/latest", query)
 
-    def parse(self, response: Response) -> Resource | None:
+    def parse(self, response: Response) -> resources.Resource | None:
         """Return the release. Raises BadAnswer."""
         if response.status == 204:
             return None
-        return Resource(response.decode(dict))
+        return resources.Resource(response.decode(dict))
 
 
 class Observability:
@@ -97,7 +78,7 @@ class Observability:
         self.client = client
         self.scope = Scope(organization, project)
 
-    async def whoami(self) -> Resource | list[Resource]:
+    async def whoami(self) -> resources.Resource | list[resources.Resource]:
         """Return the user; with an organization token alone, the organizations it opens."""
         if Scheme.BASIC in self.client.keyring:
             return await self.client.send(FetchMe())
@@ -109,20 +90,20 @@ class Observability:
         filters: Mapping[str, Any] | None = None,
         *,
         sort: str = "",
-        per_page: int = LARGEST_PAGE,
+        per_page: int = resources.LARGEST_PAGE,
         progress: Callable[[int, int], None] | None = None,
-    ) -> AsyncIterator[Resource]:
+    ) -> AsyncIterator[resources.Resource]:
         """Yield every resource of a kind, a page at a time; `sort` is a field, `-` descends.
 
         `progress` is called with how many were yielded and how many there are.
         """
 
-        async def fetch(page: int) -> Envelope:
-            call = ListResources(kind, self.scope, filters or {}, sort, page, per_page)
+        async def fetch(page: int) -> resources.Envelope:
+            call = resources.ListResources(kind, self.scope, filters or {}, sort, page, per_page)
             return await self.client.send(call)
 
-        async for raw in walk(fetch, progress):
-            yield Resource(raw if isinstance(raw, dict) else {"value": raw})
+        async for raw in resources.walk(fetch, progress):
+            yield resources.Resource(raw if isinstance(raw, dict) else {"value": raw})
 
     async def page(
         self,
@@ -132,24 +113,26 @@ class Observability:
         sort: str = "",
         page: int = 1,
         per_page: int = 20,
-    ) -> Envelope:
+    ) -> resources.Envelope:
         """Return one page of a kind."""
-        call = ListResources(kind, self.scope, filters or {}, sort, page, per_page)
+        call = resources.ListResources(kind, self.scope, filters or {}, sort, page, per_page)
         return await self.client.send(call)
 
-    async def get(self, kind: ResourceKind, key: str) -> Resource:
+    async def get(self, kind: ResourceKind, key: str) -> resources.Resource:
         """Return one resource."""
-        return await self.client.send(FetchResource(kind, self.scope, key))
+        return await self.client.send(resources.FetchResource(kind, self.scope, key))
 
-    async def create(self, kind: ResourceKind, fields: Mapping[str, Any]) -> Resource | None:
+    async def create(
+        self, kind: ResourceKind, fields: Mapping[str, Any]
+    ) -> resources.Resource | None:
         """Create one; return it, or None if the service does not."""
-        return await self.client.send(CreateResource(kind, self.scope, fields))
+        return await self.client.send(resources.CreateResource(kind, self.scope, fields))
 
     async def update(
         self, kind: ResourceKind, key: str, fields: Mapping[str, Any]
-    ) -> Resource | None:
+    ) -> resources.Resource | None:
         """Change some fields of one; return it, or None if the service does not."""
-        return await self.client.send(UpdateResource(kind, self.scope, key, fields))
+        return await self.client.send(resources.UpdateResource(kind, self.scope, key, fields))
 
     async def relate(
         self,
@@ -158,38 +141,38 @@ class Observability:
         other: ResourceKind,
         other_key: str,
         fields: Mapping[str, Any] | None = None,
-    ) -> Resource | None:
+    ) -> resources.Resource | None:
         """Create or update the relationship of one resource to another (a device's cohort)."""
-        call = PutRelation(kind, self.scope, key, other, other_key, fields or {})
+        call = resources.PutRelation(kind, self.scope, key, other, other_key, fields or {})
         return await self.client.send(call)
 
     async def delete(self, kind: ResourceKind, key: str) -> None:
         """Delete one."""
-        await self.client.send(DeleteResource(kind, self.scope, key))
+        await self.client.send(resources.DeleteResource(kind, self.scope, key))
 
     async def delete_many(self, kind: ResourceKind, ids: Sequence[str | int]) -> None:
         """Delete several by their ids."""
-        await self.client.send(DeleteResources(kind, self.scope, ids))
+        await self.client.send(resources.DeleteResources(kind, self.scope, ids))
 
     async def project_key(self) -> str:
         """Return the project's key."""
-        return await self.client.send(FetchProjectKey(self.scope))
+        return await self.client.send(keys.FetchProjectKey(self.scope))
 
     async def cycle_project_key(self) -> str:
         """Replace the project's key; the old one stops working at once."""
-        return await self.client.send(CycleProjectKey(self.scope))
+        return await self.client.send(keys.CycleProjectKey(self.scope))
 
     async def user_key(self) -> Secret | None:
         """Return the user's own API key."""
-        return await self.client.send(FetchUserKey())
+        return await self.client.send(keys.FetchUserKey())
 
     async def cycle_user_key(self) -> Secret:
         """Replace the user's own API key, in all projects."""
-        return await self.client.send(CycleUserKey())
+        return await self.client.send(keys.CycleUserKey())
 
     async def delete_user_key(self) -> None:
         """End the user's own API key."""
-        await self.client.send(DeleteUserKey())
+        await self.client.send(keys.DeleteUserKey())
 
     async def latest_release(
         self,
@@ -197,7 +180,7 @@ class Observability:
         hardware_version: str,
         software_type: str,
         current_version: str = "",
-    ) -> Resource | None:
+    ) -> resources.Resource | None:
         """Return the newest release for a device; None if it has that."""
         return await self.client.send(
             FetchLatestRelease(device_serial, hardware_version, software_type, current_version)

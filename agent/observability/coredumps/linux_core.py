@@ -13,16 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from agent.observability.coredumps.elf import (
-    PT_LOAD,
-    PT_NOTE,
-    ElfHeader,
-    ElfTruncated,
-    read_at,
-    read_header,
-    read_notes,
-    read_programs,
-)
+from agent.observability.coredumps import elf
 from agent.observability.ingest.event_decode import NotDecodable, date_text, decode_cbor, json_value
 
 NOTE = (b"Memfault", 0x4154454D)
@@ -144,20 +135,20 @@ class LinuxCore:
 
 def is_core(head: bytes) -> bool:
     """Return whether a file that begins with these 20 bytes is an ELF core dump."""
-    header = read_header(head)
+    header = elf.read_header(head)
     return header is not None and header.kind == _ET_CORE
 
 
 def parse_linux_core(file: BinaryIO) -> LinuxCore:
     """Read the headers and notes of an ELF core. Raises ValueError, ElfTruncated."""
-    header = read_header(file.read(20))
+    header = elf.read_header(file.read(20))
     if header is None or header.kind != _ET_CORE:
         raise ValueError("it is no ELF core dump")
-    programs = read_programs(file, header)
+    programs = elf.read_programs(file, header)
     every = [
         note
         for program in programs
-        if program.kind == PT_NOTE
+        if program.kind == elf.PT_NOTE
         for note in _notes(file, program.offset, program.in_file, header)
     ]
     # Other makers' notes use the same numbers for other things.
@@ -176,7 +167,7 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
         tuple(
             Segment(each.address, each.in_file, each.offset)
             for each in programs
-            if each.kind == PT_LOAD
+            if each.kind == elf.PT_LOAD
         ),
         _fault_address(first.get(_NT_SIGINFO, b""), header),
         _mapped_files(first.get(_NT_FILE, b""), header),
@@ -185,15 +176,15 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
 
 
 def _notes(
-    file: BinaryIO, offset: int, size: int, header: ElfHeader
+    file: BinaryIO, offset: int, size: int, header: elf.ElfHeader
 ) -> list[tuple[bytes, int, bytes]]:
-    data = read_at(file, offset, min(size, _MAX_NOTES))
+    data = elf.read_at(file, offset, min(size, _MAX_NOTES))
     if len(data) < size:
-        raise ElfTruncated(f"its notes hold {len(data)} of {size} bytes")
-    return read_notes(data, header.order)
+        raise elf.ElfTruncated(f"its notes hold {len(data)} of {size} bytes")
+    return elf.read_notes(data, header.order)
 
 
-def _fault_address(body: bytes, header: ElfHeader) -> int | None:
+def _fault_address(body: bytes, header: elf.ElfHeader) -> int | None:
     """Read `siginfo`: signal, errno, code, then, for a fault, an address."""
     at, size = (16, 8) if header.wide else (12, 4)
     if len(body) < at + size:
@@ -205,7 +196,7 @@ def _fault_address(body: bytes, header: ElfHeader) -> int | None:
     return _word(body, at, header)
 
 
-def _mapped_files(body: bytes, header: ElfHeader) -> tuple[MappedFile, ...]:
+def _mapped_files(body: bytes, header: elf.ElfHeader) -> tuple[MappedFile, ...]:
     """Read NT_FILE: count, page size, start, end and page of each, then their names."""
     word = 8 if header.wide else 4
     count, page = _word(body, 0, header), _word(body, word, header)
@@ -221,7 +212,7 @@ def _mapped_files(body: bytes, header: ElfHeader) -> tuple[MappedFile, ...]:
     return tuple(found)
 
 
-def _word(body: bytes, at: int, header: ElfHeader) -> int:
+def _word(body: bytes, at: int, header: elf.ElfHeader) -> int:
     """Return a word of the process; 0 past the end."""
     size = 8 if header.wide else 4
     return int.from_bytes(body[at : at + size], "big" if header.order == ">" else "little")
@@ -231,7 +222,7 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-def _thread(body: bytes, header: ElfHeader, names: list[str]) -> LinuxThread:
+def _thread(body: bytes, header: elf.ElfHeader, names: list[str]) -> LinuxThread:
     """Read `elf_prstatus`: signal, thread, registers; what a short one lacks raises ValueError."""
     thread_at, registers_at, word = (32, 112, 8) if header.wide else (24, 72, 4)
     if len(body) < registers_at:
@@ -287,19 +278,19 @@ def loaded_modules(core: LinuxCore, file: BinaryIO) -> list[Module]:
 def _build_id(core: LinuxCore, file: BinaryIO, start: int) -> tuple[str, int] | None:
     """Return the build id and the bias of the module whose ELF header is at `start`."""
     head = _memory(core, file, start, _MOST)
-    header = read_header(head)
+    header = elf.read_header(head)
     if header is None:
         return None
-    programs = read_programs(io.BytesIO(head), header)
-    loads = [each.address for each in programs if each.kind == PT_LOAD]
+    programs = elf.read_programs(io.BytesIO(head), header)
+    loads = [each.address for each in programs if each.kind == elf.PT_LOAD]
     if not loads:
         return None
     bias = start - (min(loads) & ~0xFFF)
     for each in programs:
-        if each.kind != PT_NOTE:
+        if each.kind != elf.PT_NOTE:
             continue
         notes = _memory(core, file, bias + each.address, min(each.in_memory, _MOST))
-        for name, number, body in read_notes(notes, header.order):
+        for name, number, body in elf.read_notes(notes, header.order):
             if (name, number) == (b"GNU", _NT_GNU_BUILD_ID):
                 return body.hex(), bias
     return None
@@ -310,5 +301,5 @@ def _memory(core: LinuxCore, file: BinaryIO, address: int, size: int) -> bytes:
     for segment in core.regions:
         within = address - segment.address
         if 0 <= within < segment.size:
-            return read_at(file, segment.offset + within, min(size, segment.size - within))
+            return elf.read_at(file, segment.offset + within, min(size, segment.size - within))
     return b""

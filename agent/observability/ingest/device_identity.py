@@ -9,12 +9,7 @@ from typing import Any
 from agent.config.profile import KitSettings
 from agent.errors import UsageError
 from agent.observability.api.slugs import as_slug, slug, version_name
-from agent.observability.ingest.chunk_codec import (
-    ReassembledMessage,
-    Reassembler,
-    decode_varint,
-    is_continuation,
-)
+from agent.observability.ingest import chunk_codec
 from agent.observability.ingest.event_decode import decode_payload
 from agent.observability.ingest.messages import kind_of, open_message
 
@@ -114,7 +109,7 @@ class IdentityTracker:
         self._fallback = fallback
         self._reported = reported
         self._on_change = on_change
-        self._messages = Reassembler(_LARGEST_EVENT)
+        self._messages = chunk_codec.Reassembler(_LARGEST_EVENT)
         self._is_event = False
 
     @classmethod
@@ -137,12 +132,12 @@ class IdentityTracker:
 
     def observe(self, chunk: bytes) -> None:
         """Read the identity in the next chunk of the device; a damaged chunk changes nothing."""
-        if chunk and not is_continuation(chunk):
+        if chunk and not chunk_codec.is_continuation(chunk):
             self._is_event = _begins_event(chunk)
         if not self._is_event:
             return
         for found in self._messages.receive(chunk):
-            if isinstance(found, ReassembledMessage):
+            if isinstance(found, chunk_codec.ReassembledMessage):
                 self._report(_names_in(found.data) | self._reported)
 
     def forget_software(self) -> None:
@@ -163,7 +158,7 @@ def _begins_event(chunk: bytes) -> bool:
     """Return whether a first chunk begins an event: no other message is reassembled."""
     try:
         at = 1 if chunk[0] & _CRC_AT_END else 3  # else the CRC comes first
-        at = decode_varint(chunk, at)[1] if chunk[0] & _MORE else at
+        at = chunk_codec.decode_varint(chunk, at)[1] if chunk[0] & _MORE else at
     except ValueError:
         return False
     return kind_of(chunk[at : at + 1]) == "event"

@@ -11,12 +11,7 @@ from typing import Any, ClassVar
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import UsageError
-from agent.observability.ingest.device_identity import (
-    DeviceIdentity,
-    check_slug,
-    check_text,
-    check_version,
-)
+from agent.observability.ingest import device_identity
 
 MAX_EVENTS = 100
 """Events of one request; `agent.outbox.schedule` keeps to it."""
@@ -36,7 +31,7 @@ _UINT64 = 1 << 64
 
 
 def heartbeat(
-    device: DeviceIdentity,
+    device: device_identity.DeviceIdentity,
     metrics: Mapping[str, float | str | None],
     captured: datetime,
     *,
@@ -47,7 +42,7 @@ def heartbeat(
 
 
 def trace(
-    device: DeviceIdentity,
+    device: device_identity.DeviceIdentity,
     reason: int,
     captured: datetime,
     *,
@@ -64,7 +59,7 @@ def trace(
 
 def _event(
     kind: str,
-    device: DeviceIdentity,
+    device: device_identity.DeviceIdentity,
     info: Mapping[str, Any],
     captured: datetime,
     user_info: Mapping[str, Any] | None,
@@ -92,14 +87,14 @@ def check_event(event: object, now: datetime) -> bytes:
     kind = event.get("type")
     if not isinstance(kind, str) or kind not in _INFO_CHECKS:
         raise UsageError(f"type: {kind!r} is neither heartbeat nor trace")
-    check_slug("device_serial", event.get("device_serial"))
-    check_version("hardware_version", event.get("hardware_version"))
-    check_text("sdk_version", event.get("sdk_version"))
+    device_identity.check_slug("device_serial", event.get("device_serial"))
+    device_identity.check_version("hardware_version", event.get("hardware_version"))
+    device_identity.check_text("sdk_version", event.get("sdk_version"))
     if "software_type" in event or "software_version" in event or "release_version" not in event:
-        check_text("software_type", event.get("software_type"))
-        check_version("software_version", event.get("software_version"))
+        device_identity.check_text("software_type", event.get("software_type"))
+        device_identity.check_version("software_version", event.get("software_version"))
     if "release_version" in event:
-        check_version("release_version", event["release_version"])
+        device_identity.check_version("release_version", event["release_version"])
     for name in ("user_info", "extra_info"):
         if not isinstance(event.get(name, {}), dict):
             raise UsageError(f"{name}: it is no JSON object")
@@ -153,7 +148,7 @@ def _check_metrics(info: Mapping[str, Any]) -> None:
     if not isinstance(metrics, dict) or len(metrics) > _MOST_METRICS:
         raise UsageError(f"event_info.metrics: it is no object of at most {_MOST_METRICS} values")
     for name, value in metrics.items():
-        check_text("event_info.metrics", name)
+        device_identity.check_text("event_info.metrics", name)
         where = f"event_info.metrics.{name}"
         if isinstance(value, str):
             if len(value) > _LONGEST_VALUE:

@@ -11,28 +11,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent import errors
 from agent.call import Host
-from agent.errors import (
-    AgentError,
-    BadAnswer,
-    InvalidRequest,
-    NotFound,
-    ServiceRefusal,
-    Unavailable,
-)
 from agent.http.transport import SLOWEST_BYTES_PER_S
+from agent.observability.ingest import uploads
 from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
-from agent.observability.ingest.uploads import (
-    IN_PARTS_FROM,
-    CommitCoredump,
-    CommitFile,
-    FileKind,
-    PrepareCoredump,
-    PrepareFile,
-    PrepareParts,
-    completion_body,
-    part_bounds,
-)
 from agent.retry import backoff_s
 
 if TYPE_CHECKING:
@@ -53,7 +36,7 @@ _EXPIRED = frozenset({401, 403, 404, 410})  # answers of a storage whose URL has
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
-class UploadUrlExpired(Unavailable):
+class UploadUrlExpired(errors.Unavailable):
     """The storage does not know the URL any more: the upload must be prepared again."""
 
 
@@ -84,7 +67,7 @@ async def put_bytes(
             _check(stream.status)
             return stream.headers.get("etag", "")
     except TimeoutError as exc:
-        raise Unavailable("the upload is slower than 4 KiB/s: it was given up") from exc
+        raise errors.Unavailable("the upload is slower than 4 KiB/s: it was given up") from exc
 
 
 async def complete_parts(transport: HttpTransport, url: str, body: bytes) -> None:
@@ -104,10 +87,10 @@ def _check(status: int) -> None:
     if status in _EXPIRED:
         raise UploadUrlExpired(message, status=status)
     if status in _AGAIN:
-        raise Unavailable(message, status=status)
+        raise errors.Unavailable(message, status=status)
     if 300 <= status < 400:
-        raise BadAnswer(f"the storage redirects the upload ({status})", status=status)
-    raise InvalidRequest(message, status=status)
+        raise errors.BadAnswer(f"the storage redirects the upload ({status})", status=status)
+    raise errors.InvalidRequest(message, status=status)
 
 
 async def _pieces(
@@ -151,7 +134,7 @@ def file_source(path: Path, *, compress: bool = False) -> Iterator[UploadSource]
                     shutil.copyfileobj(file, packed, _PIECE)
                 yield _source(copy, path.name, gzipped=True)
     except OSError as exc:
-        raise AgentError(f"{path}: {exc.strerror or exc}") from exc
+        raise errors.AgentError(f"{path}: {exc.strerror or exc}") from exc
 
 
 def _source(file: IO[bytes], name: str, *, gzipped: bool) -> UploadSource:
@@ -164,7 +147,7 @@ def _source(file: IO[bytes], name: str, *, gzipped: bool) -> UploadSource:
 class Upload:
     """What is uploaded, beside its bytes."""
 
-    kind: FileKind
+    kind: uploads.FileKind
     device: DeviceIdentity | None = None
     details: Mapping[str, Any] | None = None
     project: UploadProject | None = None
@@ -203,14 +186,14 @@ async def transfer(
                 await _put(client.transport, state, source, journal, progress)
             await _commit(client, upload, source, state)
             return
-        except Unavailable as error:
+        except errors.Unavailable as error:
             if state.whole:
                 raise  # the client has retried the commit: a later run continues with it
             if isinstance(error, UploadUrlExpired) or not state.part_urls:
                 journal.save(None)
             if attempt == tries:
                 raise
-        except ServiceRefusal:
+        except errors.ServiceRefusal:
             journal.save(None)
             if not resumed:
                 raise
@@ -222,16 +205,18 @@ async def transfer(
 
 
 async def _prepare(client: HttpClient, upload: Upload, source: UploadSource) -> UploadProgress:
-    large = source.size >= IN_PARTS_FROM and not source.gzipped
-    if large and upload.kind is FileKind.OTA and upload.project is not None:
-        with suppress(NotFound):  # a service that takes it in one piece only
-            parts = await client.send(PrepareParts(upload.kind, source.size, upload.project))
+    large = source.size >= uploads.IN_PARTS_FROM and not source.gzipped
+    if large and upload.kind is uploads.FileKind.OTA and upload.project is not None:
+        with suppress(errors.NotFound):  # a service that takes it in one piece only
+            parts = await client.send(
+                uploads.PrepareParts(upload.kind, source.size, upload.project)
+            )
             return UploadProgress(
                 token=parts.token,
                 part_urls=list(parts.part_urls),
                 complete_url=parts.complete_url,
             )
-    kind = PrepareCoredump if upload.kind.is_coredump else PrepareFile
+    kind = uploads.PrepareCoredump if upload.kind.is_coredump else uploads.PrepareFile
     prepared = await client.send(
         kind(upload.kind, source.size, upload.device, source.gzipped, upload.project)
     )
@@ -250,15 +235,15 @@ async def _put(
             progress(at, source.size)
 
     if state.part_urls:
-        bounds = part_bounds(source.size, len(state.part_urls))
+        bounds = uploads.part_bounds(source.size, len(state.part_urls))
         for number in range(len(state.tags), len(bounds)):
             url = state.part_urls[number]
             tag = await put_bytes(transport, url, source.file, bounds[number], sent=sent)
             if not tag:
-                raise BadAnswer(f"the storage gave no ETag for part {number + 1}")
+                raise errors.BadAnswer(f"the storage gave no ETag for part {number + 1}")
             state.tags.append(tag)
             journal.save(state)
-        await complete_parts(transport, state.complete_url, completion_body(state.tags))
+        await complete_parts(transport, state.complete_url, uploads.completion_body(state.tags))
     else:
         whole = (0, source.size)
         await put_bytes(transport, state.url, source.file, whole, gzipped=source.gzipped, sent=sent)
@@ -269,7 +254,7 @@ async def _put(
 async def _commit(
     client: HttpClient, upload: Upload, source: UploadSource, state: UploadProgress
 ) -> None:
-    kind = CommitCoredump if upload.kind.is_coredump else CommitFile
+    kind = uploads.CommitCoredump if upload.kind.is_coredump else uploads.CommitFile
     await client.send(
         kind(
             upload.kind,

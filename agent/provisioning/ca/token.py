@@ -16,14 +16,7 @@ from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, TokenFlag
 from pkcs11 import exceptions as refusals
 
 from agent.errors import CredentialError, UsageError
-from agent.provisioning.ca.token_keys import (
-    PIN_REFUSED,
-    Signer,
-    TokenEcKey,
-    TokenRsaKey,
-    in_time,
-    reason_of,
-)
+from agent.provisioning.ca import token_keys
 
 if TYPE_CHECKING:
     from agent.config.pkcs11_uri import Pkcs11Uri
@@ -57,23 +50,29 @@ def key_on_token(
     if not isinstance(public_key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
         raise UsageError("the CA's certificate is for neither an elliptic-curve nor an RSA key")
     elliptic = isinstance(public_key, ec.EllipticCurvePublicKey)
-    token = in_time(partial(_find_token, uri), f"the module {uri.module_path} does not answer")
+    token = token_keys.in_time(
+        partial(_find_token, uri), f"the module {uri.module_path} does not answer"
+    )
     unlocked = f"the token {token.label} does not answer"
     pin = _pin_for(token, ask_pin)
-    session = in_time(partial(_log_in, token, pin), unlocked)
+    session = token_keys.in_time(partial(_log_in, token, pin), unlocked)
     kind = KeyType.EC if elliptic else KeyType.RSA
-    key = in_time(partial(_find_key, session, uri, kind), unlocked)
+    key = token_keys.in_time(partial(_find_key, session, uri, kind), unlocked)
     mechanism = Mechanism.ECDSA if elliptic else Mechanism.SHA256_RSA_PKCS
-    if mechanism not in in_time(token.slot.get_mechanisms, unlocked):
+    if mechanism not in token_keys.in_time(token.slot.get_mechanisms, unlocked):
         raise UsageError(
             f"the token {token.label} cannot sign by CKM_{mechanism.name}",
             hint="another token can, or a CA with another kind of key",
         )
-    each_time = in_time(partial(_attribute, key, Attribute.ALWAYS_AUTHENTICATE, False), unlocked)
-    signer = Signer(key, mechanism, token.label, pin.value if pin and each_time else None)
+    each_time = token_keys.in_time(
+        partial(_attribute, key, Attribute.ALWAYS_AUTHENTICATE, False), unlocked
+    )
+    signer = token_keys.Signer(
+        key, mechanism, token.label, pin.value if pin and each_time else None
+    )
     if isinstance(public_key, ec.EllipticCurvePublicKey):
-        return TokenEcKey(public_key, signer.sign)
-    return TokenRsaKey(public_key, signer.sign)
+        return token_keys.TokenEcKey(public_key, signer.sign)
+    return token_keys.TokenRsaKey(public_key, signer.sign)
 
 
 def _find_token(uri: Pkcs11Uri) -> pkcs11.Token:
@@ -91,7 +90,7 @@ def _find_token(uri: Pkcs11Uri) -> pkcs11.Token:
                 tokens.append(slot.get_token())
     except refusals.PKCS11Error as error:
         raise UsageError(
-            f"the PKCS #11 module {path} cannot be used: {reason_of(error)}",
+            f"the PKCS #11 module {path} cannot be used: {token_keys.reason_of(error)}",
             hint="is it the right library, and is its own configuration in place?",
         ) from error
     usable = [token for token in tokens if token.flags & TokenFlag.TOKEN_INITIALIZED]
@@ -134,7 +133,7 @@ def _log_in(token: pkcs11.Token, pin: Pin | None) -> pkcs11.Session:
     """Open a session with the PIN, which is tried once: a token locks itself after a few."""
     try:
         return token.open(user_pin=pin.value.reveal() if pin is not None else None)
-    except PIN_REFUSED as error:
+    except token_keys.PIN_REFUSED as error:
         flags = token.flags
         with suppress(refusals.PKCS11Error):
             flags = token.slot.get_token().flags
@@ -146,7 +145,7 @@ def _log_in(token: pkcs11.Token, pin: Pin | None) -> pkcs11.Session:
         ) from error
     except refusals.PKCS11Error as error:
         raise UsageError(
-            f"the token {token.label} cannot be opened: {reason_of(error)}",
+            f"the token {token.label} cannot be opened: {token_keys.reason_of(error)}",
             hint="see to its PIN with its maker's program or pkcs11-tool",
         ) from error
 

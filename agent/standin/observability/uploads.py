@@ -12,14 +12,9 @@ from starlette.responses import Response
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema, check
-from agent.standin.observability import file_storage
+from agent.standin.observability import file_storage, upload_commits
 from agent.standin.observability.access import Access, Role
-from agent.standin.observability.ingest.push import (
-    MAX_COREDUMP,
-    accepted_response,
-    media_type,
-    push_coredump,
-)
+from agent.standin.observability.ingest import push
 from agent.standin.observability.ingest.records import add_event
 from agent.standin.observability.operations import (
     JSON_TYPE,
@@ -34,17 +29,8 @@ from agent.standin.observability.project import SLUG
 from agent.standin.observability.refusals import ObservabilityRefused, invalid
 from agent.standin.observability.resources.lists import item_schema
 from agent.standin.observability.schemas import NUMBER, OPEN, TEXT, object_schema
-from agent.standin.observability.upload_commits import (
-    BY_NAME,
-    IDENTITY,
-    KINDS,
-    TOKEN_BYTES,
-    UploadKind,
-    commit_handler,
-    prepare_schema,
-)
 
-_PREPARE = prepare_schema()
+_PREPARE = upload_commits.prepare_schema()
 _BUILD_ID = Parameter(
     name="build_id",
     schema={"type": "string", "pattern": "^[0-9a-fA-F]{1,128}$"},
@@ -65,7 +51,7 @@ def operations() -> list[ServedOperation]:
     found.append(
         _with_key("upload/trace-import", "ImportTrace", "Import a trace", _TRACE, _import_trace)
     )
-    for kind in KINDS:
+    for kind in upload_commits.KINDS:
         found += _committing(kind)
     return found
 
@@ -125,9 +111,9 @@ def _find_symbols_operation() -> ServedOperation:
     )
 
 
-def _committing(kind: UploadKind) -> list[ServedOperation]:
+def _committing(kind: upload_commits.UploadKind) -> list[ServedOperation]:
     """Return the operations that commit a kind of file: with the project key, and as a user."""
-    handler = commit_handler(kind)
+    handler = upload_commits.commit_handler(kind)
     name = "Commit" + "".join(word.capitalize() for word in kind.name.split("_"))
     summary = f"Commit a {kind.name}"
     found = []
@@ -191,10 +177,10 @@ def _coredump(commit: Handler) -> ServedOperation:
     """Return the operation of a path with two uses: commit as JSON, push as bytes or form."""
 
     async def handler(context: RequestContext) -> Response:
-        if media_type(context.request) != JSON_TYPE:
-            return await push_coredump(context)
+        if push.media_type(context.request) != JSON_TYPE:
+            return await push.push_coredump(context)
         context.body = decode_json(await context.request.body())
-        raise_if_invalid(check(context.body, BY_NAME["COREDUMP"].body()))
+        raise_if_invalid(check(context.body, upload_commits.BY_NAME["COREDUMP"].body()))
         return await commit(context)
 
     binary: Schema = {"type": "string", "format": "binary", "minLength": 1}
@@ -208,7 +194,7 @@ def _coredump(commit: Handler) -> ServedOperation:
         security=("ProjectKey",),
         parameters=(Parameter(name="device_serial", schema=SLUG),),
         bodies={
-            JSON_TYPE: BY_NAME["COREDUMP"].body(),
+            JSON_TYPE: upload_commits.BY_NAME["COREDUMP"].body(),
             "application/octet-stream": binary,
             "multipart/form-data": object_schema(File=binary),
         },
@@ -220,7 +206,7 @@ def _coredump(commit: Handler) -> ServedOperation:
         handler=handler,
         access=Access.PROJECT_KEY,
         hosts=_DEVICE_HOSTS,
-        max_body=MAX_COREDUMP + 64 * 1024,
+        max_body=push.MAX_COREDUMP + 64 * 1024,
         own_body=True,
     )
 
@@ -247,7 +233,10 @@ async def _prepare_parts(context: RequestContext) -> Response:
 def _new_upload(context: RequestContext, *, parts: int) -> tuple[str, str]:
     body, project = context.body, context.project
     file_storage.delete_expired(context.cloud)
-    secret, token = secrets.token_urlsafe(TOKEN_BYTES), secrets.token_urlsafe(TOKEN_BYTES)
+    secret, token = (
+        secrets.token_urlsafe(upload_commits.TOKEN_BYTES),
+        secrets.token_urlsafe(upload_commits.TOKEN_BYTES),
+    )
     context.cloud.table("observability/uploads").put(
         secret,
         {
@@ -266,7 +255,7 @@ def _new_upload(context: RequestContext, *, parts: int) -> tuple[str, str]:
 
 
 def _refuse_too_large(body: Any) -> None:
-    kind = BY_NAME.get(str(body.get("kind"))) if isinstance(body, dict) else None
+    kind = upload_commits.BY_NAME.get(str(body.get("kind"))) if isinstance(body, dict) else None
     size = body.get("size") if kind is not None else None
     if kind is not None and isinstance(size, int | float) and size > kind.limit:
         # Released tools look for this text.
@@ -283,9 +272,9 @@ async def _find_symbols(context: RequestContext) -> Response:
 
 _TRACE: Schema = {
     "type": "object",
-    "required": IDENTITY["required"],
+    "required": upload_commits.IDENTITY["required"],
     "properties": {
-        **IDENTITY["properties"],
+        **upload_commits.IDENTITY["properties"],
         "reason": {"type": ["string", "integer", "null"]},
         "captured_date": {"type": "string", "maxLength": 64},
         "processes": {"type": "array"},
@@ -298,4 +287,4 @@ async def _import_trace(context: RequestContext) -> Response:
     body = context.body
     info = {key: body[key] for key in ("reason", "processes", "threads") if key in body}
     add_event(context.project, {**body, "type": "trace", "event_info": info}, None)
-    return accepted_response(context)
+    return push.accepted_response(context)

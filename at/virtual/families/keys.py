@@ -8,15 +8,7 @@ import uuid
 
 from at.virtual import signing
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
-from at.virtual.families.credentials import (
-    EXISTS,
-    HIGHEST_TAG,
-    NO_ACCESS,
-    NOT_FOUND,
-    SlotType,
-    slot,
-    write_refusal,
-)
+from at.virtual.families import credentials
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.options import firmware_uuid
 from at.virtual.state import CredentialSlot
@@ -26,7 +18,7 @@ NOT_SUPPORTED = 0
 LONGEST_LIFE_S = 2**31 - 1
 PUBLIC_KEY_MESSAGE, REQUEST_MESSAGE, IDENTITY_MESSAGE = 8, 9, 1
 _FIRST_WITH_KEYS = (1, 3, 0)
-_KEY_TYPES = {SlotType.CLIENT_PRIVATE_KEY, SlotType.ENDORSEMENT_KEY}
+_KEY_TYPES = {credentials.SlotType.CLIENT_PRIVATE_KEY, credentials.SlotType.ENDORSEMENT_KEY}
 
 
 def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -35,21 +27,21 @@ def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
         return fail(NOT_SUPPORTED)
     if request.form is not RequestForm.SET or len(request.parameters) > 5:
         raise BadRequest
-    tag = request.number(0, 0, HIGHEST_TAG)
+    tag = request.number(0, 0, credentials.HIGHEST_TAG)
     kind = request.number(1, min(_KEY_TYPES), max(_KEY_TYPES))
     content = request.number(2, 0, 1)
-    if kind not in _KEY_TYPES or (kind == SlotType.ENDORSEMENT_KEY and content != 1):
+    if kind not in _KEY_TYPES or (kind == credentials.SlotType.ENDORSEMENT_KEY and content != 1):
         raise BadRequest
     attributes = request.text(3, default="")
-    code = write_refusal(kit)
+    code = credentials.write_refusal(kit)
     if "keygen-failed" in kit.faults:
         code = int(kit.faults.number("keygen-failed"))
     if code is not None:
         return fail(code)
     store = kit.saved.credentials
-    present = store.get(slot(tag, kind))
-    if present is not None and kind == SlotType.CLIENT_PRIVATE_KEY:
-        return fail(EXISTS)
+    present = store.get(credentials.slot(tag, kind))
+    if present is not None and kind == credentials.SlotType.CLIENT_PRIVATE_KEY:
+        return fail(credentials.EXISTS)
     pem = present.private_key if present and present.private_key else signing.new_key()
     key = signing.load_key(pem)
     assert key is not None
@@ -57,7 +49,7 @@ def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
         body = signing.signing_request(key, attributes, kit.saved.uuid)
     else:
         body = signing.public_der(key)
-    store[slot(tag, kind)] = CredentialSlot(
+    store[credentials.slot(tag, kind)] = CredentialSlot(
         hashlib.sha256(signing.public_der(key)).hexdigest().upper(), private_key=pem
     )
     kit.saved.writes += 1
@@ -97,16 +89,16 @@ def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
     audience = request.text(3, default="", code=WRONG_PARAMETERS)
     key = signing.identity_key(kit)
     if request.given(4) or request.given(5):
-        tag = request.number(4, 0, HIGHEST_TAG, code=WRONG_PARAMETERS)
+        tag = request.number(4, 0, credentials.HIGHEST_TAG, code=WRONG_PARAMETERS)
         kind = request.number(5, min(_KEY_TYPES), max(_KEY_TYPES), code=WRONG_PARAMETERS)
         if kind not in _KEY_TYPES:
             return fail(WRONG_PARAMETERS)
-        present = kit.saved.credentials.get(slot(tag, kind))
+        present = kit.saved.credentials.get(credentials.slot(tag, kind))
         if present is None:
-            return fail(NOT_FOUND)
+            return fail(credentials.NOT_FOUND)
         found = signing.load_key(present.private_key or present.content or "")
         if found is None:
-            return fail(NO_ACCESS)
+            return fail(credentials.NO_ACCESS)
         key = found
     chip = kit.model.chip
     claims: dict[str, str | int] = {

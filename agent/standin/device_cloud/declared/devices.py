@@ -6,17 +6,7 @@ from collections.abc import Iterator
 
 from agent.standin.core.operation import Operation, Parameter
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud.declared.shapes import (
-    BOTH,
-    FLAG,
-    LIST,
-    MOMENT,
-    OBJECT,
-    PAGES,
-    TEXT,
-    WHOLE,
-    declare,
-)
+from agent.standin.device_cloud.declared import shapes
 from agent.standin.device_cloud.devices.ble import VALUE
 from agent.standin.device_cloud.devices.devices import MAX_EXPRESSION, NAME, STATE
 from agent.standin.device_cloud.devices.messages import MESSAGE
@@ -41,85 +31,89 @@ _CONNECTED = {"device_id": BLE, "gateway_id": GATEWAY, "characteristic_id": LED_
 def account() -> Iterator[Operation]:
     """Yield the operations of account and status."""
     tag = "Account"
-    yield declare(
+    yield shapes.declare(
         "GET /v1/openapi.json",
         "Schema",
         "This document.",
         tag=tag,
         security=(),
-        answers={200: OBJECT},
+        answers={200: shapes.OBJECT},
     )
-    yield declare(
+    yield shapes.declare(
         "GET /v1/status",
         "FetchStatus",
         "Whether the service is up.",
         tag=tag,
         security=(),
-        answers={200: OBJECT},
+        answers={200: shapes.OBJECT},
     )
-    yield declare(
+    yield shapes.declare(
         "GET /v1/account",
         "FetchAccountInfo",
         "The team, its plan, the user's role.",
         tag=tag,
-        answers={200: WHOLE},
+        answers={200: shapes.WHOLE},
     )
-    yield declare(
+    yield shapes.declare(
         "GET /v1/account/service-token",
         "FetchServiceToken",
         "A service token; organization auth tokens replace it.",
         tag=tag,
         deprecated=True,
-        answers={200: OBJECT},
+        answers={200: shapes.OBJECT},
     )
-    yield declare(
-        "POST /v1/account/service-key-and-token", "CreateServiceKeyAndToken",
-        "A new service key in place of the old one.", tag=tag, deprecated=True, changes=True,
+    yield shapes.declare(
+        "POST /v1/account/service-key-and-token",
+        "CreateServiceKeyAndToken",
+        "A new service key in place of the old one.",
+        tag=tag,
+        deprecated=True,
+        changes=True,
         parameters=(
             Parameter(
                 name="service",
                 schema={"type": "string", "enum": ["location", "fota", "device"]},
             ),
         ),
-        answers={200: OBJECT},
-    )  # fmt: skip
+        answers={200: shapes.OBJECT},
+    )
 
 
 def devices() -> Iterator[Operation]:
     """Yield the operations of devices."""
     tag = "Devices"
-    texts: Schema = {"type": "array", "items": TEXT}
-    yield declare(
+    texts: Schema = {"type": "array", "items": shapes.TEXT}
+    yield shapes.declare(
         "GET /v1/devices", "ListDevices", "The team's devices, page by page.", tag=tag,
         parameters=(
-            Parameter(name="includeState", schema=FLAG),
-            Parameter(name="includeStateMeta", schema=FLAG),
+            Parameter(name="includeState", schema=shapes.FLAG),
+            Parameter(name="includeStateMeta", schema=shapes.FLAG),
             Parameter(name="deviceTypes", schema=texts),
             Parameter(name="deviceIds", schema=texts),
             Parameter(name="tags", schema=texts),
             Parameter(name="subTypes", schema=texts),
             Parameter(name="firmwareSupport", schema=texts),
             Parameter(name="firmwareSupportExclude", schema=texts),
-            Parameter(name="gatewayId", schema=TEXT),
-            Parameter(name="deviceNameFuzzy", schema=TEXT),
+            Parameter(name="gatewayId", schema=shapes.TEXT),
+            Parameter(name="deviceNameFuzzy", schema=shapes.TEXT),
             _TRANSFORM,
-            *PAGES,
+            *shapes.PAGES,
         ),
-        answers={200: LIST},
+        answers={200: shapes.LIST},
     )  # fmt: skip
-    yield declare(
+    yield shapes.declare(
         f"GET {_DEVICE}",
         "FetchDevice",
         "One device, or what a transform makes of it.",
         tag=tag,
-        security=BOTH,
+        security=shapes.BOTH,
         parameters=(_TRANSFORM,),
         answers={200: {}},
     )
-    yield declare(
+    yield shapes.declare(
         f"DELETE {_DEVICE}", "DeleteDevice", "Forget a device.", tag=tag, answers={202: None}
     )
-    yield declare(
+    yield shapes.declare(
         f"PUT {_DEVICE}/name",
         "UpdateDeviceName",
         "Rename a device.",
@@ -127,7 +121,7 @@ def devices() -> Iterator[Operation]:
         body=NAME,
         answers={202: None},
     )
-    yield declare(
+    yield shapes.declare(
         f"PUT {_DEVICE}/tags",
         "UpdateDeviceTags",
         "Replace a device's tags.",
@@ -135,12 +129,12 @@ def devices() -> Iterator[Operation]:
         body=TAGS,
         answers={202: None},
     )
-    yield declare(
+    yield shapes.declare(
         f"PATCH {_DEVICE}/state",
         "UpdateDeviceState",
         "Merge into a device's state.",
         tag=tag,
-        security=BOTH,
+        security=shapes.BOTH,
         body=STATE,
         refusals=(409,),
         answers={202: None},
@@ -151,7 +145,7 @@ def ble() -> Iterator[Operation]:
     """Yield the operations of values of BLE devices."""
     tag = "Devices"
     value = _DEVICE + "/characteristics/{characteristic_id}"
-    yield declare(
+    yield shapes.declare(
         f"GET {value}",
         "FetchCharacteristicValue",
         "The stored value.",
@@ -159,7 +153,7 @@ def ble() -> Iterator[Operation]:
         seeded=_CONNECTED,
         answers={200: VALUE},
     )
-    yield declare(
+    yield shapes.declare(
         f"PUT {value}",
         "UpdateCharacteristicValue",
         "Write a value.",
@@ -168,7 +162,7 @@ def ble() -> Iterator[Operation]:
         body=VALUE,
         answers={202: None},
     )
-    yield declare(
+    yield shapes.declare(
         f"GET {value}/descriptors/{{descriptor_id}}",
         "FetchDescriptorValue",
         "The stored value of a descriptor.",
@@ -176,7 +170,7 @@ def ble() -> Iterator[Operation]:
         seeded=_CONNECTED,
         answers={200: VALUE},
     )
-    yield declare(
+    yield shapes.declare(
         f"PUT {value}/descriptors/{{descriptor_id}}",
         "UpdateDescriptorValue",
         "Write a descriptor's value.",
@@ -190,7 +184,7 @@ def ble() -> Iterator[Operation]:
 def gateways() -> Iterator[Operation]:
     """Yield the operations of gateways."""
     tag = "Devices"
-    yield declare(
+    yield shapes.declare(
         "POST /v1/devices/{gateway_id}/discover/{device_id}",
         "Discover",
         "Have the gateway rediscover the services of a BLE device.",
@@ -199,7 +193,7 @@ def gateways() -> Iterator[Operation]:
         changes=True,
         answers={202: None},
     )
-    yield declare(
+    yield shapes.declare(
         f"POST {_DEVICE}/scan",
         "Scan",
         "Have the gateway look for BLE devices.",
@@ -209,7 +203,7 @@ def gateways() -> Iterator[Operation]:
         refusals=(409,),
         answers={202: None},
     )
-    yield declare(
+    yield shapes.declare(
         "PUT /v1/devices/{gateway_id}/{device_id}",
         "AddBLEDevice",
         "Connect a BLE device through a gateway.",
@@ -222,24 +216,24 @@ def gateways() -> Iterator[Operation]:
 
 def messages() -> Iterator[Operation]:
     """Yield the operations of messages."""
-    yield declare(
+    yield shapes.declare(
         f"POST {_DEVICE}/messages",
         "SendDeviceMessage",
         "Send a message in a device's name.",
         tag="Messages",
-        security=BOTH,
+        security=shapes.BOTH,
         body=MESSAGE,
         answers={202: None},
     )
-    yield declare(
+    yield shapes.declare(
         "GET /v1/messages", "ListMessages", "What devices sent.", tag="Messages",
         parameters=(
-            Parameter(name="inclusiveStart", schema=MOMENT),
-            Parameter(name="exclusiveEnd", schema=MOMENT),
-            Parameter(name="deviceId", schema=TEXT),
-            Parameter(name="appId", schema=TEXT),
-            Parameter(name="topic", schema=TEXT),
-            *PAGES,
+            Parameter(name="inclusiveStart", schema=shapes.MOMENT),
+            Parameter(name="exclusiveEnd", schema=shapes.MOMENT),
+            Parameter(name="deviceId", schema=shapes.TEXT),
+            Parameter(name="appId", schema=shapes.TEXT),
+            Parameter(name="topic", schema=shapes.TEXT),
+            *shapes.PAGES,
         ),
-        answers={200: LIST},
+        answers={200: shapes.LIST},
     )  # fmt: skip

@@ -6,18 +6,7 @@ from collections.abc import Iterator
 
 from agent.standin.core.operation import Operation, Parameter
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud.declared.shapes import (
-    BYTES,
-    FLAG,
-    JSON,
-    LIST,
-    OBJECT,
-    ORGANIZATION_TOKEN,
-    PAGES,
-    TEXT,
-    WHOLE,
-    declare,
-)
+from agent.standin.device_cloud.declared import shapes
 from agent.standin.device_cloud.devices.claiming import CLAIM, CLAIMS, COMMAND, rule_schema
 from agent.standin.device_cloud.devices.credentials import KEYS, NEW_DEVICES
 from agent.standin.device_cloud.devices.onboarding import NEW_DEVICE, PROJECT_DEVICES
@@ -26,8 +15,8 @@ CLAIMED: Schema = {
     "type": "object",
     "required": ["claimedIds", "failed"],
     "properties": {
-        "claimedIds": {"type": "array", "items": TEXT},
-        "failed": {"type": "array", "items": OBJECT},
+        "claimedIds": {"type": "array", "items": shapes.TEXT},
+        "failed": {"type": "array", "items": shapes.OBJECT},
     },
 }
 OPERATION_ID: Schema = {
@@ -38,7 +27,7 @@ OPERATION_ID: Schema = {
 CERTIFICATE: Schema = {
     "type": "object",
     "required": ["clientId", "caCert", "clientCert", "privateKey"],
-    "properties": dict.fromkeys(("clientId", "caCert", "clientCert", "privateKey"), TEXT),
+    "properties": dict.fromkeys(("clientId", "caCert", "clientCert", "privateKey"), shapes.TEXT),
 }
 
 
@@ -50,9 +39,9 @@ def onboarding() -> Iterator[Operation]:
         ("POST /v1/devices/certificates", "RegisterCertificates", "Upload certificates.", KEYS),
         ("POST /v1/devices", "OnboardDevices", "Add devices with their keys.", NEW_DEVICES),
     ):
-        csv = dict.fromkeys(("text/csv", "text/plain", BYTES), table.schema)
-        yield declare(call, name, summary, tag=tag, bodies=csv, answers={202: OPERATION_ID})
-    yield declare(
+        csv = dict.fromkeys(("text/csv", "text/plain", shapes.BYTES), table.schema)
+        yield shapes.declare(call, name, summary, tag=tag, bodies=csv, answers={202: OPERATION_ID})
+    yield shapes.declare(
         "POST /v1/devices/{device_id}",
         "OnboardDevice",
         "Add a device.",
@@ -61,7 +50,7 @@ def onboarding() -> Iterator[Operation]:
         body=NEW_DEVICE,
         answers={202: None},
     )
-    yield declare(
+    yield shapes.declare(
         "POST /v1/devices/{device_id}/certificates", "CreateDeviceCertificate",
         "A certificate for just-in-time provisioning, for the ownership code.", tag=tag,
         deprecated=True, bodies={"text/plain": {"type": "string", "pattern": "^[!-~]{1,128}$"}},
@@ -70,7 +59,7 @@ def onboarding() -> Iterator[Operation]:
     yield from _association(tag)
     yield from _bulk_requests(tag)
     yield from _below_a_project(tag)
-    yield declare(
+    yield shapes.declare(
         "GET /v1/bulk-ops-files/{request_id}/{name}", "FetchBulkOpsFile",
         "A file of a bulk request: its upload, or its errors.", tag=tag, security=(),
         answers={200: {}},
@@ -79,16 +68,16 @@ def onboarding() -> Iterator[Operation]:
 
 def _association(tag: str) -> Iterator[Operation]:
     association = "/v1/association/{device_id}"
-    yield declare(
+    yield shapes.declare(
         f"PUT {association}",
         "AssociateDevice",
         "Claim a device with its ownership code.",
         tag=tag,
-        bodies={"text/plain": TEXT},
+        bodies={"text/plain": shapes.TEXT},
         body_required=False,
         answers={202: None},
     )
-    yield declare(
+    yield shapes.declare(
         f"DELETE {association}",
         "DissociateDevice",
         "Let go of a device.",
@@ -98,105 +87,107 @@ def _association(tag: str) -> Iterator[Operation]:
 
 
 def _bulk_requests(tag: str) -> Iterator[Operation]:
-    yield declare(
+    yield shapes.declare(
         "GET /v1/bulk-ops-requests",
         "ListBulkOpsRequests",
         "Bulk requests, newest first.",
         tag=tag,
-        parameters=PAGES,
-        answers={200: LIST},
+        parameters=shapes.PAGES,
+        answers={200: shapes.LIST},
     )
-    yield declare(
+    yield shapes.declare(
         "GET /v1/bulk-ops-requests/{request_id}",
         "FetchBulkOpsRequest",
         "How far a bulk request is.",
         tag=tag,
-        answers={200: WHOLE},
+        answers={200: shapes.WHOLE},
     )
 
 
 def _below_a_project(tag: str) -> Iterator[Operation]:
     place = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
-    yield declare(
+    yield shapes.declare(
         f"POST {place}", "CreateProjectDevices",
         "Make devices of their certificates; `Location` tells how far it is.", tag=tag,
-        security=(ORGANIZATION_TOKEN,), bodies={"text/csv": PROJECT_DEVICES.schema},
+        security=(shapes.ORGANIZATION_TOKEN,), bodies={"text/csv": PROJECT_DEVICES.schema},
         answers={202: None},
     )  # fmt: skip
-    yield declare(
+    yield shapes.declare(
         f"GET {place}/{{request_id}}", "FetchProjectDevices",
         "How far the making of devices is.", tag=tag,
-        security=(ORGANIZATION_TOKEN,), answers={200: WHOLE},
+        security=(shapes.ORGANIZATION_TOKEN,), answers={200: shapes.WHOLE},
     )  # fmt: skip
 
 
 def provisioning() -> Iterator[Operation]:
     """Yield the operations of provisioning."""
     tag = "Provisioning"
-    yield declare(
+    yield shapes.declare(
         "POST /v1/claimed-devices",
         "ClaimDeviceOwnership",
         "Claim by attestation token.",
         tag=tag,
-        parameters=(Parameter(name="dryrun", schema=FLAG),),
-        bodies={JSON: CLAIM, "text/csv": CLAIMS.schema},
+        parameters=(Parameter(name="dryrun", schema=shapes.FLAG),),
+        bodies={shapes.JSON: CLAIM, "text/csv": CLAIMS.schema},
         refusals=(409,),
-        answers={200: CLAIMED, 201: {"anyOf": [WHOLE, CLAIMED]}, 202: None},
+        answers={200: CLAIMED, 201: {"anyOf": [shapes.WHOLE, CLAIMED]}, 202: None},
     )
-    yield declare(
+    yield shapes.declare(
         "GET /v1/claimed-devices",
         "ListClaimedDevices",
         "Claimed devices.",
         tag=tag,
-        parameters=PAGES,
-        answers={200: LIST},
+        parameters=shapes.PAGES,
+        answers={200: shapes.LIST},
     )
     base = "/v1/claimed-devices/{device}"
-    yield declare(f"GET {base}", "FetchClaimedDevice", "One.", tag=tag, answers={200: WHOLE})
-    yield declare(f"DELETE {base}", "UnclaimDevice", "Let go.", tag=tag, answers={204: None})
+    yield shapes.declare(
+        f"GET {base}", "FetchClaimedDevice", "One.", tag=tag, answers={200: shapes.WHOLE}
+    )
+    yield shapes.declare(f"DELETE {base}", "UnclaimDevice", "Let go.", tag=tag, answers={204: None})
     yield from _commands(tag, base + "/provisioning")
     yield from _rules(tag)
 
 
 def _commands(tag: str, many: str) -> Iterator[Operation]:
-    yield declare(
+    yield shapes.declare(
         f"POST {many}",
         "CreateDeviceProvisioningCommand",
         "A command for a device.",
         tag=tag,
         body=COMMAND,
-        answers={201: WHOLE},
+        answers={201: shapes.WHOLE},
     )
-    yield declare(
+    yield shapes.declare(
         f"GET {many}",
         "ListDeviceProvisioningCommands",
         "A device's commands.",
         tag=tag,
-        parameters=PAGES,
-        answers={200: LIST},
+        parameters=shapes.PAGES,
+        answers={200: shapes.LIST},
     )
-    yield declare(
+    yield shapes.declare(
         f"GET {many}/{{command}}",
         "FetchDeviceProvisioningCommand",
         "A command.",
         tag=tag,
-        answers={200: WHOLE},
+        answers={200: shapes.WHOLE},
     )
 
 
 def _rules(tag: str) -> Iterator[Operation]:
     for path, key in (("/v1/provisioning-rules", "name"), ("/v1/provisioning/tags", "tag")):
         word = key.capitalize()
-        yield declare(
+        yield shapes.declare(
             f"GET {path}",
             f"ListProvisioningBy{word}",
             "What was stored.",
             tag=tag,
-            parameters=PAGES,
-            answers={200: LIST},
+            parameters=shapes.PAGES,
+            answers={200: shapes.LIST},
         )
-        yield declare(
+        yield shapes.declare(
             f"POST {path}", f"CreateProvisioningBy{word}", "Store one.", tag=tag,
             body=rule_schema(key),
-            answers={201: WHOLE},
+            answers={201: shapes.WHOLE},
         )  # fmt: skip

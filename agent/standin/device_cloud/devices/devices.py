@@ -14,19 +14,8 @@ from starlette.routing import Route
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import access, paging
+from agent.standin.device_cloud import access, paging, refusals, resource
 from agent.standin.device_cloud.devices.registry import TAGS, Record, merge, registry, timestamps
-from agent.standin.device_cloud.refusals import (
-    DeviceCloudRefused,
-    bad_request,
-)
-from agent.standin.device_cloud.resource import (
-    accepted,
-    answer_one,
-    check_if_match,
-    read_json,
-    receive_body,
-)
 from agent.standin.jsonata_engine import Engine, EngineBusy, ExpressionFailed
 from agent.standin.state import Cloud
 
@@ -73,7 +62,7 @@ def routes(cloud: Cloud) -> list[Route]:
         device = devices.to_resource(devices.get(who.team, device_id))
         expression = request.query_params.get("transform")
         if expression is None:
-            return answer_one(device)
+            return resource.answer_one(device)
         (result,) = await transform(cloud, expression, [device])
         return JSON(result, headers={"ETag": device["$meta"]["version"]})
 
@@ -86,9 +75,9 @@ def routes(cloud: Cloud) -> list[Route]:
 async def transform(cloud: Cloud, expression: str, devices: list[Any]) -> list[Any]:
     """Return the result for each device, in order; null where the expression yields nothing."""
     if len(expression) > MAX_EXPRESSION:
-        raise bad_request(f"a transform is {MAX_EXPRESSION} characters at most")
+        raise refusals.bad_request(f"a transform is {MAX_EXPRESSION} characters at most")
     if not expression.strip():
-        raise bad_request("the transform is empty")
+        raise refusals.bad_request("the transform is empty")
     engine = cloud.transient.get("jsonata")
     if engine is None:
         engine = cloud.transient["jsonata"] = Engine()
@@ -97,9 +86,9 @@ async def transform(cloud: Cloud, expression: str, devices: list[Any]) -> list[A
     try:
         results = await engine.evaluate(expression, msgspec.json.encode(devices))
     except ExpressionFailed as error:
-        raise bad_request(f"the transform failed: {error}") from error
+        raise refusals.bad_request(f"the transform failed: {error}") from error
     except EngineBusy as error:
-        raise DeviceCloudRefused(429, str(error), headers={"Retry-After": "5"}) from error
+        raise refusals.DeviceCloudRefused(429, str(error), headers={"Retry-After": "5"}) from error
     # Already JSON: what the worker wrote is sent unchanged.
     return [msgspec.Raw(result) for result in results]
 
@@ -137,34 +126,36 @@ def change_routes(cloud: Cloud) -> list[Route]:
 
     async def rename(request: Request) -> Response:
         record = await _device_to_change(request, cloud)
-        name = await read_json(request, NAME)
+        name = await resource.read_json(request, NAME)
         if isinstance(name, list):
             (name,) = name
         registry(cloud).change(record, {**record["fields"], "name": name})
-        return accepted()
+        return resource.accepted()
 
     async def retag(request: Request) -> Response:
         record = await _device_to_change(request, cloud)
-        tags = await read_json(request, TAGS)
+        tags = await resource.read_json(request, TAGS)
         registry(cloud).change(record, {**record["fields"], "tags": list(dict.fromkeys(tags))})
-        return accepted()
+        return resource.accepted()
 
     async def update_state(request: Request) -> Response:
         device_id = request.path_params["device_id"]
         who = access.user_or_device(request, cloud, device_id, "device")
-        await receive_body(request)
+        await resource.receive_body(request)
         record = registry(cloud).get(who.team, device_id)
-        check_if_match(request, record["version"])
-        change = await read_json(request, STATE)
+        resource.check_if_match(request, record["version"])
+        change = await resource.read_json(request, STATE)
         if record["fields"]["type"] == "BLE":
-            raise DeviceCloudRefused(409, "the state of a BLE device is its services: write those")
+            raise refusals.DeviceCloudRefused(
+                409, "the state of a BLE device is its services: write those"
+            )
         _update_state(cloud, record, change)
-        return accepted()
+        return resource.accepted()
 
     async def delete(request: Request) -> Response:
         record = await _device_to_change(request, cloud)
         registry(cloud).delete(record)
-        return accepted()
+        return resource.accepted()
 
     one = "/v1/devices/{device_id}"
     return [
@@ -178,9 +169,9 @@ def change_routes(cloud: Cloud) -> list[Route]:
 async def _device_to_change(request: Request, cloud: Cloud) -> Record:
     """Return the device that a user changes, once it may be changed."""
     who = access.user(request, cloud)
-    await receive_body(request)
+    await resource.receive_body(request)
     record = registry(cloud).get(who.team, request.path_params["device_id"])
-    check_if_match(request, record["version"])
+    resource.check_if_match(request, record["version"])
     return record
 
 

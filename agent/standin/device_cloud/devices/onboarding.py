@@ -18,29 +18,10 @@ from agent.standin.clock import iso
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import access
+from agent.standin.device_cloud import access, refusals
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
-from agent.standin.device_cloud.devices import bulk
-from agent.standin.device_cloud.devices.credentials import (
-    JITP_MARK,
-    KEYS,
-    LINE_END,
-    NEW_DEVICES,
-    BadKey,
-    CsvTable,
-    parse_rows,
-    read_text,
-    register,
-)
+from agent.standin.device_cloud.devices import bulk, credentials
 from agent.standin.device_cloud.devices.registry import TAGS, is_device_id, registry
-from agent.standin.device_cloud.refusals import (
-    DeviceCloudRefused,
-    bad_request,
-    invalid,
-    no_device,
-    not_built,
-    not_found,
-)
 from agent.standin.device_cloud.resource import (
     accepted,
     answer_one,
@@ -72,7 +53,7 @@ NEW_DEVICE: Schema = {
         },
     },
 }
-PROJECT_DEVICES = CsvTable('device id,"PEM"', 2, 2, header="deviceId,certificate")
+PROJECT_DEVICES = credentials.CsvTable('device id,"PEM"', 2, 2, header="deviceId,certificate")
 _TOKENS = ("attestationToken", "onboardingToken")
 _CREATE = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
 _LIFE = dt.timedelta(days=365 * 20)
@@ -82,10 +63,12 @@ _LONGEST_CODE = 128
 def routes(cloud: Cloud) -> list[Route]:
     """Return the routes that onboard devices."""
 
-    def from_csv(endpoint: str, table: CsvTable) -> Callable[[Request], Awaitable[Response]]:
+    def from_csv(
+        endpoint: str, table: credentials.CsvTable
+    ) -> Callable[[Request], Awaitable[Response]]:
         async def accept(request: Request) -> Response:
             who = access.user(request, cloud)
-            text = await read_text(request)
+            text = await credentials.read_text(request)
             table.rows(text)
             return JSON({"bulkOpsRequestId": bulk.start(cloud, who.team, endpoint, text)}, 202)
 
@@ -101,26 +84,26 @@ def routes(cloud: Cloud) -> list[Route]:
         device = _new_device(device_id, await read_json(request, NEW_DEVICE))
         try:
             bulk.onboard(cloud, who.team, device)
-        except BadKey as error:
-            raise DeviceCloudRefused(400, str(error), code=40001) from error
+        except credentials.BadKey as error:
+            raise refusals.DeviceCloudRefused(400, str(error), code=40001) from error
         return accepted()
 
     return [
         Endpoint(
             "/v1/devices/public-keys",
-            from_csv("REGISTER_PUBLIC_KEYS", KEYS),
+            from_csv("REGISTER_PUBLIC_KEYS", credentials.KEYS),
             methods=["POST"],
             name="RegisterPublicKeys",
         ),
         Endpoint(
             "/v1/devices/certificates",
-            from_csv("REGISTER_CERTIFICATES", KEYS),
+            from_csv("REGISTER_CERTIFICATES", credentials.KEYS),
             methods=["POST"],
             name="RegisterCertificates",
         ),
         Endpoint(
             "/v1/devices",
-            from_csv("ONBOARD_DEVICES", NEW_DEVICES),
+            from_csv("ONBOARD_DEVICES", credentials.NEW_DEVICES),
             methods=["POST"],
             name="OnboardDevices",
         ),
@@ -130,7 +113,7 @@ def routes(cloud: Cloud) -> list[Route]:
 
 def _new_device(device_id: str, body: dict[str, Any]) -> bulk.NewDevice:
     if not is_device_id(device_id):
-        raise invalid("that is no device id")
+        raise refusals.invalid("that is no device id")
     pem = body.get("certificate", body.get("onboardingToken"))
     assert isinstance(pem, str)
     firmware = body.get("supportedFirmwareTypes", [])
@@ -143,12 +126,16 @@ def project_routes(cloud: Cloud) -> list[Route]:
     async def create(request: Request) -> Response:
         path = request.path_params
         who = access.project_client(request, cloud, path["organization"], path["project"])
-        head, *rest = re.split(LINE_END, await read_text(request), maxsplit=1)
+        head, *rest = re.split(
+            credentials.LINE_END, await credentials.read_text(request), maxsplit=1
+        )
         columns, rows = head.split(","), "".join(rest)
         if any(name in columns for name in _TOKENS):
-            raise not_built("nothing public says what such a token holds: send certificates")
+            raise refusals.not_built(
+                "nothing public says what such a token holds: send certificates"
+            )
         if columns != PROJECT_DEVICES.header.split(","):
-            raise invalid("the first row names the columns: deviceId,certificate")
+            raise refusals.invalid("the first row names the columns: deviceId,certificate")
         PROJECT_DEVICES.rows(rows)
         key = bulk.start(cloud, who.team or cloud.team_id, bulk.CREATE_DEVICES, rows)
         return Response(status_code=202, headers={"Location": f"{request.url.path}/{key}"})
@@ -158,7 +145,7 @@ def project_routes(cloud: Cloud) -> list[Route]:
         access.project_client(request, cloud, path["organization"], path["project"])
         row = cloud.table("bulk").get(path["request_id"])
         if row is None or row["endpoint"] != bulk.CREATE_DEVICES:
-            raise not_found("no such bulk request")
+            raise refusals.not_found("no such bulk request")
         return answer_one(_project_request(cloud, path["request_id"], row))
 
     return [
@@ -176,7 +163,7 @@ def _project_request(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, A
         "requestedAt": iso(row["requested_at"]),
     }
     if row["errors"]:
-        ids = [fields[0] for fields in parse_rows(row["text"])]
+        ids = [fields[0] for fields in credentials.parse_rows(row["text"])]
         parsed = (error.removeprefix("[").partition("]: ") for error in row["errors"])
         resource["errorSummary"] = {
             "errors": [
@@ -194,15 +181,15 @@ def certificate_routes(cloud: Cloud) -> list[Route]:
         who = access.user(request, cloud)
         device_id = request.path_params["device_id"]
         if not is_device_id(device_id):
-            raise invalid("that is no device id")
+            raise refusals.invalid("that is no device id")
         code = (await request.body()).decode("utf-8", "replace").strip()
         if not 1 <= len(code) <= _LONGEST_CODE:
-            raise bad_request("the body is the ownership code")
+            raise refusals.bad_request("the body is the ownership code")
         made = _certificate(device_id, cloud.clock.now())
         try:
-            register(cloud, who.team, device_id, made["clientCert"])
-        except BadKey as error:
-            raise DeviceCloudRefused(400, str(error), code=40001) from error
+            credentials.register(cloud, who.team, device_id, made["clientCert"])
+        except credentials.BadKey as error:
+            raise refusals.DeviceCloudRefused(400, str(error), code=40001) from error
         cloud.table("ownership").put(device_id.casefold(), {"team": who.team, "code": code})
         return JSON({"clientId": device_id, **made}, 201)
 
@@ -222,7 +209,10 @@ def _certificate(device_id: str, now: dt.datetime) -> dict[str, str]:
         units = [x509.NameAttribute(x509.NameOID.ORGANIZATIONAL_UNIT_NAME, unit)] if unit else []
         return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common[:64]), *units])
 
-    top, middle = name("Stand-in root, test only"), name("Stand-in, test only", JITP_MARK)
+    top, middle = (
+        name("Stand-in root, test only"),
+        name("Stand-in, test only", credentials.JITP_MARK),
+    )
     chain = [
         _signed(top, root.public_key(), top, root, now),
         _signed(middle, intermediate.public_key(), top, root, now),
@@ -255,22 +245,22 @@ def association_routes(cloud: Cloud) -> list[Route]:
         who = access.user(request, cloud)
         device_id = request.path_params["device_id"]
         if not is_device_id(device_id):
-            raise invalid("that is no device id")
+            raise refusals.invalid("that is no device id")
         code = (await request.body()).decode("utf-8", "replace").strip()
         known = registry(cloud).find(device_id)
         if known is not None:
             check_if_match(request, known["version"])
             if known["team"] != who.team:
-                raise DeviceCloudRefused(401, "owned by another account", code=40101)
+                raise refusals.DeviceCloudRefused(401, "owned by another account", code=40101)
             return accepted()
         owned = cloud.table("ownership").get(device_id.casefold())
         if owned is not None and owned["team"] != who.team:
-            raise DeviceCloudRefused(401, "owned by another account", code=40101)
+            raise refusals.DeviceCloudRefused(401, "owned by another account", code=40101)
         # The code of a device that got its certificate elsewhere is not known here.
         if not code or (
             owned is not None and not compare_digest(owned["code"].encode(), code.encode())
         ):
-            raise DeviceCloudRefused(401, "the ownership code is wrong", code=40102)
+            raise refusals.DeviceCloudRefused(401, "the ownership code is wrong", code=40102)
         registry(cloud).create(who.team, ip_device(device_id, "Generic"))
         return accepted()
 
@@ -279,9 +269,9 @@ def association_routes(cloud: Cloud) -> list[Route]:
         device_id = request.path_params["device_id"]
         known = registry(cloud).find(device_id)
         if known is None:
-            raise DeviceCloudRefused(404, "device not found", code=40413)
+            raise refusals.DeviceCloudRefused(404, "device not found", code=40413)
         if known["team"] != who.team:
-            raise no_device(device_id)
+            raise refusals.no_device(device_id)
         check_if_match(request, known["version"])
         registry(cloud).delete(known)
         return accepted()

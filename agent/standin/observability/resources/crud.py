@@ -18,21 +18,7 @@ from agent.standin.observability.operations import (
 )
 from agent.standin.observability.project import Project, Record
 from agent.standin.observability.refusals import not_found
-from agent.standin.observability.resources import changes, serializers
-from agent.standin.observability.resources.lists import (
-    filter_and_sort,
-    item_schema,
-    list_parameters,
-    page_response,
-    page_schema,
-)
-from agent.standin.observability.resources.resource_table import (
-    COHORTS,
-    DEVICES,
-    ID,
-    RESOURCES,
-    Resource,
-)
+from agent.standin.observability.resources import changes, lists, resource_table, serializers
 
 _MAX_REMOVED = 1000
 
@@ -40,7 +26,7 @@ _MAX_REMOVED = 1000
 def operations() -> list[ServedOperation]:
     """Return the operations of all resources of a project."""
     found: list[ServedOperation] = []
-    for resource in RESOURCES:
+    for resource in resource_table.RESOURCES:
         found += [_list(resource), _get(resource)]
         if resource.create is not None:
             found.append(_create(resource))
@@ -53,11 +39,11 @@ def operations() -> list[ServedOperation]:
     return [*found, _put_device_in_cohort()]
 
 
-def find(project: Project, resource: Resource, key: str) -> Record:
+def find(project: Project, resource: resource_table.Resource, key: str) -> Record:
     """Return the record of a resource by its key. Raises 404."""
-    if resource is COHORTS:
+    if resource is resource_table.COHORTS:
         project.cohort(key)
-    if resource.key_schema is ID:
+    if resource.key_schema is resource_table.ID:
         key = str(int(key))
     record: Record | None = project.table(resource.name).get(key)
     if record is None:
@@ -65,14 +51,14 @@ def find(project: Project, resource: Resource, key: str) -> Record:
     return record
 
 
-def _list(resource: Resource) -> ServedOperation:
+def _list(resource: resource_table.Resource) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         project = context.project
-        if resource is COHORTS:
+        if resource is resource_table.COHORTS:
             project.cohort("default")
         records = sorted(project.table(resource.name).values(), key=resource.order, reverse=True)
-        found = filter_and_sort(records, context.query, resource.filters, resource.sorts)
-        return page_response(
+        found = lists.filter_and_sort(records, context.query, resource.filters, resource.sorts)
+        return lists.page_response(
             found, context.query, lambda record: resource.serialize(project, record)
         )
 
@@ -83,12 +69,12 @@ def _list(resource: Resource) -> ServedOperation:
         f"List the {resource.name}",
         handler,
         tag=resource.name,
-        parameters=list_parameters(resource.filters, resource.sorts),
-        answers={200: page_schema(resource.schema)},
+        parameters=lists.list_parameters(resource.filters, resource.sorts),
+        answers={200: lists.page_schema(resource.schema)},
     )
 
 
-def _get(resource: Resource) -> ServedOperation:
+def _get(resource: resource_table.Resource) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         record = find(context.project, resource, context.path[resource.key])
         return JSON({"data": resource.serialize(context.project, record)})
@@ -101,11 +87,11 @@ def _get(resource: Resource) -> ServedOperation:
         handler,
         tag=resource.name,
         parameters=(_key(resource),),
-        answers={200: item_schema(resource.schema)},
+        answers={200: lists.item_schema(resource.schema)},
     )
 
 
-def _create(resource: Resource) -> ServedOperation:
+def _create(resource: resource_table.Resource) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.create is not None
         record = resource.create(context)
@@ -120,13 +106,13 @@ def _create(resource: Resource) -> ServedOperation:
         tag=resource.name,
         role=Role.PROJECT_MANAGER,
         body=resource.create_body,
-        answers={201: item_schema(resource.schema)},
+        answers={201: lists.item_schema(resource.schema)},
         links=_links(resource),
         refusals=(409,),
     )
 
 
-def _links(resource: Resource) -> tuple[Link, ...]:
+def _links(resource: resource_table.Resource) -> tuple[Link, ...]:
     """Return the OpenAPI links from a created resource to its other operations."""
     shown = resource.schema["properties"]
     shown_key = resource.key if resource.key in shown else resource.key.rpartition("_")[2]
@@ -136,7 +122,7 @@ def _links(resource: Resource) -> tuple[Link, ...]:
     return tuple(Link(status=201, to=word + resource.singular, parameters=made) for word in words)
 
 
-def _change(resource: Resource) -> ServedOperation:
+def _change(resource: resource_table.Resource) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.change is not None
         record = find(context.project, resource, context.path[resource.key])
@@ -153,12 +139,12 @@ def _change(resource: Resource) -> ServedOperation:
         role=Role.PROJECT_MANAGER,
         parameters=(_key(resource),),
         body=resource.change_body,
-        answers={200: item_schema(resource.schema)},
+        answers={200: lists.item_schema(resource.schema)},
         refusals=(409,),
     )
 
 
-def _remove(resource: Resource) -> ServedOperation:
+def _remove(resource: resource_table.Resource) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.remove is not None
         record = find(context.project, resource, context.path[resource.key])
@@ -179,7 +165,7 @@ def _remove(resource: Resource) -> ServedOperation:
     )
 
 
-def _remove_many(resource: Resource) -> ServedOperation:
+def _remove_many(resource: resource_table.Resource) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.remove is not None
         body: Any = context.body
@@ -218,8 +204,8 @@ def _remove_many(resource: Resource) -> ServedOperation:
 def _put_device_in_cohort() -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         slug, serial = context.path["cohort_slug"], context.path["device_serial"]
-        find(context.project, COHORTS, slug)
-        find(context.project, DEVICES, serial)
+        find(context.project, resource_table.COHORTS, slug)
+        find(context.project, resource_table.DEVICES, serial)
         record = changes.put_device_in_cohort(context, serial, slug)
         return JSON({"data": serializers.device(context.project, record)})
 
@@ -231,10 +217,10 @@ def _put_device_in_cohort() -> ServedOperation:
         handler,
         tag="cohorts",
         role=Role.PROJECT_MANAGER,
-        parameters=(_key(COHORTS), _key(DEVICES)),
-        answers={200: item_schema(schemas.DEVICE)},
+        parameters=(_key(resource_table.COHORTS), _key(resource_table.DEVICES)),
+        answers={200: lists.item_schema(schemas.DEVICE)},
     )
 
 
-def _key(resource: Resource) -> Parameter:
+def _key(resource: resource_table.Resource) -> Parameter:
     return Parameter(name=resource.key, schema=resource.key_schema, where="path", required=True)

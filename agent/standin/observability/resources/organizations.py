@@ -23,21 +23,13 @@ from agent.standin.observability.operations import (
 )
 from agent.standin.observability.project import SLUG, Project, Record, timestamp
 from agent.standin.observability.refusals import conflict
-from agent.standin.observability.resources import serializers
-from agent.standin.observability.resources.lists import (
-    Filter,
-    filter_and_sort,
-    item_schema,
-    list_parameters,
-    page_response,
-    page_schema,
-)
+from agent.standin.observability.resources import lists, serializers
 from agent.standin.observability.schemas import TEXT, object_schema
 from agent.standin.state import secret
 
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 1000}
-_KEY = item_schema(object_schema(api_key=TEXT))
-_FILTERS = {"slug": Filter(lambda record: record["slug"])}
+_KEY = lists.item_schema(object_schema(api_key=TEXT))
+_FILTERS = {"slug": lists.Filter(lambda record: record["slug"])}
 _SORTS = {"name": lambda record: record["name"], "slug": lambda record: record["slug"]}
 _ME = object_schema(
     id=TEXT,
@@ -105,8 +97,8 @@ def _organization_operations() -> list[ServedOperation]:
             "ListOrganizations",
             "List the organizations that the credential reaches",
             _organizations,
-            answer=page_schema(schemas.ORGANIZATION),
-            parameters=list_parameters(_FILTERS, _SORTS),
+            answer=lists.page_schema(schemas.ORGANIZATION),
+            parameters=lists.list_parameters(_FILTERS, _SORTS),
         ),
         _declare(
             "GET",
@@ -114,7 +106,7 @@ def _organization_operations() -> list[ServedOperation]:
             "GetOrganization",
             "Get one of the organizations",
             _organization,
-            answer=item_schema(schemas.ORGANIZATION),
+            answer=lists.item_schema(schemas.ORGANIZATION),
             parameters=(ORGANIZATION_PARAMETER,),
         ),
         _declare(
@@ -123,7 +115,7 @@ def _organization_operations() -> list[ServedOperation]:
             "UpdateOrganization",
             "Change an organization",
             _change_organization,
-            answer=item_schema(schemas.ORGANIZATION),
+            answer=lists.item_schema(schemas.ORGANIZATION),
             role=Role.ADMIN,
             parameters=(ORGANIZATION_PARAMETER,),
             body={"type": "object", "properties": {"name": _NAME}},
@@ -134,8 +126,8 @@ def _organization_operations() -> list[ServedOperation]:
             "ListProjects",
             "List the projects of an organization",
             _projects,
-            answer=page_schema(schemas.PROJECT),
-            parameters=(ORGANIZATION_PARAMETER, *list_parameters(_FILTERS, _SORTS)),
+            answer=lists.page_schema(schemas.PROJECT),
+            parameters=(ORGANIZATION_PARAMETER, *lists.list_parameters(_FILTERS, _SORTS)),
         ),
         _declare(
             "POST",
@@ -143,7 +135,7 @@ def _organization_operations() -> list[ServedOperation]:
             "CreateProject",
             "Create a project; its key is made with it",
             _create_project,
-            answer=item_schema(schemas.PROJECT),
+            answer=lists.item_schema(schemas.PROJECT),
             status=201,
             role=Role.ADMIN,
             parameters=(ORGANIZATION_PARAMETER,),
@@ -162,7 +154,7 @@ def _project_operations() -> list[ServedOperation]:
             "Get one of the projects",
             _project,
             tag="projects",
-            answers={200: item_schema(schemas.PROJECT)},
+            answers={200: lists.item_schema(schemas.PROJECT)},
         ),
         project_operation(
             "PATCH",
@@ -173,7 +165,7 @@ def _project_operations() -> list[ServedOperation]:
             tag="projects",
             role=Role.PROJECT_MANAGER,
             body={"type": "object", "properties": {"name": _NAME}},
-            answers={200: item_schema(schemas.PROJECT)},
+            answers={200: lists.item_schema(schemas.PROJECT)},
         ),
         project_operation(
             "GET",
@@ -232,8 +224,8 @@ async def _delete_user_key(context: RequestContext) -> Response:
 async def _organizations(context: RequestContext) -> Response:
     table = context.cloud.table("organizations")
     records = [table.get(slug) for slug in reachable(context.principal, context.cloud)]
-    found = filter_and_sort(records, context.query, _FILTERS, _SORTS)
-    return page_response(found, context.query, serializers.organization)
+    found = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
+    return lists.page_response(found, context.query, serializers.organization)
 
 
 async def _organization(context: RequestContext) -> Response:
@@ -253,8 +245,8 @@ async def _projects(context: RequestContext) -> Response:
     slug = context.path["organization_slug"]
     every = context.cloud.table("projects").values()
     records = [record for record in every if record["organization"] == slug]
-    found = filter_and_sort(records, context.query, _FILTERS, _SORTS)
-    return page_response(
+    found = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
+    return lists.page_response(
         found,
         context.query,
         lambda record: serializers.project(Project(context.cloud, slug, record["slug"])),
