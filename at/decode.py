@@ -12,12 +12,12 @@ from typing import Any
 from at.commands.catalog import command_of, readers_of
 from at.commands.identity import Revision, ShortVersion
 from at.protocol import notices
+from at.protocol.answer_or_notice import REGISTRATIONS, owner_of
 from at.protocol.command import Command, Form, read_command
 from at.protocol.errors import AtError
 from at.protocol.exchange import Answer, Echo, Exchange, Item, NoticeLine, Restart, Unknown
 from at.protocol.firmware import read_firmware
 from at.protocol.framing import DroppedLine, Log, Prompt
-from at.protocol.ownership import REGISTRATIONS, owner_of
 from at.protocol.values import after_name, as_json, name_before_colon
 
 # A notice of theirs has another shape than the reply.

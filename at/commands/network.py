@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from at.protocol.answer_or_notice import is_connection_reply
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
-from at.protocol.ownership import is_connection_reply
 from at.protocol.values import Fields, Record, Value, after_name, only_row, split
 
 # Some phones close a network before its access technology: (2,"T","T","310260"),2)

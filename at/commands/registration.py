@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from at.protocol.answer_or_notice import REGISTRATION_STATES, is_registration_reply
 from at.protocol.command import Command, Form, OkCommand
 from at.protocol.notices import Notice, register
-from at.protocol.ownership import REGISTRATION_STATES, is_registration_reply
 from at.protocol.timers import HasGrantedTimers
 from at.protocol.values import Fields, Record, Value, hex_digits, name_before_colon, single_line
 

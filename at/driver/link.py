@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from at.protocol import resynchronisation
+from at.protocol.answer_or_notice import Owner, command_name, looks_like_notice
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
 from at.protocol.exchange import Answer, Exchange, Item, NoticeLine, Restart, Unknown, final_result
 from at.protocol.framing import Prompt
-from at.protocol.ownership import Owner, command_name, looks_like_notice
 from at.transport.base import Receiver, Transport
 
 T = TypeVar("T")

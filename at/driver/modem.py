@@ -10,12 +10,12 @@ from at.driver.link import Link
 from at.driver.opening import ANSWER_TIMEOUT_S, handshake, transport_of
 from at.driver.stream import Stream
 from at.protocol import encoding
+from at.protocol.answer_or_notice import Owner, command_name
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.error_codes import rejection
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, ParseError
 from at.protocol.exchange import Answer, Item, NoticeLine, Restart
 from at.protocol.notices import BoundedQueue, Dispatcher, Notice
-from at.protocol.ownership import Owner, command_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

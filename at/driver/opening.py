@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from at.protocol import resynchronisation
+from at.protocol.answer_or_notice import fields
 from at.protocol.dialect import Dialect, Terminator, recognised
 from at.protocol.errors import CommandTimeout, ModemReset, NoAnswer, PortNotFound
-from at.protocol.ownership import fields
 
 if TYPE_CHECKING:
     from at.driver.link import Link
@@ -33,7 +33,7 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
 
         return VirtualTransport(rest or None)
     if scheme == "replay":
-        from at.transcripts.replay_transport import ReplayTransport
+        from at.transcripts.recorded_port import ReplayTransport
 
         # Each question is answered as it was recorded, in whatever order it comes.
         return ReplayTransport(rest, strict=False)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from at.protocol.answer_or_notice import command_name
 from at.protocol.errors import CommandRejected
-from at.protocol.ownership import command_name
 
 if TYPE_CHECKING:
     from at.protocol.exchange import Answer

@@ -10,9 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
-from at.protocol.framing import DroppedLine, Event, Framer, Line, Log, Prompt
-from at.protocol.ownership import (
+from at.protocol.answer_or_notice import (
     NOTICES_ONLY,
     Owner,
     command_name,
@@ -20,6 +18,8 @@ from at.protocol.ownership import (
     looks_like_notice,
     owner_of,
 )
+from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
+from at.protocol.framing import DroppedLine, Event, Framer, Line, Log, Prompt
 
 _WORDS = frozenset(
     ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")

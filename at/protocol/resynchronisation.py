@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from at.protocol.answer_or_notice import command_name, line_name
 from at.protocol.dialect import LEAVE_DATA_MODE
-from at.protocol.ownership import command_name, line_name
 
 if TYPE_CHECKING:
     from at.protocol.dialect import Dialect, Terminator

@@ -83,7 +83,7 @@ async def _send(
 def usual_timeout_s(line: str) -> float:
     """Return the timeout of an AT command in seconds; a network search may take minutes."""
     from at.driver.modem import DEFAULT_TIMEOUT_S
-    from at.protocol.ownership import command_name
+    from at.protocol.answer_or_notice import command_name
 
     if not command_name(line):
         return DEFAULT_TIMEOUT_S

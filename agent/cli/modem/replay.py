@@ -61,7 +61,7 @@ async def _serve(
 
     from agent.cli.shell.signals import serve_until_stopped
     from at.protocol.errors import TranscriptError
-    from at.transcripts.replay_transport import load_transcript
+    from at.transcripts.recorded_port import load_transcript
     from at.transcripts.step_matching import Playback
     from at.transcripts.transcript import escape
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from at.protocol.answer_or_notice import Owner
 from at.protocol.exchange import (
     Answer,
     Echo,
@@ -19,7 +20,6 @@ from at.protocol.exchange import (
     final_result,
 )
 from at.protocol.framing import Log
-from at.protocol.ownership import Owner
 
 
 def live(command: str, stream: str, owner: Owner | None = None) -> list[Item]:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from at.protocol.answer_or_notice import command_name
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.exchange import Answer
-from at.protocol.ownership import command_name
 from at.protocol.resynchronisation import (
     ATTEMPTS,
     POISON,

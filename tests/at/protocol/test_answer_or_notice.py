@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from at.commands.network import ReadConnection
 from at.commands.registration import ReadRegistration
-from at.protocol.ownership import command_name, fields, line_name, looks_like_notice, owner_of
+from at.protocol.answer_or_notice import (
+    command_name,
+    fields,
+    line_name,
+    looks_like_notice,
+    owner_of,
+)
 
 
 def test_fields_keep_commas_in_quotes_and_empty_places() -> None:

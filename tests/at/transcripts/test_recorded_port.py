@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from at.transcripts.replay_transport import load_transcript
+from at.transcripts.recorded_port import load_transcript
 from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import Direction, format_transcript, parse_transcript
 
