@@ -1,4 +1,4 @@
-"""Format, lint and strict types: warnings are errors. `--fix` formats and mends what it can."""
+"""Format, lint, strict types, dead code: warnings are errors. `--fix` mends what it can."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ def main() -> int:
         ["-m", "ruff", "format", *([] if fix else ["--check"]), "--quiet", "."],
         ["-m", "ruff", "check", *(["--fix"] if fix else []), "--quiet", "."],
         ["-m", "mypy", "--no-error-summary"],
+        ["scripts/dead_code.py"],
     ]
     failed = 0
     for step in steps:
         code = environment.run(list(step))
-        print(f"{'ok  ' if code == 0 else 'FAIL'} {step[1]} {step[2] if step[1] == 'ruff' else ''}")
+        print(
+            f"{'ok  ' if code == 0 else 'FAIL'} {' '.join(word for word in step if word[0] != '-')}"
+        )
         failed |= code
     return failed
 
