@@ -1,3 +1,3 @@
 """cellagent: the agent of a cellular device, on the host that its kit hangs off."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

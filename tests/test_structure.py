@@ -86,6 +86,17 @@ def test_the_pure_half_of_the_driver_waits_for_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "path", modules("at/virtual"), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_the_virtual_modem_shares_no_code_with_what_it_tests(path: Path) -> None:
+    """It may know the errors, the names of dialects, ports and the shape of a transport."""
+    allowed = ("at.virtual.", "at.ports.", "at.transport.base.", "at.protocol.errors.")
+    names = {name for name in imported(path) if name.startswith("at.")}
+    shared = {name for name in names if not f"{name}.".startswith(allowed)}
+    assert shared <= {"at.protocol.dialect.Dialect", "at.protocol.dialect.Terminator"}
+
+
+@pytest.mark.parametrize(
     "path",
     [path for path in modules("agent") if part(path) in PARTS],
     ids=lambda path: str(path.relative_to(ROOT)),
