@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AgentError
@@ -13,14 +15,11 @@ from at.commands.serial_modem import ReadSerialModemVersion
 from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from agent.fota.jobs import Job
     from at.driver.modem import Modem
 
-    ProgressCallback = Callable[[str, int, int], None]
-    """Called with what is done, how much of it is done, and of how much."""
+ProgressCallback = Callable[[str, int, int], None]
+"""Called with what is done, how much of it is done, and of how much."""
 
 
 class InstallFailed(AgentError):
