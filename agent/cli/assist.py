@@ -1,4 +1,4 @@
-"""`cellagent assist`: assistance data for satellites, fetched, checked, kept."""
+"""`cellagent assist`: fetch, check and save assistance data for satellite positioning."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path 
 async def _pgps(
     count: int | None, interval: int | None, start: str | None, out: Path | None
 ) -> None:
-
     from agent.location.calls import project_of
     from agent.location.pgps import PredictionRequest, fetch_pgps
     from agent.wiring.service_client import connect
@@ -114,7 +113,6 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _moment(text: str) -> datetime:
-
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -146,7 +144,6 @@ def _save(out: Path | None, content: bytes) -> None:
 
 
 def _show_blocks(blocks: tuple[AgnssBlock, ...], size: int) -> None:
-
     rows = [
         {"type": one.element.number, "name": one.element.name, "elements": len(one.values)}
         for one in blocks
@@ -161,7 +158,6 @@ def _show_blocks(blocks: tuple[AgnssBlock, ...], size: int) -> None:
 
 
 def _show_predictions(file: PredictionFile, size: int) -> None:
-
     rows = [
         {"valid_from": one.valid_from.isoformat(), "satellites": one.satellites}
         for one in file.predictions

@@ -16,6 +16,8 @@ from agent.cli.shell.command import AgentGroup, emit, note, run, say
 from agent.config.write import write_profile
 from agent.errors import UsageError
 
+_T = TypeVar("_T")
+
 
 def write_standin_profile(name: str, ready: dict[str, Any], *, file: Path | None = None) -> Path:
     """Write a profile for the stand-in that printed `ready`; return the configuration file."""
@@ -51,9 +53,6 @@ def write_standin_profile(name: str, ready: dict[str, Any], *, file: Path | None
         },
         file=file,
     )
-
-
-_T = TypeVar("_T")
 
 
 @click.group(cls=AgentGroup, name="cloud")
@@ -168,9 +167,9 @@ async def _serve(given: _ServeOptions) -> int:
         ending = (signal.SIGINT, signal.SIGTERM, *not_ignored(HANG_UP))
         stopped = opened.enter_context(first_signal(*ending))
         keys = given.state.parent / f"{given.state.name}.keys" if given.state else folder
-        where = f"{given.host}:{given.port}"
+        address = f"{given.host}:{given.port}"
         serve = serving(cloud, host=given.host, port=given.port, split=given.split)
-        await _start(opened, serve, where)
+        await _start(opened, serve, address)
         ready: dict[str, Any] = {
             "ready": True,
             "urls": cloud.urls,
@@ -188,7 +187,7 @@ async def _serve(given: _ServeOptions) -> int:
         environment = _profile(given, ready, folder)
         emit(ready)
         if given.program:
-            # Ctrl-C reaches the program as well: SIGTERM ends one that did not heed it.
+            # Ctrl-C reaches the program as well: SIGTERM ends a program that ignores it.
             return await run_program(given.program, environment, stopped, sends=signal.SIGTERM)
         await stopped
     return 0
@@ -198,7 +197,6 @@ def _profile(given: _ServeOptions, ready: dict[str, Any], folder: Path) -> dict[
     """Write the profile, a temporary one for CMD alone; return the environment of CMD."""
     if given.profile is None and not given.program:
         return {}
-
     if given.profile is not None:
         path = write_standin_profile(given.profile, ready)
         note(f"profile {given.profile} written to {path}")
@@ -211,16 +209,16 @@ def _profile(given: _ServeOptions, ready: dict[str, Any], folder: Path) -> dict[
 async def _start(
     opened: contextlib.AsyncExitStack,
     serving: contextlib.AbstractAsyncContextManager[_T],
-    where: str,
+    address: str,
 ) -> _T:
-    """Start a server that ends with `opened`. Raises UsageError where it cannot listen."""
+    """Start a server that ends with `opened`. Raises UsageError if it cannot listen."""
     try:
         return await opened.enter_async_context(serving)
     except OSError as error:
         if error.filename is not None:
             raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
         raise UsageError(
-            f"cannot listen on {where}: {error.strerror}",
+            f"cannot listen on {address}: {error.strerror}",
             hint="choose another port, or 0 for a free one",
         ) from error
     except ValueError as error:

@@ -43,7 +43,7 @@ def show(key: str | None, everything: bool) -> None:
     from agent.config.validate import key_type, leaves
 
     configuration = _loaded()
-    found = [
+    values = [
         (name, value, configuration.origins[name])
         for name, value in leaves(configuration.profile)
         if key is None or name == key or name.startswith(f"{key}.")
@@ -51,10 +51,10 @@ def show(key: str | None, everything: bool) -> None:
     secrets = {
         name: configuration.secrets.origin(name) for name in SECRETS if key is None or name == key
     }
-    if key is not None and not found and not secrets:
+    if key is not None and not values and not secrets:
         key_type(key)
     if options().json:
-        for name, value, origin in found:
+        for name, value, origin in values:
             emit({"key": name, "value": value, "from": origin.kind, "where": origin.where or None})
         for name, source in secrets.items():
             kind, where = (source.kind, source.where) if source is not None else (None, None)
@@ -66,7 +66,7 @@ def show(key: str | None, everything: bool) -> None:
         say(f"file {configuration.file}{'' if configuration.file.exists() else ' (none yet)'}")
         say()
     table = TableWriter("key", "value", "from")
-    for name, value, origin in found:
+    for name, value, origin in values:
         if everything or key is not None or origin.kind != "default":
             # The file is named above; a key stands in it under its own name.
             shown = "file" if origin.kind == "file" else origin.where or origin.kind

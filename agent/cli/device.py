@@ -146,8 +146,8 @@ async def write(
     """
     content = parse_bytes(value)  # before anything is asked
     device = await cloud.device(device_id)
-    found = device.characteristic(characteristic)
-    await cloud.write(device_id, found.uuid, content, version=version)
+    target = device.characteristic(characteristic)
+    await cloud.write(device_id, target.uuid, content, version=version)
 
 
 @command.command(epilog="Example: cellagent device discover nrf-352656109000001 DE:AD:BE:EF:00:01")
@@ -206,7 +206,7 @@ async def wait(
     else:
         before = after or (await cloud.device(device_id)).version
         device = await cloud.wait_until(
-            device_id, lambda found: found.version != before, deadline_s=deadline
+            device_id, lambda current: current.version != before, deadline_s=deadline
         )
     if options().json:
         emit(device.raw)

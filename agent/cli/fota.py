@@ -156,7 +156,6 @@ async def _check() -> int:
 
 
 async def _pull() -> int:
-
     async with _runner(ProgressOnStderr()) as runner:
         result = await runner.pull()
     if options().json:
@@ -169,7 +168,6 @@ async def _pull() -> int:
 
 
 async def _abandon(reason: str, *, yes: bool) -> int:
-
     if not yes and not sys.stdin.isatty():
         raise UsageError("nobody is there to ask", hint="--yes gives the job up without asking")
     async with _runner() as runner:
@@ -271,7 +269,7 @@ def _show(device_id: str, folder: Path) -> None:
                     "proof": opened.proof or None,
                     "version": opened.version or None,
                     "running_before": opened.running_before or None,
-                    "bytes": _bytes_there(journal),
+                    "bytes": _downloaded_bytes(journal),
                 },
                 "results": [_result_object(result) for result in journal.results],
             }
@@ -281,7 +279,7 @@ def _show(device_id: str, folder: Path) -> None:
     if opened is None:
         say("  no job in work")
     else:
-        say(f"  job {opened.job_id}: {opened.step.value}, {_bytes_there(journal)} bytes here")
+        say(f"  job {opened.job_id}: {opened.step.value}, {_downloaded_bytes(journal)} bytes here")
         if opened.proof:
             say(f"    {opened.proof}")
     for result in journal.results[-5:]:
@@ -290,5 +288,5 @@ def _show(device_id: str, folder: Path) -> None:
         say(f"    {result.detail}")
 
 
-def _bytes_there(journal: Any) -> int:
+def _downloaded_bytes(journal: Any) -> int:
     return sum(path.stat().st_size for path in journal.folder.glob("image-*.bin"))

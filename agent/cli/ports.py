@@ -13,7 +13,7 @@ from at.ports.usb import UsbPort, device_of, system_ports
 
 
 async def ports_of_agents() -> list[PortReport]:
-    """Return a report for each port that a running agent holds, and has not let go of."""
+    """Return a report for each port that a running agent holds, and has not released."""
     listed = {port.device: port for port in system_ports()}
 
     def usb(port: str, model: object) -> UsbPort:
@@ -27,8 +27,10 @@ async def ports_of_agents() -> list[PortReport]:
         reports.append(_at_port(kit, usb(kit.port, model)))
         console = str(kit.console.get("port", "the AT port"))
         if console != "the AT port":
-            held, hint = f"held by {_agent(kit)}", "`cellagent console` shows what it prints"
-            reports.append(PortReport(usb(console, model), role="console", reason=held, hint=hint))
+            reason, hint = f"held by {_agent(kit)}", "`cellagent console` shows what it prints"
+            reports.append(
+                PortReport(usb(console, model), role="console", reason=reason, hint=hint)
+            )
     return reports
 
 
@@ -71,7 +73,6 @@ def command(probe_all: bool) -> None:
 
 async def _ports(probe_all: bool) -> int:
     from at.discovery import survey
-    from at.ports.usb import device_of, system_ports
 
     chosen = options()
     held = await ports_of_agents()
@@ -102,7 +103,6 @@ async def _named_by_the_profile(
     It may be no USB port (a virtual kit), or one that is probed only when it is named.
     """
     from at.discovery import survey
-    from at.ports.usb import device_of
 
     named = _configured()
     known = [report for report in reports if report.usb.device == named]

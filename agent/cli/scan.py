@@ -121,7 +121,7 @@ def _show_cells(scan: CellScan, at_s: float) -> list[SignalLevel]:
 
     # A dash would stand for "not known"; these are known not to be the serving cell.
     entries = [
-        (cell, "*" if scan.on_cell and not place else " ") for place, cell in enumerate(scan.cells)
+        (cell, "*" if scan.on_cell and not index else " ") for index, cell in enumerate(scan.cells)
     ]
     levels = [
         SignalLevel(_cell_name(cell), int(str(cell["rsrp"])), at_s)
@@ -153,8 +153,8 @@ def _show_cells(scan: CellScan, at_s: float) -> list[SignalLevel]:
 
 
 def _neighbors(scan: CellScan) -> list[dict[str, object]]:
-    found = scan.cells[0].get("nmr", []) if scan.cells else []
-    return [dict(entry) for entry in found] if isinstance(found, list) else []
+    neighbors = scan.cells[0].get("nmr", []) if scan.cells else []
+    return [dict(entry) for entry in neighbors] if isinstance(neighbors, list) else []
 
 
 def _cell_name(cell: dict[str, object]) -> str:

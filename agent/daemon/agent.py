@@ -36,7 +36,7 @@ from agent.wiring.service_client import connect
 from at.ports.usb import same_port
 
 STOP_S = 4.0
-"""How long everything may take to end; the rest of five seconds is the outbox's."""
+"""Seconds that all tasks have to end: of the promised five, the rest is for the outbox."""
 _HEARTBEAT_S = 30.0
 _log = logging.getLogger(__name__)
 
@@ -92,7 +92,9 @@ class Agent:
             detector = watchdog.StallDetector(self._on_stall)
             detector.start()
             stack.callback(detector.stop)
-            self._tasks.append(asyncio.ensure_future(supervise(self._housekeeping, self._keep_up)))
+            self._tasks.append(
+                asyncio.ensure_future(supervise(self._housekeeping, self._keep_house))
+            )
             self._metrics.serve(configuration.profile.metrics.listen)
             stack.callback(self._metrics.serve, "")
             watchdog.notify("READY=1")
@@ -100,7 +102,7 @@ class Agent:
             await self._stopping.wait()
             watchdog.notify("STOPPING=1")
 
-    # --- what the control socket asks for
+    # --- requests of the control socket
 
     @property
     def outbox(self) -> Outbox:
@@ -142,17 +144,16 @@ class Agent:
         for kit in self.kits.values():
             if kit.name == name or same_port(kit.kit.port, name):
                 return kit
-        there = ", ".join(self.kits)
         raise UsageError(
             f"the running agent has no kit {name!r}" if name else "name the kit",
-            hint=f"it has {there}",
+            hint=f"it has {', '.join(self.kits)}",
         )
 
     async def reload(self) -> None:
         """Read the profile again; a kit whose part did not change keeps its link.
 
-        What may fail comes first. Raises ConfigError, UsageError, RefusedByRule; the agent goes
-        on as before then.
+        Raises ConfigError, UsageError, RefusedByRule; the agent then goes on as before, because
+        everything that can fail comes before the first change.
         """
         async with self._reloading:
             watchdog.notify(watchdog.reloading())
@@ -184,8 +185,8 @@ class Agent:
         """Replace configuration and client; stop, restart, reconfigure or add each kit."""
         old_client = self._client
         self._configuration, self._client = configuration, client
-        gone = [name for name in self.kits if name not in kits]
-        await asyncio.gather(*(self._remove_kit(name) for name in gone))
+        removed = [name for name in self.kits if name not in kits]
+        await asyncio.gather(*(self._remove_kit(name) for name in removed))
         for name, kit in kits.items():
             profile = msgspec.structs.replace(configuration.profile, kit=kit)
             if name in self.kits and self.kits[name].profile.kit == kit:
@@ -232,7 +233,7 @@ class Agent:
         await self.kits.pop(name).stop()
         self.registry.remove_kit(name)
 
-    async def _keep_up(self) -> None:
+    async def _keep_house(self) -> None:
         """Feed systemd's watchdog; retry everything when this host's clock was set."""
         self._housekeeping.set_well()
         timeout_s = watchdog.watchdog_s()
@@ -275,7 +276,7 @@ class OutboxDelivery:
             concern.log(logging.WARNING, text)
 
     async def start(self, client: HttpClient) -> None:
-        """Deliver by `client` from now on, no longer by the one before."""
+        """Deliver through `client` from now on, and no longer through an earlier one."""
         await self.stop()
         self._delivery = Delivery(self.outbox, _StatusSender(ServiceSender(client), self._concern))
         self._concern.set_well()
@@ -288,7 +289,7 @@ class OutboxDelivery:
             await cancel_and_wait(delivering)
 
     def close(self) -> None:
-        """Close the outbox: another process may open it."""
+        """Close the outbox, so that another process may open it."""
         self.outbox.close()
 
     def wake(self) -> None:

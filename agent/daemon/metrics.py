@@ -24,7 +24,7 @@ class MetricsServer:
         self._stop: Callable[[], None] = lambda: None
 
     def serve(self, listen: str) -> None:
-        """Serve at HOST:PORT; "" stops. Where that fails the old address is served on.
+        """Serve at HOST:PORT, or stop for "". If that fails, the old address stays in use.
 
         Raises UsageError, RefusedByRule. Leaving the old address takes up to half a second.
         """
@@ -94,10 +94,10 @@ class _Collector:
             "cellagent_fact", "What a concern knows, as a number.", labels=[*labels, "fact"]
         )
         for concern in list(self._status.concerns):
-            where = [concern.kit, concern.name]
-            well.add_metric(where, float(concern.state.value == "well"))
-            failures.add_metric(where, float(concern.failures))
+            kit_and_concern = [concern.kit, concern.name]
+            well.add_metric(kit_and_concern, float(concern.state.value == "well"))
+            failures.add_metric(kit_and_concern, float(concern.failures))
             for name, value in list(concern.facts.items()):
                 if isinstance(value, int | float):
-                    facts.add_metric([*where, name], float(value))
+                    facts.add_metric([*kit_and_concern, name], float(value))
         yield from (well, failures, facts)

@@ -18,7 +18,7 @@ from typing import Any
 
 _log = logging.getLogger(__name__)
 
-# A port that was lost is not there any more: one trouble.
+# A port that was lost is not found either: both count as the same trouble.
 _PORT_LOST = {"link-lost", "port-not-found"}
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
@@ -35,7 +35,7 @@ class State(StrEnum):
 
 
 class AgentEventKind(Enum):
-    """What happened: our word for it, and the reason's number at the observability service."""
+    """A kind of event: its name for people, and its reason code at the observability service."""
 
     LINK_LOST = ("link lost", 0x8000)
     MODEM_RESET = ("modem reset", 0x0000)
@@ -66,14 +66,14 @@ class AgentEvent:
 
 
 class Concern:
-    """The status of one concern. `kit` is "" for what is common to all kits."""
+    """The status of one concern. `kit` is "" where all kits share it."""
 
     def __init__(self, registry: StatusRegistry, name: str, kit: str = "") -> None:
         self.name = name
         self.kit = kit
         self.state = State.STARTING
         self.trouble = ""
-        """What stands in the way; also why it is off or what it waits for."""
+        """The reason of the state: what is wrong, why it is off or what it waits for."""
         self.hint = ""
         self.failures = 0
         """Tries in a row that failed."""
@@ -200,7 +200,7 @@ class StatusRegistry:
                 subscriber(event)
 
     def notify_changed(self) -> None:
-        """Wake everyone who waits in `changed`."""
+        """Wake every task that waits in `changed`."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():

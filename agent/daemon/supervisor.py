@@ -17,7 +17,7 @@ from at.protocol.errors import AtError, LinkLost, PortError
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
 PORT_AWAY_S = 1.0
-"""Between two looks for a port: a kit that is plugged in again is found at once."""
+"""Between two tries to open a lost port: a kit that is plugged in again is found at once."""
 
 _kit: ContextVar[str] = ContextVar("kit", default="")
 _concern: ContextVar[str] = ContextVar("concern", default="")

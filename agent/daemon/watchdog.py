@@ -15,7 +15,10 @@ import time
 from collections.abc import Callable
 
 LIMIT_S = 20.0
-"""No turn of the loop takes this long: what may is done in threads. systemd waits for 120 s."""
+"""A longer turn of the event loop is a stall: long work is done in threads.
+
+systemd waits for 120 s.
+"""
 
 
 def notify(state: str) -> None:
@@ -98,4 +101,4 @@ class StallDetector:
             if module.partition(".")[0] in {"agent", "at"}:
                 return f"{module}:{frame.f_lineno} ({frame.f_code.co_name})"
             frame = frame.f_back
-        return "a place that is not its own"
+        return "code outside of it"

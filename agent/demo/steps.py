@@ -151,17 +151,17 @@ class Demonstration:
         locator = locator_for(profile, profile.kit, self.client, self.modem)
         truth = self.environment.true_position()
         fix = await locator.locate()
-        place = fix.position
-        if place is None or place.uncertainty_m is None:
+        position = fix.position
+        if position is None or position.uncertainty_m is None:
             raise DemoFailed("the service returned no position")
-        off_m = place.distance_m(truth.lat, truth.lon)
-        if off_m > place.uncertainty_m:
-            raise DemoFailed(f"{off_m:.0f} m off, and {place.uncertainty_m:.0f} m were stated")
+        off_m = position.distance_m(truth.lat, truth.lon)
+        if off_m > position.uncertainty_m:
+            raise DemoFailed(f"{off_m:.0f} m off, and {position.uncertainty_m:.0f} m were stated")
         return {
             "with": fix.method.value,
-            "lat": place.lat,
-            "lon": place.lon,
-            "uncertainty_m": place.uncertainty_m,
+            "lat": position.lat,
+            "lon": position.lon,
+            "uncertainty_m": position.uncertainty_m,
             "true_lat": truth.lat,
             "true_lon": truth.lon,
             "off_m": round(off_m, 1),
@@ -190,34 +190,34 @@ class Demonstration:
         assert self.client is not None
         outbox = self._outbox()
         dumps, chunks = await _capture_crash(self.environment, outbox, self._identity())
-        await self._delivered(outbox)
-        traces = await self._listed("trace", lambda found: len(found) > 0)
+        await self._deliver_all(outbox)
+        traces = await self._wait_listed("trace", lambda listed: len(listed) > 0)
         return {"core_dumps": dumps, "chunks": chunks, "traces_listed": len(traces)}
 
     async def event(self) -> Detail:
         """Push a heartbeat through the outbox, and find it listed."""
         outbox = self._outbox()
-        before = len(await self._listed("event", lambda _found: True))
+        before = len(await self._wait_listed("event", lambda _listed: True))
         await outbox.aput([self._heartbeat("demo_event", 1)])
-        await self._delivered(outbox)
-        found = await self._listed("event", lambda listed: len(listed) > before)
-        return {"pushed": 1, "listed": len(found) - before}
+        await self._deliver_all(outbox)
+        events = await self._wait_listed("event", lambda listed: len(listed) > before)
+        return {"pushed": 1, "listed": len(events) - before}
 
     async def outage(self) -> Detail:
         """Make the service fail for a while: items stay in the outbox and are delivered later."""
         outbox = self._outbox()
-        before = len(await self._listed("event", lambda _found: True))
+        before = len(await self._wait_listed("event", lambda _listed: True))
         install(self.environment.cloud, ["server-error=503@/api/v0/events"])
         items = [self._heartbeat("outage_number", number) for number in range(OUTAGE_EVENTS)]
         await outbox.aput(items)
         await self._flush(outbox)
         waiting = (await outbox.atransact(lambda store: store.totals())).waiting
         install(self.environment.cloud, [])
-        await self._delivered(outbox)
+        await self._deliver_all(outbox)
         due = before + OUTAGE_EVENTS
-        found = await self._listed("event", lambda listed: len(listed) >= due)
-        if len(found) != due:
-            raise DemoFailed(f"{due} events were due, {len(found)} are listed")
+        events = await self._wait_listed("event", lambda listed: len(listed) >= due)
+        if len(events) != due:
+            raise DemoFailed(f"{due} events were due, {len(events)} are listed")
         return {"kept_meanwhile": waiting, "delivered": OUTAGE_EVENTS, "lost": 0}
 
     # --- shared by steps
@@ -237,8 +237,8 @@ class Demonstration:
                     lambda: datetime.now(UTC),
                 )
                 location = BoardLocation("", "", "demo", settings.profile.kit.port)
-                found = run_boards([location], station, open_board, lambda *_step: None)
-                [outcome] = [one async for one in found]
+                outcomes = run_boards([location], station, open_board, lambda *_step: None)
+                [outcome] = [one async for one in outcomes]
         finally:
             ledger.close()
         if not outcome.ok:
@@ -274,14 +274,14 @@ class Demonstration:
         await delivery.flush()
         return delivery
 
-    async def _delivered(self, outbox: Outbox) -> None:
+    async def _deliver_all(self, outbox: Outbox) -> None:
         await self._flush(outbox)
         totals = await outbox.atransact(lambda store: store.totals())
         if totals.waiting or totals.parked:
             raise DemoFailed(f"{totals.waiting} items wait and {totals.parked} are parked")
 
-    async def _listed(self, kind: str, enough: Callable[[list[Any]], bool]) -> list[Any]:
-        """Return what the service lists of a kind, once `enough` holds or the time is over."""
+    async def _wait_listed(self, kind: str, enough: Callable[[list[Any]], bool]) -> list[Any]:
+        """Return what the service lists of a kind, once `enough` accepts it or the time is over."""
         from agent.observability import KINDS, Observability
 
         assert self.client is not None
@@ -289,9 +289,9 @@ class Demonstration:
         service = Observability(self.client, account.organization, account.project)
         until = time.monotonic() + _LISTED_WITHIN_S
         while True:
-            found = [one async for one in service.list(KINDS[kind])]
-            if enough(found) or time.monotonic() > until:
-                return found
+            listed = [each async for each in service.list(KINDS[kind])]
+            if enough(listed) or time.monotonic() > until:
+                return listed
             await asyncio.sleep(0.05)
 
 
@@ -323,15 +323,15 @@ async def _capture_crash(
         environment.kit.crash()
         async with asyncio.timeout(_CRASH_TIMEOUT_S):
             forwarder, reader = Forwarder(outbox, IdentityTracker.of(identity)), ConsoleReader()
-            dumps = await _until(CapturedDump, listener, reader, forwarder)
+            dumps = await _forward_until(CapturedDump, listener, reader, forwarder)
             port.write(b"mflt export\r")
-            chunks = await _until(ChunkLine, listener, reader, forwarder)
+            chunks = await _forward_until(ChunkLine, listener, reader, forwarder)
     finally:
         await port.close()
     return dumps, chunks
 
 
-async def _until(
+async def _forward_until(
     kind: type[ConsoleItem], listener: _ConsoleReceiver, reader: ConsoleReader, forwarder: Forwarder
 ) -> int:
     """Read until items of a kind have arrived and the console is quiet; return their number."""

@@ -46,9 +46,9 @@ PUBLIC_HOSTS = {
 _HEAD_LIMIT = 16 * 1024
 _HEAD_S = 10.0
 _IDLE_S = 120.0
-_MOST_TUNNELS = 64
-"""At a time; each takes three descriptors."""
-_LIFE = dt.timedelta(days=1)
+_MAX_TUNNELS = 64
+"""Tunnels at a time; each takes three descriptors."""
+_VALIDITY = dt.timedelta(days=1)
 
 
 class CertificateAuthority:
@@ -109,7 +109,7 @@ async def connect_proxy(
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if len(connections) >= _MOST_TUNNELS:
+        if len(connections) >= _MAX_TUNNELS:
             writer.transport.abort()
             return
         connections.add(task)
@@ -176,14 +176,14 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 
 
 def _extra_hosts(names: Iterable[str]) -> dict[str, Host]:
-    found = {}
+    hosts = {}
     for text in names:
         name, _, host = text.partition("=")
         try:
-            found[name.lower()] = Host(host or Host.DEVICE_CLOUD)
+            hosts[name.lower()] = Host(host or Host.DEVICE_CLOUD)
         except ValueError as error:
             raise ValueError(f"{text}: the hosts are {', '.join(Host)}") from error
-    return found
+    return hosts
 
 
 def _builder(
@@ -197,7 +197,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(minutes=5))
-        .not_valid_after(now + _LIFE)
+        .not_valid_after(now + _VALIDITY)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 

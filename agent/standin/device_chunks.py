@@ -216,8 +216,8 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _checked(message: bytes, crc: int | None, problems: list[str]) -> bytes | None:
-    found = crc16(message)
-    if crc != found:
-        problems.append(f"the CRC of the message is {found:04x}, the chunk says {crc or 0:04x}")
+    computed = crc16(message)
+    if crc != computed:
+        problems.append(f"the CRC of the message is {computed:04x}, the chunk says {crc or 0:04x}")
         return None
     return message

@@ -65,15 +65,15 @@ class Fault:
 
 def parse(text: str) -> Fault:
     """Return the fault that `text` describes. Raises ValueError, which names the known faults."""
-    found = _FORM.fullmatch(text)
-    name = found["name"] if found else text
-    if found is None or (name not in FAULTS and name not in _APPLIED_ELSEWHERE):
+    match = _FORM.fullmatch(text)
+    name = match["name"] if match else text
+    if match is None or (name not in FAULTS and name not in _APPLIED_ELSEWHERE):
         raise ValueError(f"no fault is named {name!r}; there are {', '.join(describe())}")
-    if name in _APPLIED_ELSEWHERE and found["route"]:
+    if name in _APPLIED_ELSEWHERE and match["route"]:
         raise ValueError(f"{name} applies whatever the route")
-    if name == RATE_LIMIT and found["times"]:
+    if name == RATE_LIMIT and match["times"]:
         raise ValueError(f"{name} has no end of its own: [] ends it")
-    argument = found["argument"] or ""
+    argument = match["argument"] or ""
     if name == RATE_LIMIT and argument and not argument.isdecimal():
         raise ValueError(f"{name} takes a number, not {argument!r}")
     kind = FAULTS.get(name)
@@ -83,8 +83,8 @@ def parse(text: str) -> Fault:
             kind.check(argument)
         except ValueError as error:
             raise ValueError(f"{name} does not take {argument!r}: {error}") from error
-    times = int(found["times"]) if found["times"] else kind.times if kind else None
-    method, _, route = (found["route"] or "").rpartition(" ")
+    times = int(match["times"]) if match["times"] else kind.times if kind else None
+    method, _, route = (match["route"] or "").rpartition(" ")
     return Fault(text, name, argument, times, method, route)
 
 
@@ -123,8 +123,8 @@ def rate_limit(cloud: Cloud) -> str | None:
 
 
 def _faults(cloud: Cloud) -> list[Fault]:
-    found: list[Fault] = cloud.transient.get("faults", [])
-    return found
+    faults: list[Fault] = cloud.transient.get("faults", [])
+    return faults
 
 
 class FaultLayer:
@@ -190,7 +190,7 @@ class FaultyRequest:
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """What a fault does to an answer, and which argument it takes.
+    """A kind of fault: its effect on an answer, and the argument that it takes.
 
     `times` is how many requests it applies to where none is written, None for no end. `check`
     raises ValueError on an argument that is not taken.
@@ -203,9 +203,9 @@ class FaultKind:
     check: Callable[[str], object] = str
 
 
-_PIECES = 20
-_LONGEST_S = 3600.0
-_GONE_S = 5.0
+_PIECES = 20  # of a slow body
+_LONGEST_S = 3600.0  # that an argument in seconds may be
+_DISCONNECT_S = 5.0  # to wait until the server notices a closed connection
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER of no time: close() sends RST
 
 
@@ -340,17 +340,18 @@ async def _write_raw(
 
 def _transport(request: FaultyRequest) -> asyncio.Transport:
     # uvicorn hands out a bound method of its request cycle, which knows the connection.
-    found = getattr(getattr(request.send, "__self__", None), "transport", None)
-    if found is None:
+    transport: asyncio.Transport | None = getattr(
+        getattr(request.send, "__self__", None), "transport", None
+    )
+    if transport is None:
         raise ConnectionResetError("this fault needs a socket below the application")
-    transport: asyncio.Transport = found
     return transport
 
 
 async def _until_disconnected(request: FaultyRequest) -> None:
     """Wait until the server knows that the connection is closed: else it would answer 500."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_GONE_S):
+        async with asyncio.timeout(_DISCONNECT_S):
             while (await request.receive())["type"] != "http.disconnect":
                 pass
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 
 DEADLINE_S = 4.0
-"""For one request, once the worker has started. Its own alarm comes first where there is one."""
+"""Seconds for one request to a started worker. On POSIX the worker's own alarm comes first."""
 START_S = 20.0
 TURN_S = 20.0
-"""How long a request waits for earlier ones."""
+"""Seconds that a request waits for earlier ones."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_ANSWER = 32 * 1024 * 1024
 
@@ -57,7 +57,7 @@ class Engine:
             self._turn.release()
 
     async def _evaluate(self, request: bytes) -> list[bytes]:
-        process = await self._started()
+        process = await self._running_process()
         try:
             async with asyncio.timeout(DEADLINE_S):
                 answer = await _exchange(process, request)
@@ -76,7 +76,7 @@ class Engine:
         async with self._turn:
             await self._kill()
 
-    async def _started(self) -> asyncio.subprocess.Process:
+    async def _running_process(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
             # -P: the folder of the program holds modules named like those of the library.
             self._process = await asyncio.create_subprocess_exec(

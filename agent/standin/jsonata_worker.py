@@ -14,7 +14,7 @@ import sys
 from typing import Any, BinaryIO
 
 DEADLINE_S = 2.0
-"""For one request. The alarm ends the worker."""
+"""Seconds for one request. The alarm ends the worker."""
 MEMORY_BYTES = 768 * 1024 * 1024
 LONGEST_ANSWER = 16 * 1024 * 1024
 LENGTH = struct.Struct(">I")
@@ -45,12 +45,12 @@ def _receive(stream: BinaryIO) -> bytes | None:
 def _answer(request: bytes) -> bytes:
     import msgspec
 
-    asked = msgspec.json.decode(request)
+    fields = msgspec.json.decode(request)
     # The default action of the alarm ends the process, even inside a regular expression.
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, DEADLINE_S)
     try:
-        answer = msgspec.json.encode({"results": evaluate(asked["expression"], asked["devices"])})
+        answer = msgspec.json.encode({"results": evaluate(fields["expression"], fields["devices"])})
         if len(answer) > LONGEST_ANSWER:
             raise ValueError("the result is too large")
     # The engine raises anything: all of it means a bad expression.
@@ -71,8 +71,8 @@ def evaluate(expression: str, devices: list[dict[str, Any]]) -> list[Any]:
     results = []
     for device in devices:
         # `$meta` is a variable in the language, and a field of the Device in the service.
-        found = compiled.evaluate(device, {"meta": device.get("$meta")})
-        results.append(_plain(found))
+        result = compiled.evaluate(device, {"meta": device.get("$meta")})
+        results.append(_plain(result))
     return results
 
 

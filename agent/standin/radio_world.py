@@ -19,9 +19,9 @@ _EARTH_M = 6_371_000.0
 _ROUNDING_DB = 0.6
 """Levels are whole decibels; a little more for what a scanner converts them from."""
 _CELL_RANGE_M = 3000.0
-"""How far from a cell a device may be when no level is known."""
+"""Metres from a cell that a device may be when no level is known."""
 TOWN_M = 10_000
-"""How far the town reaches from the middle of the cells."""
+"""Metres that the town reaches from the middle of the cells."""
 _METRES_PER_TIMING_STEP = 4.884
 """Half the way of light in one Ts of LTE, 1/30.72 MHz (3GPP TS 36.211, clause 4)."""
 
@@ -63,9 +63,9 @@ class RadioWorld:
         """Return the position of a Wi-Fi scan: pairs of address with colons, and level in dBm."""
         rings = []
         for address, level in scan:
-            found = self._access_points.get(address.lower())
-            if found is not None:
-                rings.append(self._ring("wifi", found, -75.0 if level is None else level))
+            transmitter = self._access_points.get(address.lower())
+            if transmitter is not None:
+                rings.append(self._ring("wifi", transmitter, -75.0 if level is None else level))
         return self._fix(rings, "wifi", "WIFI")
 
     def by_cells(self, cells: Sequence[dict[str, Any]], *, fallback: bool) -> Fix | None:
@@ -87,9 +87,9 @@ class RadioWorld:
                 x, y = self._metres(serving)
                 rings.append(_Ring(x, y, _CELL_RANGE_M))
             for neighbor in reported.get("nmr") or ():
-                found = self._neighbor(neighbor, serving)
-                if found is not None and neighbor.get("rsrp") is not None:
-                    rings.append(self._ring("cell", found, neighbor["rsrp"]))
+                transmitter = self._neighbor(neighbor, serving)
+                if transmitter is not None and neighbor.get("rsrp") is not None:
+                    rings.append(self._ring("cell", transmitter, neighbor["rsrp"]))
         fix = self._fix(rings, "cell", "SCELL" if len(rings) == 1 else "MCELL")
         return fix or (self._by_area(cells) if fallback else None)
 
@@ -118,9 +118,9 @@ class RadioWorld:
 
     def _neighbor(self, reported: dict[str, Any], serving: dict[str, Any]) -> dict[str, Any] | None:
         """Return the cell of that channel and physical id; the nearest, as networks plan them."""
-        found = self._by_channel.get((reported.get("earfcn", -1), reported.get("pci", -1)), [])
+        candidates = self._by_channel.get((reported.get("earfcn", -1), reported.get("pci", -1)), [])
         here = self._metres(serving)
-        return min(found, key=lambda cell: math.dist(here, self._metres(cell)), default=None)
+        return min(candidates, key=lambda cell: math.dist(here, self._metres(cell)), default=None)
 
     def _ring(self, kind: str, transmitter: dict[str, Any], level_dbm: float) -> _Ring:
         x, y = self._metres(transmitter)

@@ -32,7 +32,7 @@ from agent.standin.state import Cloud
 _WAITING = 1024
 """Connections that wait to be accepted."""
 _STOP_S = 2.0
-"""How long an answer in progress may take once the stand-in has to stop."""
+"""Seconds that an answer in progress may take once the stand-in has to stop."""
 
 
 @contextlib.asynccontextmanager
@@ -85,20 +85,20 @@ async def serving(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket."""
+    """Return a listening socket that does not block. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # IPPROTO_TCP is explicit: without it asyncio does not recognise an accepted connection as TCP
     # and never sets TCP_NODELAY, which costs 40 ms a request.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host, port))
-        found.listen(_WAITING)
+        listening.bind((host, port))
+        listening.listen(_WAITING)
     except OSError:
-        found.close()
+        listening.close()
         raise
-    found.setblocking(False)
-    return found
+    listening.setblocking(False)
+    return listening
 
 
 def base_url(listening: socket.socket, scheme: str = "http") -> str:
@@ -112,11 +112,11 @@ def base_url(listening: socket.socket, scheme: str = "http") -> str:
 
 def collect(cloud: Cloud) -> dict[Host, list[Route]]:
     """Return the routes of both halves by host."""
-    found: dict[Host, list[Route]] = {host: [] for host in Host}
+    by_host: dict[Host, list[Route]] = {host: [] for host in Host}
     for half in (device_cloud.routes(cloud), observability.routes(cloud)):
         for host, routes in half.items():
-            found[host] += routes
-    return found
+            by_host[host] += routes
+    return by_host
 
 
 def refusal(path: str, status: int, message: str) -> Refused:
@@ -173,9 +173,9 @@ def _next_context(cloud: Cloud) -> ssl.SSLContext | None:
     """Return the TLS settings of the next connection, None where it is not to speak TLS."""
     if not triggers_wrong_certificate(cloud):
         return None
-    found: ssl.SSLContext | None = cloud.transient.get("wrong certificate")
-    if found is None:
-        found = cloud.transient["wrong certificate"] = connections.server_context(
+    context: ssl.SSLContext | None = cloud.transient.get("wrong certificate")
+    if context is None:
+        context = cloud.transient["wrong certificate"] = connections.server_context(
             connections.wrong_certificate()
         )
-    return found
+    return context

@@ -71,7 +71,7 @@ class Cloud:
     on_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """Called when the stand-in stops: workers end here."""
     transient: dict[str, Any] = field(default_factory=dict)
-    """What no restart keeps, by a name of its owner: workers, caches, faults."""
+    """State that ends with the process, by a name of its owner: workers, caches, faults."""
 
     async def close(self) -> None:
         """Stop the workers, and close the file."""

@@ -27,11 +27,7 @@ def device_identity(kit: KitSettings, given: dict[str, str | None]) -> IdentityT
     Then come the kit's own events and its USB identity. Raises UsageError for a name that breaks
     its rule.
     """
-    from agent.observability.ingest.device_identity import (
-        IdentityTracker,
-        PartialIdentity,
-        profile_identity,
-    )
+    from agent.observability.ingest.device_identity import PartialIdentity, profile_identity
     from at.ports.usb import model_at
 
     given_identity = PartialIdentity(

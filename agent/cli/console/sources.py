@@ -21,7 +21,7 @@ from agent.daemon.control.client import AgentConnection
 from agent.daemon.control.leased_transport import HeldKit
 from agent.tasks import cancel_and_wait
 
-_RETRY_S = 1.0  # between two looks for a port or an agent that went away
+_RETRY_S = 1.0  # between two tries to reach a port or an agent that went away
 _LONGEST_LINE = 32 * 1024 * 1024  # bytes: a core dump of 16 MiB as base64
 
 
@@ -182,7 +182,7 @@ class AgentSource(ConsoleSource):
     async def run(self) -> None:
         """Read until cancelled; wait for another agent where one has ended.
 
-        Raises AgentSaid where the agent refuses.
+        Raises AgentRefused where the agent refuses.
         """
         from agent.daemon.control.client import NotRunning, open_request
 

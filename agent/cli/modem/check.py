@@ -23,7 +23,7 @@ def command() -> None:
 
 
 async def _check() -> int:
-    from at.checkup import Check, check_modem, firmware_check
+    from at.checkup import check_modem, firmware_check
     from at.commands.identity import ReadRevision
     from at.protocol.firmware import gate
 

@@ -54,8 +54,6 @@ def command(
 
     Needs modem firmware 1.3.0 and a modem that knows the time: else a token would never expire.
     """
-    from at.commands.jwt import MakeJwt
-
     request = MakeJwt(subject, audience, life_s or None, sec_tag, int(key_type))
     request.encode()  # raises for a value that cannot be sent, before a port is opened
     run(_make(request, show_token=show_token))

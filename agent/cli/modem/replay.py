@@ -62,7 +62,6 @@ async def _serve(
     from agent.cli.shell.signals import serve_until_stopped
     from at.protocol.errors import TranscriptError
     from at.transcripts.recorded_port import load_transcript
-    from at.transcripts.step_matching import Playback
     from at.transcripts.transcript import escape
 
     playback = Playback(load_transcript(path), strict=not lenient, answers_setup=True)
@@ -125,8 +124,6 @@ class _Player:
         Returns once it is closed for good, when nothing follows in the session. With `stays` the
         port always comes back.
         """
-        from at.protocol.errors import AtError
-
         port.opened = self._client_came.set
         steps = self._playback.first_steps()
         while True:

@@ -59,8 +59,6 @@ def command(
     Prints {"ready":true,"port":…} and serves until SIGTERM or Ctrl-C. With `-- CMD…` it runs CMD
     with CELLAGENT_PORT set, and ends with CMD's exit code.
     """
-    from at.virtual.options import VirtualOptions
-
     faults = kit["faults"]
     assert isinstance(faults, tuple)
     if "help" in faults:
@@ -77,7 +75,6 @@ async def _serve(
     state: str | None,
     cmd: tuple[str, ...],
 ) -> int:
-
     from agent.cli.shell.signals import serve_until_stopped
     from at.virtual.modem import Port
     from at.virtual.options import OptionError

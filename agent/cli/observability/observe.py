@@ -85,8 +85,6 @@ async def observability(
 
     Yields the configuration and the service.
     """
-    from agent.observability import Observability
-
     async with services() as (configuration, client):
         account = configuration.profile.account
         yield (
@@ -220,7 +218,6 @@ async def _list(
     sort: str,
     limit: int | None,
 ) -> None:
-
     columns = COLUMNS[kind.name]
     table = TableWriter(*(column.replace(".", " ") for column in columns))
     left = limit

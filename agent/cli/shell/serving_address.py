@@ -23,8 +23,6 @@ async def serve_port(
     Raises UsageError, RefusedByRule for an address that is no loopback without `allow_remote`.
     """
     if tcp is not None:
-        from at.virtual.server.tcp import TcpServer
-
         server = TcpServer(received)
         stack.push_async_callback(server.close)
         await server.listen(*_address(tcp, allow_remote))
@@ -37,8 +35,6 @@ def serve_terminal(
     stack: AsyncExitStack, path: str, received: Callable[[bytes], None]
 ) -> PtyServer:
     """Serve a terminal, `path` being a link to it, until `stack` unwinds."""
-    from at.virtual.server.pty import PtyServer
-
     terminal = PtyServer(path, received)
     stack.callback(terminal.close)
     return terminal

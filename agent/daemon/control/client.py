@@ -19,7 +19,7 @@ _CONNECT_S = 5.0
 _ANSWER_S = 20.0
 LONGEST_ANSWER = 4 * 1024 * 1024
 TURN_S = 100.0
-"""How long a hold or a lease is waited for; the agent itself gives up earlier, and says why."""
+"""Seconds to wait for a hold or a lease; the agent itself gives up earlier, and says why."""
 
 
 class NotRunning(ResourceUnavailable):
@@ -89,7 +89,7 @@ async def open_request(
 
 
 def _reachable_agents(socket: ControlSocket) -> str:
-    """Return what to try where nobody listens: the agents of other profiles, or to start one."""
+    """Return the hint for a socket without an agent: other profiles' agents, or to start one."""
     others = [other for other in control_sockets(socket.path.parent.parent) if other != socket]
     if others:
         names = ", ".join(f"--profile {unquote(other.path.stem)}" for other in others)

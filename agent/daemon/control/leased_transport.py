@@ -42,7 +42,7 @@ async def held_kits(state_dir: Path) -> list[HeldKit]:
             async with client.open_request(socket, do="status") as connection:
                 status = (await connection.answer())["status"]
         except AgentError:
-            continue  # the socket of one that was killed
+            continue  # the agent was killed, and left its socket
         for kit in status["kits"]:
             concerns = {each["concern"]: each for each in kit["concerns"]}
             link, console = concerns["link"], concerns["console"]
@@ -57,7 +57,7 @@ async def find_held_kit(state_dir: Path, port: str, *, to_watch: bool = False) -
     window that opened the port then would keep the agent out of it.
     """
     if port == "virtual:" or port.startswith("replay:") or not any(control_sockets(state_dir)):
-        return None  # each process has its own
+        return None  # these exist in one process only
     for kit in await held_kits(state_dir):
         names = [kit.port, str(kit.console.get("port", ""))] if to_watch else [kit.port]
         if any(same_port(name, port) for name in names):
@@ -81,10 +81,10 @@ class LeasedTransport:
 
     async def open(self, receiver: Receiver) -> None:
         """Wait for the lease. Raises PortBusy, AgentRefused, NotRunning."""
-        asked = client.open_request(
+        request = client.open_request(
             self._kit.socket, do="lease", kit=self._kit.name, who=client.process_name()
         )
-        connection = await self._stack.enter_async_context(asked)
+        connection = await self._stack.enter_async_context(request)
         try:
             await connection.answer(client.TURN_S)
         except BaseException as error:

@@ -39,7 +39,7 @@ _SLOW_READER = 1024 * 1024  # bytes that may wait for the holder of a lease
 
 
 class Controlled(Protocol):
-    """The agent, as far as requests may use it."""
+    """The part of the agent that requests may use."""
 
     registry: StatusRegistry
 
@@ -181,21 +181,21 @@ class ControlServer:
 
     async def _hold(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
-        async with hold(kit.link, _who(request)):
+        async with hold(kit.link, _program_name(request)):
             await client.send({"ok": True, "kit": kit.name, "port": kit.kit.port})
             await client.reader.read()  # until the client closes
 
     async def _lease(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
-        await lease(kit.link, kit.name, client, _who(request))
+        await lease(kit.link, kit.name, client, _program_name(request))
 
     async def _console(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
         await show_console(kit, self._agent.registry, client.reader, client.writer)
 
 
-def _who(request: dict[str, Any]) -> str:
-    """Return who asks, for `status`."""
+def _program_name(request: dict[str, Any]) -> str:
+    """Return the name of the program that sent the request, for `status`."""
     return str(request.get("who", "another program"))[:80]
 
 

@@ -1,4 +1,4 @@
-"""Path of the control socket: in the state folder, or a loopback port with a token."""
+"""Address of the control socket: a path in the state folder, or a loopback port with a token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103
 
 @dataclass(frozen=True, slots=True)
 class ControlSocket:
-    """Where an agent listens. `path` is the socket, or the file that names port and token."""
+    """The address of an agent. `path` is the socket, or the file that names port and token."""
 
     path: Path
 
@@ -42,7 +42,7 @@ def socket_folder(state_dir: Path) -> Path:
 
 
 def control_socket_of(state_dir: Path, profile: str) -> ControlSocket:
-    """Return where the agent of a profile listens; makes the folder, 0700."""
+    """Return the control socket of a profile's agent; makes its folder, 0700."""
     folder = socket_folder(state_dir)
     make_private_folder(folder)
     name = quote(profile, safe="").replace(".", "%2E")[:100]

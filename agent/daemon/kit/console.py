@@ -124,7 +124,7 @@ class KitConsole:
         on_restart: Callable[[str], None] = lambda _line: None,
         wait: WaitForEvent = wait_for_event,
     ) -> None:
-        """`names` says who the kit is, as far as that is known; `wake` starts the delivery.
+        """`names` is the identity of the kit as far as it is known; `wake` starts the delivery.
 
         `on_restart` is called with each line on the console's own port that announces a restart.
         """
@@ -177,7 +177,7 @@ class KitConsole:
         await first_of(self._forwarder.run(), self._read_own_port(kit))
 
     async def _read_own_port(self, kit: KitSettings) -> None:
-        async with self.held_port.opened():  # to find it, all are listened to
+        async with self.held_port.opened():  # all ports are opened to find it
             port = self.held_port.name = await own_port(kit)
         self.concern.set_facts(port=port or "the AT port")
         if not port:
@@ -218,7 +218,7 @@ class KitConsole:
                 self._on_restart(item.line)
         await self.handle(items)
 
-    # --- both
+    # --- both ports
 
     def _dump_progress(self, dump_bytes: int, port: HeldPort) -> None:
         port.set_dump_bytes(dump_bytes)
@@ -240,7 +240,7 @@ class KitConsole:
             self.watchers.publish(published)
 
     def _on_stored(self, error: AgentError | None) -> None:
-        """Show in the status why items are not stored; None: they are again."""
+        """Show in the status why items are not stored; None: they are stored again."""
         if lost := self._forwarder.lost:
             self.concern.set_facts(lost=lost)
         if error is None:
@@ -283,7 +283,7 @@ def _classify(classifier: LineClassifier, items: Sequence[Item]) -> list[Console
 
 
 def _is_continued(item: ConsoleItem) -> bool:
-    """Return whether another line of the same crash, or of the same start, is counted."""
+    """Return whether an earlier line of the same crash, or of the same start, was counted."""
     if isinstance(item, FaultText):
         return not item.first
     return isinstance(item, Reboot) and item.is_bootloader

@@ -1,4 +1,4 @@
-"""The agent's own events about one kit, kept in the outbox and counted in a heartbeat.
+"""The agent's own events about one kit, stored in the outbox and counted in a heartbeat.
 
 Events come from the status registry; the observability service gets them as traces of a software
 component of its own, on the kit's device.
@@ -46,7 +46,7 @@ class KitEvents:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`identity` returns who the kit is; `wake` starts the delivery.
+        """`identity` returns the identity of the kit; `wake` starts the delivery.
 
         `link_up_s` returns for how many seconds the kit's link was up so far.
         """
@@ -66,7 +66,7 @@ class KitEvents:
 
     def add(self, event: AgentEvent) -> None:
         """Add an event to those that `run` stores. Neither waits nor fails."""
-        # The outbox remembers a key for as long: an older event that comes again would be another.
+        # The outbox remembers keys for that long: a repeated older event would be stored twice.
         too_old = (utc_now() - event.at).total_seconds() >= self._max_age_s
         if self._is_on and not too_old:
             self._add_item(event.kind, event_item(event, self._identity(), self.concern.kit))
@@ -116,7 +116,7 @@ class KitEvents:
             await self._store()
 
     async def _store(self) -> None:
-        """Put what waits into the outbox. Raises AgentError; the rest goes on waiting then."""
+        """Put what waits into the outbox. Raises AgentError; the rest then stays pending."""
         self._added.clear()
         while self._pending:
             kind, item = self._pending[0]

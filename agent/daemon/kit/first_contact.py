@@ -1,4 +1,4 @@
-"""First contact with a kit: who it is, whether it may be used, what it lacks and what to try."""
+"""First contact with a kit: its identity, the firmware gate, what it lacks and what to try."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from at.protocol.firmware import FirmwareVerdict, gate
 
 _NOTICES = 5  # the form of +CEREG with the most fields
 SETTLE_S = 30.0
-"""How long a modem may search before that is reported."""
+"""Seconds that a modem may search before that is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Finding:
     what: str
     way_out: str = ""
     may_settle: bool = False
-    """Whether every start looks so: it is reported only if it stays for SETTLE_S."""
+    """Whether it is normal after a start: it is reported only if it lasts for SETTLE_S."""
 
     def __str__(self) -> str:
         return f"{self.what}; try: {self.way_out}" if self.way_out else self.what

@@ -1,4 +1,4 @@
-"""Who a kit is, as far as is known, and what is stored about it between two runs."""
+"""The identity of a kit as far as it is known, and the record that outlives the agent."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class KitIdentity:
         )
 
     def _store_names(self, names: device_identity.PartialIdentity) -> None:
-        with suppress(AgentError):  # the disk is full: the kit says it again
+        with suppress(AgentError):  # the disk is full: the kit reports them again
             self._store.update(names=names)
 
 
@@ -85,7 +85,7 @@ class KitRecord(msgspec.Struct, frozen=True):
     imei: str = ""
     model: str = ""
     names: device_identity.PartialIdentity = device_identity.PartialIdentity()
-    """What its own events call it at the observability service."""
+    """Its names in the events that it sends itself to the observability service."""
     position: dict[str, Any] | None = msgspec.field(name="place", default=None)
     """The last position that was found, as `locate --json` prints it."""
     reported: dict[str, Any] | None = None
@@ -132,4 +132,4 @@ class KitStore:
         try:
             return msgspec.json.decode(self._file.read_bytes(), type=KitRecord)
         except (OSError, msgspec.DecodeError, ValueError):
-            return KitRecord()  # never contacted, or damaged: the kit says it again
+            return KitRecord()  # never contacted, or damaged: the kit reports it again

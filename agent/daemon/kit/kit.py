@@ -34,7 +34,7 @@ from at.ports.usb import model_at
 
 CHECK_S = 60.0
 """Between two checks of a kit that sends nothing: a dead link shows within this time."""
-_RELOAD_S = 10.0  # that a reload waits for exclusive use of the kit
+_RELOAD_S = 10.0  # for which a reload waits for exclusive use of the kit
 _CONSOLE_WAIT_S = 5.0  # the longest between two tries to open a console
 _TYPED_S = 60.0  # for the answer to a command that a person typed
 
@@ -178,11 +178,11 @@ class KitAgent:
             try:
                 await first_of(*works)
             finally:
-                # What a kit lacks that is away is not to be put right now.
+                # Nothing can be done about the findings of a kit that is away.
                 self.link.concern.set_facts(findings=None)
 
     async def _contact_and_check(self, modem: Modem) -> None:
-        """Make the first contact, then check the kit at each change of registration or at times."""
+        """Make the first contact, then check the kit at a change of registration and at times."""
         with modem.notices("+CEREG") as registration:
             await self._check(modem)
             await first_contact.enable_registration_notices(modem)
@@ -238,10 +238,10 @@ class KitAgent:
         self.link.concern.set_facts(restarts=self._restarts.count)
         # A kit that is plugged in starts, too; one that is updated restarts as part of it.
         if self.link.modem is not None and not self.link.expects_restart:
-            who = f" ({self.link.busy_with})" if self.link.busy_with else ""
-            self.link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{who}")
+            during = f" ({self.link.busy_with})" if self.link.busy_with else ""
+            self.link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{during}")
 
-    # --- what the parts ask for
+    # --- called by the parts of the kit
 
     def _refusal(self) -> str:
         return "" if self.contact is None else self.contact.refusal

@@ -1,7 +1,7 @@
 """The link to one kit: its ports, opened and opened again when lost; exclusive use in turns.
 
-Who has exclusive use keeps everyone else from the kit. Who opens a port of the kit itself has the
-agent release that port besides: an installer one, a hold all of them (`agent.daemon.kit.hold`).
+One user at a time has exclusive use of the kit. A user that opens ports of the kit itself has the
+agent release them, too: an installer one port, a hold all of them (`agent.daemon.kit.hold`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from agent.daemon.status import Concern
 
 DUMP_S = 60.0
-"""How long the rest of a core dump is waited for: 256 kB of memory, in hex, at 115200 baud."""
+"""Seconds to wait for the rest of a core dump: 256 kB of memory, in hex, at 115200 baud."""
 EXCLUSIVE_WAIT_S = 90.0
-"""How long another program waits for exclusive use: a scan of cells takes up to a minute."""
+"""Seconds that another program waits for exclusive use: a scan of cells takes up to a minute."""
 OPENING_S = 30.0
-"""How long a link that is being opened is waited for: its baud rate may have to be found."""
+"""Seconds to wait for a link that is being opened: its baud rate may have to be found."""
 
 
 class KitBusy(ResourceUnavailable, Unavailable):
@@ -50,9 +50,9 @@ class HeldPort:
 
     def __init__(self, concern: Concern, name: str | None = None) -> None:
         self.name = name
-        """"" where there is none; None while it is not known which it is: it may be any."""
+        """None while it is not known, so that it may be any port; "" if there is no such port."""
         self.released_to = ""
-        """The program, or the agent's own work, that has the port meanwhile."""
+        """The program, or the work of the agent, that it is released to; "" while it is not."""
         self._concern = concern
         self._release_requested = asyncio.Event()
         self._free = asyncio.Event()
@@ -65,7 +65,7 @@ class HeldPort:
         self._released_s = 0.0
 
     def may_be(self, port: str) -> bool:
-        """Return whether `port` can be a name of this port; "" is none."""
+        """Return whether `port` may name this port; never for ""."""
         return bool(port) and (self.name is None or bool(self.name and same_port(self.name, port)))
 
     def set_dump_bytes(self, dump_bytes: int) -> None:
@@ -81,7 +81,7 @@ class HeldPort:
         return self._release_requested.is_set()
 
     async def release_requested(self) -> None:
-        """Wait until the port has to be closed: not in the middle of a core dump."""
+        """Wait until the port has to be closed; a core dump may end first, for at most DUMP_S."""
         await self._release_requested.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DUMP_S):
@@ -102,7 +102,7 @@ class HeldPort:
 
     @contextlib.asynccontextmanager
     async def released(self, to: str) -> AsyncIterator[None]:
-        """Keep the port closed while the block runs. One at a time: have exclusive use."""
+        """Keep the port closed while the block runs. The caller must have exclusive use."""
         self.released_to = to
         self._free.clear()
         self._release_requested.set()
@@ -117,7 +117,7 @@ class HeldPort:
 
     @contextlib.contextmanager
     def _counted(self, to: str) -> Iterator[None]:
-        """Have `status` show to whom the port is released, how often and how long it was."""
+        """Show in `status` to whom the port is released, how often and for how many seconds."""
         began = time.monotonic()
         self._concern.set_facts(let_go_for=to)
         try:
@@ -177,7 +177,7 @@ class KitLink:
             if not self.at_port.must_close:
                 raise LinkLost(f"{modem.name} was closed")
         except (AtError, OSError) as error:
-            # A restart is an event of its own, though it may end what we were asking.
+            # A restart is an event of its own, though it may end a command in flight.
             if self.modem is not None and not isinstance(error, ModemReset):
                 self.concern.publish(AgentEventKind.LINK_LOST, str(error))
             raise
@@ -204,7 +204,7 @@ class KitLink:
     async def wait_up(self, waiting: Concern) -> Modem:
         """Wait for the link and return the modem; `waiting` is in state WAITING meanwhile.
 
-        What is then sent to the modem raises LinkLost when that is lost.
+        Commands that are sent to it raise LinkLost once the link is lost.
         """
         while self.modem is None:
             waiting.set_waiting("the link to the kit")

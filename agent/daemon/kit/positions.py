@@ -1,4 +1,4 @@
-"""Where the kit is, every so often: stored with time and sources, a change of place reported."""
+"""The kit's position at an interval: stored with time and sources, reported when it changed."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from agent.tasks import wait_for_event
 from agent.wiring.update_runner import runner_for
 from at.protocol.errors import LinkLost
 
-# A job that the cloud took back is no news to whoever did that: it is no event.
+# A job that was cancelled at the cloud is known there: it is no event.
 JOB_END_KINDS = {
     JobStatus.SUCCEEDED: AgentEventKind.FOTA_SUCCEEDED,
     JobStatus.FAILED: AgentEventKind.FOTA_FAILED,
@@ -130,7 +130,7 @@ class ExclusiveInstaller:
             return await self._inner.check(job)
 
     async def running(self, kind: FirmwareType) -> RunningVersion | None:
-        """Return what of this type runs."""
+        """Return the running version of this type."""
         async with self._at_its_port("a look at what runs"):
             return await self._inner.running(kind)
 
@@ -150,7 +150,7 @@ class ExclusiveInstaller:
 
     @asynccontextmanager
     async def _at_its_port(self, what: str) -> AsyncIterator[None]:
-        """Have its port released, if it has one of its own: the modem takes commands in turn."""
+        """Have the installer's port released; without one it uses the modem, in turn."""
         if not self.port:
             yield
             return
@@ -206,7 +206,7 @@ class _StatusObserver(UpdateObserver):
         self._console = console
 
     def stage(self, text: str) -> None:
-        """Log the begin of a stage and show it; `text` is a sentence for a person."""
+        """Log the beginning of a stage and show it; `text` is a sentence for a person."""
         self._concern.set_facts(stage=text, done=None, total=None)
         self._concern.log(logging.INFO, text)
 

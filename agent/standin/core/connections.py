@@ -38,7 +38,8 @@ class ServerConfig(uvicorn.Config):
 class Connection(H11Protocol):
     """A connection that records its last activity, and may speak TLS."""
 
-    heard_at = 0.0
+    last_activity_s = 0.0
+    """Of the monotonic clock."""
     all_open: ClassVar[set[Connection]] = set()
     """The open connections of all servers of this process, which share its descriptors."""
     _early: bytes | None = None

@@ -199,9 +199,7 @@ def certificate_routes(cloud: Cloud) -> list[Route]:
 
 def _certificate(device_id: str, now: dt.datetime) -> dict[str, str]:
     """Return the CA, the bundle of device and intermediate certificate, and the private key."""
-    from cryptography import x509
     from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
 
     root, intermediate, device = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
 
@@ -230,7 +228,6 @@ def _signed(
     by: ec.EllipticCurvePrivateKey,
     now: dt.datetime,
 ) -> x509.Certificate:
-    from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
