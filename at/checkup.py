@@ -62,7 +62,7 @@ async def check_modem(modem: Modem) -> list[Check]:
 
 
 _QUESTIONS: tuple[tuple[str, Command[Any], str], ...] = (
-    # name, command and the field of its answer that tells
+    # name, command, and the field of its answer to show
     ("model", ReadModel(), "model"),
     ("imei", ReadImei(), "imei"),
     ("device_uuid", ReadDeviceUuid(), "uuid"),

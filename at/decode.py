@@ -106,7 +106,7 @@ class Decoder:
     def _answer(self, answer: Answer) -> dict[str, Any]:
         command = answer.command or self._command_answered_again(answer)
         value, error = answer_value(answer, command)
-        found: dict[str, Any] = {
+        decoded: dict[str, Any] = {
             "type": "answer",
             "command": command,
             "final": answer.final,
@@ -116,8 +116,8 @@ class Decoder:
             "error": error,
         }
         if answer.text:
-            found["text"] = answer.text
-        return found
+            decoded["text"] = answer.text
+        return decoded
 
     def _command_answered_again(self, answer: Answer) -> str | None:
         """Return the given command if this is another answer to it."""
@@ -142,7 +142,7 @@ class Decoder:
 
 
 def answer_value(answer: Answer, command: str | None) -> tuple[Any, str | None]:
-    """Return the value of an answer's lines, and what is wrong with them; both None if unread."""
+    """Return the value of an answer's lines and their error; both None if no command reads them."""
     if not answer.lines and (answer.final != "OK" or command is None):
         return None, None
     if answer.final in _FAILURES:

@@ -25,7 +25,7 @@ _QUESTION_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class PortReport:
-    """What a probe found out of one port. `role`: "at", "console", "trace" or "unknown".
+    """The result of probing one port. `role`: "at", "console", "trace" or "unknown".
 
     If it does not answer AT, `reason` says why and `hint` what to try.
     """
@@ -65,7 +65,7 @@ async def survey(
         known = {port.device: port for port in ports}
         ports = [known.get(name, UsbPort(name)) for name in names]
 
-    async def one(port: UsbPort) -> PortReport:
+    async def report_of(port: UsbPort) -> PortReport:
         if not (probe_all or names or port.model):
             return PortReport(
                 port,
@@ -74,13 +74,13 @@ async def survey(
             )
         return await probe(port, transport)
 
-    return list(await asyncio.gather(*map(one, ports)))
+    return list(await asyncio.gather(*map(report_of, ports)))
 
 
 async def probe(
     port: UsbPort, transport: Callable[[str, int], Transport] = open_port
 ) -> PortReport:
-    """Probe one port for AT. Raises no AtError: what goes wrong is the report's reason."""
+    """Probe one port for AT. Raises no AtError: an error becomes the report's reason."""
     try:
         return await _probe(port, BAUD_RATES[0], transport, _ANSWER_TIMEOUT_S)
     except PortBusy as busy:

@@ -58,19 +58,23 @@ _FAMILIES: tuple[ModuleType, ...] = (
 
 def _types() -> Iterator[type[Command[Any]]]:
     for family in _FAMILIES:
-        for found in vars(family).values():
-            if isinstance(found, type) and issubclass(found, Command) and found.prefix + found.name:
-                yield found
+        for command_type in vars(family).values():
+            if (
+                isinstance(command_type, type)
+                and issubclass(command_type, Command)
+                and command_type.prefix + command_type.name
+            ):
+                yield command_type
 
 
 def _by_text(
     types: Iterable[type[Command[Any]]],
 ) -> dict[tuple[str, Form], list[type[Command[Any]]]]:
     table: dict[tuple[str, Form], list[type[Command[Any]]]] = {}
-    for found in types:
+    for command_type in types:
         # A SET command whose answer is OK alone has nothing to read.
-        if found.name and not (found.form is Form.SET and not found.prefix):
-            table.setdefault((found.name, found.form), []).append(found)
+        if command_type.name and not (command_type.form is Form.SET and not command_type.prefix):
+            table.setdefault((command_type.name, command_type.form), []).append(command_type)
     return table
 
 
@@ -88,9 +92,9 @@ def timeout_of(text: str) -> float | None:
         return None
     return max(
         (
-            found.timeout_s
-            for found in _types()
-            if (found.name, found.form) == (parts.name, parts.form)
+            command_type.timeout_s
+            for command_type in _types()
+            if (command_type.name, command_type.form) == (parts.name, parts.form)
         ),
         default=None,
     )
@@ -105,8 +109,8 @@ def command_of(text: str) -> Command[Any] | None:
         arguments = split(parts.arguments)
     except ParseError:
         return None
-    for found in TYPES.get((parts.name, parts.form), ()):
-        command = found.captured(arguments)
+    for command_type in TYPES.get((parts.name, parts.form), ()):
+        command = command_type.captured(arguments)
         if command is not None:
             return command
     return None
@@ -115,10 +119,10 @@ def command_of(text: str) -> Command[Any] | None:
 def readers_of(name: str) -> list[Command[Any]]:
     """Return the commands whose answer lines begin with `name`, if the command is unknown."""
     commands = (
-        _instance_of(kind)
+        _instance_of(command_type)
         for form in (Form.READ, Form.EXECUTE, Form.TEST, Form.SET)
-        for kind in TYPES.get((name, form), ())
-        if kind.prefix == name
+        for command_type in TYPES.get((name, form), ())
+        if command_type.prefix == name
     )
     return [command for command in commands if command is not None]
 

@@ -1,8 +1,8 @@
 """Neighbour cell measurement: %NCELLMEAS, all search types, %NCELLMEASSTOP (Nordic's reference).
 
-The command answers OK at once; the result is a notice. Search types 0-2 and 3-5 have two shapes of
-one name: the search type of the running measurement decides, or, if it is unknown, the number of
-fields and where the next cell begins.
+The command answers OK at once; the result is a notice. Search types 0-2 and 3-5 have results of one
+name and two shapes: the search type of the running measurement tells them apart, or, if it is
+unknown, the number of fields and the position of the next cell.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class ServingMeasurement(CellMeasurement):
 
     def extra_json(self) -> dict[str, Any]:
         """Return the fields of the serving cell."""
-        found: dict[str, Any] = as_json(self.cells[0]) if self.cells else {}
-        return found
+        members: dict[str, Any] = as_json(self.cells[0]) if self.cells else {}
+        return members
 
 
 @dataclass(frozen=True, slots=True)

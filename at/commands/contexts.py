@@ -19,7 +19,7 @@ _EVENT = re.compile(r"[A-Z][A-Z0-9]*(?: [A-Z][A-Z0-9]*)*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ContextDefinition(Record):
-    """One line of +CGDCONT?; what follows `ipv4_alloc` is vendor-specific and left out."""
+    """One line of +CGDCONT?; the parameters after `ipv4_alloc` are vendor-specific and ignored."""
 
     cid: int
     type: str | None = None
@@ -262,18 +262,18 @@ def _definition(row: Fields) -> ContextDefinition:
 
 def _address(row: Fields) -> ContextAddress:
     cid = row.integer("cid", 0, _CID_HIGH)
-    found = []
+    addresses = []
     for name in ("ipv4", "ipv6"):
         text = row.optional_text(name)
-        found += text.split() if text else []
+        addresses += text.split() if text else []
     row.end()
-    if len(found) > 2:
+    if len(addresses) > 2:
         raise row.fail("ipv6", "is more than one address")
-    for text in found:
+    for text in addresses:
         if not re.fullmatch(r"[0-9A-Fa-f:.]{2,64}", text, re.ASCII):
             raise row.fail("ipv4", "is not an address")
-    ipv4 = next((text for text in found if _is_v4(text)), None)
-    ipv6 = next((text for text in found if not _is_v4(text)), None)
+    ipv4 = next((text for text in addresses if _is_v4(text)), None)
+    ipv6 = next((text for text in addresses if not _is_v4(text)), None)
     return ContextAddress(cid, ipv4, ipv6)
 
 
@@ -286,7 +286,7 @@ def _parameters(row: Fields) -> ContextParameters:
     bearer, apn = row.optional_integer("bearer_id", 0, 255), row.text("apn")
     local, mask = _mask_apart(row, row.optional_text("local_address"))
     if mask is None and local is not None and (row.peek().text or "").startswith("255."):
-        mask = row.text("subnet_mask")  # before 9.4.0 the mask had its own place
+        mask = row.text("subnet_mask")  # before 9.4.0 the mask was a parameter of its own
     answer = ContextParameters(
         cid,
         bearer,

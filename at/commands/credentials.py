@@ -85,11 +85,11 @@ class ListCredentials(Command[CredentialList]):
     def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the items; () when there are none."""
         single = [part for line in lines for part in _CONTROLS.split(line)]
-        found = []
+        items = []
         for row in rows(single, self.name):
-            found.append(ListedCredential(*_item(row)))
+            items.append(ListedCredential(*_item(row)))
             row.end()
-        return CredentialList(tuple(found))
+        return CredentialList(tuple(items))
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
@@ -115,14 +115,14 @@ class ReadCredential(Command[CredentialList]):
 
     def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the item with its content, which may span lines."""
-        found = []
+        items = []
         for row in rows(lines, self.name):
             tag, kind, sha = _item(row)
-            found.append(StoredCredential(tag, kind, sha, row.quoted("content")))
+            items.append(StoredCredential(tag, kind, sha, row.quoted("content")))
             row.end()
-        if len(found) != 1:
-            raise ParseError(f"{self.name}: {len(found)} items where one must stand")
-        return CredentialList(tuple(found))
+        if len(items) != 1:
+            raise ParseError(f"{self.name}: {len(items)} items where one must stand")
+        return CredentialList(tuple(items))
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:

@@ -123,14 +123,14 @@ def _event(line: str, _context: str | None) -> ModemEventNotice:
 
 def _release(line: str, _context: str | None) -> ReleaseAssistanceNotice:
     fields = Fields.of(line, "%RAI")
-    found: list[int | str | None] = []
+    values: list[int | str | None] = []
     while fields.left:
         value = fields.peek()
         bare_number = value.text is not None and not value.quoted and value.text.isdecimal()
-        found.append(fields.integer("value") if bare_number else fields.optional_text("value"))
-    if not found:
+        values.append(fields.integer("value") if bare_number else fields.optional_text("value"))
+    if not values:
         raise fields.fail("the first value", "is missing")
-    return ReleaseAssistanceNotice("%RAI", line, ReleaseAssistance(tuple(found)))
+    return ReleaseAssistanceNotice("%RAI", line, ReleaseAssistance(tuple(values)))
 
 
 register("%XTEMP", _temperature_notice)

@@ -18,7 +18,7 @@ from at.protocol.values import Fields, Record, after_name, name_before_colon, on
 
 @dataclass(frozen=True, slots=True)
 class SerialModemVersion(Record):
-    """Answer of #XSMVER: the build, the SDK, and what a customer added."""
+    """Answer of #XSMVER: the build, the SDK, and the customer's own version."""
 
     git_describe: str
     ncs: str
@@ -43,7 +43,7 @@ class ModemReport(Record):
 
 @dataclass(frozen=True, slots=True)
 class DataModeEnd(Record):
-    """#XDATAMODE: 0 when all was taken, -1 when not."""
+    """#XDATAMODE: 0 if all data was accepted, -1 if not."""
 
     status: int
 

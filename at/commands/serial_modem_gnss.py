@@ -73,7 +73,7 @@ def _state(fields: Fields) -> GnssState:
 
 
 def _old_name(fields: Fields) -> GnssPosition | GnssState:
-    """Read #XGPS, which was both."""
+    """Read #XGPS, the older name of both: a state or a position."""
     return _state(fields) if fields.left <= 2 else _position(fields)
 
 

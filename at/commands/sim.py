@@ -108,10 +108,10 @@ class ReadPinRetries(Command[AllPinRetries]):
         """Return the tries that are left."""
         if not lines:
             raise ParseError(f"{self.name}: the line is missing")
-        found = []
+        retries = []
         for line in lines:
             fields = Fields.of(line, self.name)
-            found.append(
+            retries.append(
                 PinRetries(
                     fields.text("code"),
                     fields.integer("retries", 0, 255),
@@ -119,7 +119,7 @@ class ReadPinRetries(Command[AllPinRetries]):
                 )
             )
             fields.end()
-        return AllPinRetries(tuple(found))
+        return AllPinRetries(tuple(retries))
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:

@@ -19,7 +19,7 @@ class SystemMode(Record):
     gnss: int
     preference: int | None = None
     ntn_nb_iot: int | None = None
-    """NB-IoT by satellite: only firmware that has it tells it, and only then it is shown."""
+    """NB-IoT by satellite; None, and not in JSON, for firmware without it."""
 
     hidden: ClassVar[frozenset[str]] = frozenset({"ntn_nb_iot"})
 

@@ -42,7 +42,7 @@ class Link:
         """While not None, collects every byte that arrives."""
         self.in_data_mode = False
         self.answers_no_probe = False
-        """Whether the modem knows none of the probes (ESP-AT): AT, then silence, must do."""
+        """Whether the modem has no probe command (ESP-AT): AT and then silence replace a probe."""
         self._borrower: Receiver | None = None
         self._on_item = on_item
         self._on_lost = on_lost
@@ -88,8 +88,8 @@ class Link:
 
     def connection_lost(self, reason: Exception | None) -> None:
         """Raise LinkLost to every caller that waits, at once."""
-        what = f"lost: {reason}" if reason else "closed"
-        self._fail(LinkLost(f"{self.transport.name} was {what}"), reason)
+        outcome = f"lost: {reason}" if reason else "closed"
+        self._fail(LinkLost(f"{self.transport.name} was {outcome}"), reason)
 
     # --- what the modem calls
 
@@ -119,8 +119,8 @@ class Link:
     async def pass_through(self, borrower: Receiver, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work`, which may call `write`, as one turn; `borrower` gets the bytes that arrive.
 
-        The link reads the same bytes, so that no notice is lost. Afterwards it is suspect, since
-        nobody knows what was left half-typed.
+        The link reads the same bytes, so that no notice is lost. Afterwards it is suspect, because
+        the modem may hold half a command line.
         """
 
         async def passed_through() -> None:
@@ -179,8 +179,8 @@ class Link:
     ) -> Answer:
         """Send a command within a turn that the caller holds; return its answer.
 
-        `data` is written instead of the command where an earlier attempt left most of it in the
-        modem. Raises CommandTimeout, ModemReset, LinkLost.
+        `data` is written instead of the command if the modem still holds most of it from an
+        earlier attempt. Raises CommandTimeout, ModemReset, LinkLost.
         """
         if self._lost:
             raise self._lost

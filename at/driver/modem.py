@@ -56,10 +56,10 @@ class Modem:
         self._lost: LinkLost | None = None
         self._unread: BoundedQueue[Item] = BoundedQueue(_BACKLOG)
 
-    # --- life
+    # --- opening and closing
 
     async def open(self, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
-        """Open the port, find terminator and dialect, turn numbered errors on.
+        """Open the port, detect terminator and dialect, switch numbered errors on.
 
         A terminator or dialect is given up after `answer_timeout_s` without an answer. Raises
         PortError, NoAnswer.
@@ -98,7 +98,7 @@ class Modem:
 
     @property
     def terminator(self) -> Terminator:
-        """What ends a command line."""
+        """The terminator of a command line."""
         return self._link.terminator
 
     @property
@@ -111,7 +111,7 @@ class Modem:
     async def send(self, command: Command[T], *, timeout_s: float | None = None) -> T:
         """Send a typed command and return the value of its answer.
 
-        Raises CommandRejected where the modem says no, ParseError where the answer breaks its
+        Raises CommandRejected if the modem refuses it, ParseError if the answer breaks its
         grammar, UnsafeArgument before anything is sent; CommandTimeout, ModemReset, LinkLost,
         NoAnswer.
         """
@@ -189,7 +189,7 @@ class Modem:
         async def typed() -> None:
             await self._link.make_ready()
             self._link.write(data)
-            self._link.mark_suspect()  # nobody knows what the line started
+            self._link.mark_suspect()  # the effect of the line is unknown
 
         await self._link.exclusively(typed)
         await self._make_ready()
@@ -223,8 +223,8 @@ class Modem:
     def lines(self, limit: int = 4096) -> Stream[Item]:
         """Subscribe to the console: log lines, unknown lines, echoes, restarts.
 
-        The first items are those that came before anyone subscribed, such as a boot banner; what
-        did not fit into that backlog counts as dropped.
+        The first items are those received before the first subscription, such as a boot banner;
+        items that did not fit into that backlog count as dropped.
         """
         stream: Stream[Item] = Stream(limit, self._consoles.remove)
         while self._unread:
@@ -236,7 +236,7 @@ class Modem:
             stream.end(self._lost)
         return stream
 
-    # --- inside
+    # --- internals
 
     def _checked(self, line: str, *, multiline: bool = False) -> str:
         return encoding.check_line(
@@ -308,7 +308,7 @@ async def _transfer(
 ) -> str:
     """Send `line`, then `payload`; return the line that ends the transfer.
 
-    If it is broken off, the link leaves data mode before anything else is sent.
+    If the transfer is interrupted, the link leaves data mode before anything else is sent.
     """
     last = ""
 

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 ANSWER_TIMEOUT_S = 1.0
 _ATTEMPTS = 4
-# What is written after AT+CMEE? CR got no answer, and which terminator an answer then proves: first
-# if it is OK, then if it is ERROR. A modem that waits for LF alone takes the CR for text: ERROR.
-_LATER_ENDS = ((b"\n", Terminator.CRLF, Terminator.LF), (b"\x00", Terminator.NUL, Terminator.NUL))
+# Written one by one if AT+CMEE? CR got no answer: the bytes, the terminator that an OK proves, and
+# the one that an ERROR proves. A modem that waits for LF alone takes the CR for text: ERROR.
+_OTHER_TERMINATORS = (
+    (b"\n", Terminator.CRLF, Terminator.LF),
+    (b"\x00", Terminator.NUL, Terminator.NUL),
+)
 
 
 def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -> Transport:
@@ -35,7 +38,7 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
     if scheme == "replay":
         from at.transcripts.recorded_port import ReplayTransport
 
-        # Each question is answered as it was recorded, in whatever order it comes.
+        # Lenient: commands get their recorded answers in any order.
         return ReplayTransport(rest, strict=False)
     if not port:
         raise PortNotFound("no port is named", hint="`cellagent ports` lists them")
@@ -47,7 +50,7 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
 async def handshake(
     link: Link, dialect: str, terminator: str, answer_timeout_s: float = ANSWER_TIMEOUT_S
 ) -> int | None:
-    """Find terminator and dialect; return the modem's CMEE setting, None if it has none.
+    """Detect terminator and dialect; return the modem's CMEE setting, None if it has none.
 
     One question, AT+CMEE?, proves four things: that a modem answers, which terminator it needs,
     its dialect, and whether numbered errors are on. An answer may take `answer_timeout_s` seconds.
@@ -87,12 +90,12 @@ class _Handshake:
                 link.dialect = recognised(self._received)
                 if link.dialect.traits.wrapper:
                     answer = None  # to the bare question, it answered in words of its own
-            return answer if answer is not None and answer.ok else await self._insist()
+            return answer if answer is not None and answer.ok else await self._ask_again()
         finally:
             link.raw = None
             link.mark_trusted()
 
-    async def _insist(self) -> Answer:
+    async def _ask_again(self) -> Answer:
         """Ask again, each time assuming that an earlier client left a worse state behind."""
         link = self._link
         for attempt in range(_ATTEMPTS):
@@ -121,7 +124,7 @@ class _Handshake:
     async def _find_terminator(self) -> Answer | None:
         """Complete the unanswered question with the other terminators, one by one."""
         link = self._link
-        for end, if_ok, if_error in _LATER_ENDS:
+        for end, if_ok, if_error in _OTHER_TERMINATORS:
             answer = await self._complete(end, self._answer_timeout_s)
             if answer is not None:
                 link.terminator = if_ok if answer.ok else if_error

@@ -15,7 +15,7 @@ T = TypeVar("T")
 class Stream(Generic[T]):
     """A subscription and its items. A context manager: leaving it unsubscribes.
 
-    Iterating waits for the next item. After a loss of the link it yields what came before, then
+    Iterating waits for the next item. After a loss of the link it yields the items before it, then
     raises LinkLost; after `close` it ends.
     """
 

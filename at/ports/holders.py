@@ -57,7 +57,7 @@ def holder_of(device: str, proc: Path = Path("/proc")) -> str:
     Where /proc does not show it, ModemManager is asked for its list.
     """
     try:
-        wanted = Path(device).stat().st_rdev
+        device_number = Path(device).stat().st_rdev
     except OSError:
         return _ANOTHER
     hidden = ""
@@ -70,10 +70,12 @@ def holder_of(device: str, proc: Path = Path("/proc")) -> str:
             if _process_name(process) == "ModemManager":
                 hidden = process.name
             continue
-        held = any(_is_device(handle, wanted) for handle in handles)
-        if held and not _is_far_end(process, wanted):
+        held = any(_is_device(handle, device_number) for handle in handles)
+        if held and not _is_far_end(process, device_number):
             return shown_process(process)
-    return _own_holder(wanted, proc) or (_modem_manager(device, hidden) if hidden else _ANOTHER)
+    return _own_holder(device_number, proc) or (
+        _modem_manager(device, hidden) if hidden else _ANOTHER
+    )
 
 
 def shown_process(process: Path) -> str:
@@ -99,18 +101,18 @@ def _modem_manager(device: str, pid: str) -> str:
     return f"ModemManager (PID {pid})" if held else _ANOTHER
 
 
-def _own_holder(wanted: int, proc: Path) -> str:
+def _own_holder(device_number: int, proc: Path) -> str:
     try:
         handles = list((proc / "self" / "fd").iterdir())
     except OSError:
         return ""
-    held = any(_is_device(handle, wanted) for handle in handles)
+    held = any(_is_device(handle, device_number) for handle in handles)
     return f"this program (PID {os.getpid()})" if held else ""
 
 
-def _is_device(handle: Path, wanted: int) -> bool:
+def _is_device(handle: Path, device_number: int) -> bool:
     try:
-        return handle.stat().st_rdev == wanted
+        return handle.stat().st_rdev == device_number
     except OSError:
         return False
 
@@ -142,18 +144,18 @@ def modem_manager_holds(device: str) -> bool | None:
 
     Waits a second at most. Never starts a ModemManager that does not run.
     """
-    found: list[frozenset[str]] = []
+    answers: list[frozenset[str]] = []
 
     def work() -> None:
         names = asyncio.run(_port_names())
         if names is not None:
-            found.append(names)
+            answers.append(names)
 
     # In its own thread: the caller is an event loop that opens a port.
     thread = threading.Thread(target=work, name="modem-manager", daemon=True)
     thread.start()
     thread.join(2 * _MODEM_MANAGER_S)
-    return PurePath(device).name in found[0] if found else None
+    return PurePath(device).name in answers[0] if answers else None
 
 
 async def _port_names() -> frozenset[str] | None:

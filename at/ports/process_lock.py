@@ -20,9 +20,9 @@ class HeldByAnother(Exception):
 
 
 class ProcessLock:
-    """Held from construction to `release`. Raises HeldByAnother; OSError where no file can be.
+    """Held from construction to `release`. Raises HeldByAnother, or OSError for the file.
 
-    The file, 0600, is not deleted: else two processes could lock two files of one name.
+    The file, 0600, is never deleted: otherwise two processes could lock two files of one name.
     """
 
     def __init__(self, path: Path) -> None:

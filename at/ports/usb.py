@@ -70,10 +70,10 @@ def system_ports() -> list[UsbPort]:
     """Return the serial ports of this system, sorted by USB path and interface."""
     from serial.tools import list_ports
 
-    found = []
+    ports = []
     for port in list_ports.comports():
         usb_path, interface = _location(port.location or "", port.hwid or "", port.device)
-        found.append(
+        ports.append(
             UsbPort(
                 port.device,
                 port.vid,
@@ -84,13 +84,13 @@ def system_ports() -> list[UsbPort]:
                 "" if port.description in {None, "n/a"} else str(port.description),
             )
         )
-    return sorted(found, key=lambda port: (port.usb_path, port.interface, port.device))
+    return sorted(ports, key=lambda port: (port.usb_path, port.interface, port.device))
 
 
 def kit_ports(ports: Iterable[UsbPort], serial: str) -> list[UsbPort]:
     """Return the ports of the kit with this serial number; leading zeros do not matter."""
-    wanted = serial.lstrip("0").upper()
-    return [port for port in ports if port.serial and port.serial.lstrip("0").upper() == wanted]
+    number = serial.lstrip("0").upper()
+    return [port for port in ports if port.serial and port.serial.lstrip("0").upper() == number]
 
 
 def ports_of_kit(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> list[UsbPort]:
@@ -101,8 +101,8 @@ def ports_of_kit(name: str, listing: Callable[[], list[UsbPort]] = system_ports)
     ports = listing()
     if name.startswith("serial:"):
         return kit_ports(ports, name.removeprefix("serial:").partition("/")[0])
-    named = next((port for port in ports if port.device == name), None)
-    return kit_ports(ports, named.serial) if named is not None and named.model else []
+    listed = next((port for port in ports if port.device == name), None)
+    return kit_ports(ports, listed.serial) if listed is not None and listed.model else []
 
 
 def known_kits(ports: Iterable[UsbPort]) -> dict[str, list[UsbPort]]:
@@ -134,19 +134,19 @@ def resolve(
             hint="`cellagent ports` lists the kits that are",
         )
     model = ports[0].model
-    wanted = int(index) if index.isdigit() else (model.at_index if model else None) or 0
-    if wanted >= len(ports):
-        raise PortNotFound(f"the kit {number} has {len(ports)} ports, not {wanted + 1}")
+    at_index = int(index) if index.isdigit() else (model.at_index if model else None) or 0
+    if at_index >= len(ports):
+        raise PortNotFound(f"the kit {number} has {len(ports)} ports, not {at_index + 1}")
     flow = model.rtscts if model else False
-    return ports[wanted].device, flow if rtscts is None else rtscts
+    return ports[at_index].device, flow if rtscts is None else rtscts
 
 
 def model_at(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> KitModel | None:
     """Return the kit that a port's name belongs to, None where that is not known."""
     if not name.startswith(("serial:", "/dev/", "COM")):
         return None
-    found = ports_of_kit(name, listing)
-    return found[0].model if found else None
+    ports = ports_of_kit(name, listing)
+    return ports[0].model if ports else None
 
 
 def same_port(one: str, other: str) -> bool:

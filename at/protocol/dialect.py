@@ -1,4 +1,4 @@
-"""The three firmwares that stand between the line and the modem, and how each of them speaks.
+"""The three firmwares between the line and the modem, and how each takes and prints lines.
 
 A dialect is declared here and nowhere else: its name in `Dialect` and `DialectName`, its facts in
 `TRAITS`. The facts are those of the SDK's AT host, of Serial Modem and of Zephyr's shell.
@@ -22,7 +22,7 @@ class Dialect(Enum):
 
     @cached_property
     def traits(self) -> Traits:
-        """How it speaks."""
+        """The traits of this dialect."""
         return TRAITS[self]
 
     def typed(self, command: str) -> str:
@@ -35,7 +35,7 @@ class Dialect(Enum):
 
 
 DialectName = Literal["auto", "at-host", "serial-modem", "shell"]
-"""What a person may ask for: "auto" finds out."""
+"""The names that an option may have; "auto" detects it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class Traits:
     prompt_ends: tuple[bytes, ...] = ()
     """How that prompt ends on the line, with and without colours."""
     console: tuple[bytes, ...] = ()
-    """Words that give it away even where it knows no AT command."""
+    """Output that identifies it even where it has no AT command."""
     start_lines: frozenset[str] = frozenset()
-    """The lines by which it says that it has started."""
+    """The lines that it prints once it has started."""
     replies: frozenset[str] = frozenset()
     """Its own names (#X...) that only ever answer a command; the others may be notices."""
 
@@ -95,7 +95,7 @@ TRAITS = {
         console=(b"command not found", b":~$"),
     ),
 }
-# What is looked for where nobody knows the dialect yet.
+# For input whose dialect is not known yet.
 START_LINES = frozenset[str]().union(*(traits.start_lines for traits in TRAITS.values()))
 ECHO_LIMIT = min(traits.longest_echo for traits in TRAITS.values() if traits.longest_echo)
 """Bytes after which an echo may be cut; what is shorter is cut by accident."""
@@ -104,7 +104,7 @@ LEAVE_DATA_MODE = b"+++"
 
 
 def recognised(reply: bytes | bytearray) -> Dialect:
-    """Return the dialect of whoever answered with `reply`, the raw bytes of a whole reply."""
+    """Return the dialect that `reply`, the raw bytes of a whole reply, shows."""
     for dialect in reversed(Dialect):  # a shell prints its prompt behind whatever it is asked
         mark = dialect.traits.mark
         if mark is not None and mark.search(reply):
@@ -121,7 +121,7 @@ def unwrapped(line: str) -> str | None:
 
 
 class Terminator(Enum):
-    """What ends a command line; the value is the name that people use."""
+    """The terminator of a command line; the value is its name in options."""
 
     CR = "cr"
     LF = "lf"
@@ -130,7 +130,7 @@ class Terminator(Enum):
 
     @property
     def wire(self) -> bytes:
-        """The bytes."""
+        """The bytes on the line."""
         return _WIRE[self]
 
 
@@ -141,4 +141,4 @@ _WIRE = {
     Terminator.NUL: b"\x00",
 }
 TerminatorName = Literal["auto", "cr", "lf", "crlf", "null"]
-"""What a person may ask for: "auto" finds out."""
+"""The names that an option may have; "auto" detects it."""

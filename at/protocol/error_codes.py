@@ -128,7 +128,7 @@ CMS: dict[int, str] = {
     515: "memory full",
 }
 
-_WAYS_OUT: dict[int, str] = {
+_HINTS: dict[int, str] = {
     0: "update the modem firmware, or check that this modem has the command",
     10: "insert a SIM, then AT+CFUN=1",
     11: "unlock the SIM: AT+CPIN=<pin>",
@@ -152,12 +152,12 @@ _WAYS_OUT: dict[int, str] = {
     527: "check the PEM: one whole certificate, with its BEGIN and END lines",
     528: "raise the supply voltage above the power-off warning level, then try again",
 }
-_NO_CODE = (
+_HINT_WITHOUT_CODE = (
     "a bare ERROR tells no more: an unknown command or wrong parameters, a mode that does not "
     "allow it, or error codes are off (AT+CMEE=1)"
 )
 _NO_SIM = "the SIM is not up: AT+CFUN=1 or AT+CFUN=41, then ask again; is one inserted?"
-_NO_CODE_FOR: dict[str, str] = {
+_HINT_WITHOUT_CODE_FOR: dict[str, str] = {
     "+CPIN": _NO_SIM,
     "+CIMI": _NO_SIM,
     "%XICCID": _NO_SIM,
@@ -171,18 +171,18 @@ def describe(
 ) -> tuple[str, str]:
     """Return what an error result means, and what to try ("" where nothing helps).
 
-    `final` is "ERROR", "+CME ERROR" or "+CMS ERROR"; `text` what followed instead of a number;
+    `final` is "ERROR", "+CME ERROR" or "+CMS ERROR"; `text` the text instead of a number;
     `command` the name of the command ("+CPIN"), "" if it is unknown.
     """
     if code is None:
         if final in {"+CME ERROR", "+CMS ERROR"}:
-            said = f": {text}" if text else ", with no reason given"
-            return f"the modem answered {final}{said}", _by_text(text)
-        hint = _NO_CODE_FOR.get(command, _NO_CODE) if final == "ERROR" else ""
+            reason = f": {text}" if text else ", with no reason given"
+            return f"the modem answered {final}{reason}", _by_text(text)
+        hint = _HINT_WITHOUT_CODE_FOR.get(command, _HINT_WITHOUT_CODE) if final == "ERROR" else ""
         return f"the modem answered {final}", hint
     if final == "+CMS ERROR":
         return f"the modem answered +CMS ERROR {code} ({code_name(final, code)})", ""
-    hint = _WAYS_OUT.get(code, "")
+    hint = _HINTS.get(code, "")
     return f"the modem answered +CME ERROR {code} ({code_name(final, code)})", hint
 
 
@@ -199,9 +199,9 @@ def code_name(final: str, code: int) -> str:
 
 
 def _by_text(text: str) -> str:
-    wanted = text.strip().lower()
-    code = next((code for code, known in CME.items() if known.lower() == wanted), None)
-    return "" if code is None else _WAYS_OUT.get(code, "")
+    meaning = text.strip().lower()
+    code = next((code for code, known in CME.items() if known.lower() == meaning), None)
+    return "" if code is None else _HINTS.get(code, "")
 
 
 def rejection(line: str, answer: Answer) -> CommandRejected:

@@ -71,7 +71,7 @@ class LinkLost(AtError):
 
 
 class NoAnswer(AtError):
-    """The port is open, yet nothing behind it answers AT; `received` is what came instead."""
+    """The port is open, yet nothing behind it answers AT; `received` holds other bytes."""
 
     kind = "no-answer"
 
@@ -95,7 +95,7 @@ class ModemReset(AtError):
 class CommandRejected(AtError):
     """The modem said ERROR, +CME ERROR or +CMS ERROR; `code` is its number, or None.
 
-    `final` is "ERROR", "+CME ERROR" or "+CMS ERROR"; `text` what stood after it, if no number.
+    `final` is "ERROR", "+CME ERROR" or "+CMS ERROR"; `text` follows it where no number does.
     """
 
     kind = "rejected"

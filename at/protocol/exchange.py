@@ -25,7 +25,7 @@ _WORDS = frozenset(
     ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")
 )
 _NUMBERED = re.compile(r"(\+CM[ES] ERROR|MODEM ERROR):\s*(.*)", re.DOTALL)
-_FINAL_FIRST = frozenset("+MC")
+_FINAL_INITIALS = frozenset("+MC")
 _CONNECT = re.compile(r"CONNECT(?: .*)?")
 _ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
 # Their answers are command lines, not echoes.
@@ -33,7 +33,7 @@ _LISTS_COMMANDS = frozenset({"+CLAC", "#XCLAC"})
 # A message follows them on a line of its own, in hex: TS 27.005, clause 3.4.1.
 _ANNOUNCE_PDU = frozenset({"+CMT", "+CDS", "+CBM"})
 # Notices of one line that change no state.
-_AT_A_GLANCE = NOTICES_ONLY - _ANNOUNCE_PDU - {"#XMODEM"}
+_PLAIN_NOTICES = NOTICES_ONLY - _ANNOUNCE_PDU - {"#XMODEM"}
 _PDU = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
 _HELD_ITEMS = 1000
 
@@ -42,8 +42,8 @@ _HELD_ITEMS = 1000
 class Answer:
     """The answer to one command. `lines`: its body, without echo, notices and the final result.
 
-    `final` is "OK", "ERROR", "+CME ERROR", "+CMS ERROR" or another final word, None where the
-    input ended first; `code` its number, `text` what stood after it if that is no number.
+    `final` is "OK", "ERROR", "+CME ERROR", "+CMS ERROR" or another final word; None if the input
+    ended before it. `code` is the number of an error; `text` is the error's text instead of one.
     """
 
     lines: tuple[str, ...]
@@ -101,7 +101,7 @@ def final_result(line: str) -> tuple[str, int | None, str] | None:
     """Return final word, code and text of a line that ends an answer; None for another line."""
     if line in _WORDS:
         return line, None, ""
-    if line[:1] not in _FINAL_FIRST:
+    if line[:1] not in _FINAL_INITIALS:
         return None
     if match := _NUMBERED.fullmatch(line):
         word, rest = match.group(1), match.group(2).strip()
@@ -132,9 +132,9 @@ class Exchange:
         self._body: list[str] = []
         self._named = False  # the body in progress holds a line with a name
         self._announced: NoticeLine | None = None  # a message in hex follows it
-        # Offline, what came since a line that may turn out to be an answer's: True marks the line.
+        # Offline: the items since a line that may belong to an answer; True marks such lines.
         self._held: list[tuple[bool, Item]] = []
-        self._sorted: list[Item] = []
+        self._classified: list[Item] = []
 
     @property
     def in_flight(self) -> bool:
@@ -162,86 +162,86 @@ class Exchange:
         self.framer.expects_prompt = prompt
 
     def abandon(self) -> list[Item]:
-        """Drop the command in flight and a line without end; return what was held back."""
+        """Drop the command in flight and an unfinished line; return the items held back."""
         items: list[Item] = []
         for event in self.framer.drop_partial():
-            self._sort(event)
-            items += self._take_sorted()
+            self._classify(event)
+            items += self._take_classified()
         return items + self.disown()
 
     def disown(self) -> list[Item]:
-        """Drop the command in flight; return its lines so far as unknown ones."""
+        """Drop the command in flight; return the lines of its answer so far as `Unknown`."""
         self._takes_pdu("")
-        items = self._take_sorted() + [Unknown(line) for line in self._body]
-        self._idle()
+        items = self._take_classified() + [Unknown(line) for line in self._body]
+        self._reset()
         return items
 
     def feed(self, data: bytes) -> Iterable[Item]:
         """Return what `data` completes, in order. Consume all of it before the next call."""
         if not self.offline and (lines := self.framer.plain_lines(data)) is not None:
-            return self._only_notices(lines) or self._plain(lines)
-        return self._any(data)
+            return self._only_notices(lines) or self._classify_lines(lines)
+        return self._classify_events(data)
 
     def _only_notices(self, lines: list[str]) -> list[Item]:
-        """Return the notices if every line is one of `_AT_A_GLANCE`, else nothing.
+        """Return the notices if every line is one of `_PLAIN_NOTICES`, else nothing.
 
         The fast path of a flood of notices: it is short, so that little code has to be fetched
         again each time a few lines wake the process up.
         """
         contexts = self.contexts
-        found: list[Item] = []
+        notices: list[Item] = []
         if self._announced is not None:
-            return found
-        asked = self._owner.name if self._command is not None else ""
+            return notices
+        own_name = self._owner.name if self._command is not None else ""
         echo_length = len(self._echo[0]) if self._echo else 0
         for line in lines:
             name, colon, _ = line.partition(":")
-            if name in _AT_A_GLANCE and colon and name != asked and len(line) > echo_length:
-                found.append(NoticeLine(name, line, contexts.get(name)))
+            if name in _PLAIN_NOTICES and colon and name != own_name and len(line) > echo_length:
+                notices.append(NoticeLine(name, line, contexts.get(name)))
             elif line:
                 return []
-        return found
+        return notices
 
-    def _plain(self, lines: list[str]) -> Iterator[Item]:
-        found = self._sorted
+    def _classify_lines(self, lines: list[str]) -> Iterator[Item]:
+        classified = self._classified
         for line in lines:
             if line:
-                self._line(line)
-                # The receiver of an answer or a restart may change what the next line is.
-                if found and type(found[-1]) is not NoticeLine:
-                    yield from self._take_sorted()
-        if found:
-            yield from self._take_sorted()
+                self._classify_line(line)
+                # The receiver of an answer or a restart may change how the next line is read.
+                if classified and type(classified[-1]) is not NoticeLine:
+                    yield from self._take_classified()
+        if classified:
+            yield from self._take_classified()
 
-    def _any(self, data: bytes) -> Iterator[Item]:
+    def _classify_events(self, data: bytes) -> Iterator[Item]:
         for event in self.framer.feed(data):
-            self._sort(event)
-            items = self._take_sorted()
+            self._classify(event)
+            items = self._take_classified()
             yield from self._hold(items) if self.offline else items
 
     def finish(self) -> Iterator[Item]:
         """Yield what the end of the input completes: the last line, the answer in progress."""
         for event in self.framer.finish():
-            self._sort(event)
-            items = self._take_sorted()
+            self._classify(event)
+            items = self._take_classified()
             yield from self._hold(items) if self.offline else items
         self._takes_pdu("")
-        items = self._take_sorted()
+        items = self._take_classified()
         yield from self._hold(items) if self.offline else items
         if self.offline:
             yield from self._end_offline()
-        self._idle()
+        self._reset()
 
-    def _take_sorted(self) -> list[Item]:
-        items = self._sorted.copy()
-        self._sorted.clear()
+    def _take_classified(self) -> list[Item]:
+        items = self._classified.copy()
+        self._classified.clear()
         return items
 
     def _hold(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Keep the order while it is open whether a line belongs to an answer."""
+        """Hold items back, in order, until it is decided whether a line belongs to an answer."""
         for item in items:
             if isinstance(item, Answer):
-                yield from self._unheld(item.lines)
+                yield from self._release_held(item.lines)
                 yield item
             elif self._held:
                 self._held.append((False, item))
@@ -250,7 +250,7 @@ class Exchange:
         if len(self._held) > _HELD_ITEMS:
             yield from self._end_offline()
 
-    def _unheld(self, lines: tuple[str, ...]) -> Iterator[Item]:
+    def _release_held(self, lines: tuple[str, ...]) -> Iterator[Item]:
         held, self._held = self._held, []
         for is_body, item in held:
             if not (is_body and lines):
@@ -259,13 +259,13 @@ class Exchange:
     def _end_offline(self) -> Iterator[Item]:
         """Yield the answer in progress, or the lines that belonged to none."""
         if self._command is not None or self._named:
-            yield from self._unheld(tuple(self._body))
+            yield from self._release_held(tuple(self._body))
             yield Answer(tuple(self._body), None, command=self._command)
         else:
-            yield from self._unheld(())
-        self._idle()
+            yield from self._release_held(())
+        self._reset()
 
-    def _idle(self) -> None:
+    def _reset(self) -> None:
         self._command = None
         self._echo = []
         self._body = []
@@ -273,21 +273,21 @@ class Exchange:
         self.framer.multiline = None if self.offline else ""
         self.framer.expects_prompt = False
 
-    def _sort(self, event: Event) -> None:
+    def _classify(self, event: Event) -> None:
         if type(event) is Line:
-            self._line(event.text)
+            self._classify_line(event.text)
             return
-        self._sorted.append(event)  # type: ignore[arg-type]
+        self._classified.append(event)  # type: ignore[arg-type]
         if type(event) is Log and event.text.startswith("*** Booting"):
             self._restart(event.text)
 
-    def _line(self, line: str) -> None:
+    def _classify_line(self, line: str) -> None:
         if self._announced is not None and self._takes_pdu(line):
             return
         if self._echo and len(line) <= len(self._echo[0]) and self._is_echo(line):
-            self._sorted.append(Echo(line))
+            self._classified.append(Echo(line))
         elif (self._command is not None or self.offline) and (final := final_result(line)):
-            self._sorted.append(self._answer(*final))
+            self._classified.append(self._answer(*final))
         elif name := line_name(line):
             self._named_line(name, line)
         elif line in START_LINES:
@@ -304,7 +304,7 @@ class Exchange:
             if self._command is None:
                 self._held.append((True, Unknown(line)))
         else:
-            self._sorted.append(Unknown(line))
+            self._classified.append(Unknown(line))
 
     def _named_line(self, name: str, line: str) -> None:
         if self._command is not None:
@@ -319,17 +319,19 @@ class Exchange:
         if name in _ANNOUNCE_PDU:
             self._announced = notice
             return
-        self._sorted.append(notice)
+        self._classified.append(notice)
         if name == "#XMODEM" and "SHUTDOWN" not in line:
             self._restart(line)
 
     def _takes_pdu(self, line: str) -> bool:
-        """Emit the notice that announced a message, with `line` if that is the message."""
+        """Add the announcing notice, with `line` if that is its message; return whether it is."""
         notice, self._announced = self._announced, None
         if notice is None:
             return False
         is_pdu = _PDU.fullmatch(line) is not None
-        self._sorted.append(replace(notice, line=f"{notice.line}\r\n{line}") if is_pdu else notice)
+        self._classified.append(
+            replace(notice, line=f"{notice.line}\r\n{line}") if is_pdu else notice
+        )
         return is_pdu
 
     def _takes_bare_lines(self) -> bool:
@@ -339,15 +341,15 @@ class Exchange:
         command, lines = self._command, tuple(self._body)
         if command is not None and final == "OK" and (name := command_name(command)):
             self.contexts[name] = command
-        self._idle()
+        self._reset()
         return Answer(lines, final, code, text, command)
 
     def _restart(self, line: str) -> None:
         # Offline, an answer that a restart cut off stays in progress until the input ends.
         if not self.offline:
-            self._idle()
+            self._reset()
         self.contexts.clear()
-        self._sorted.append(Restart(line))
+        self._classified.append(Restart(line))
 
     def _is_echo(self, line: str) -> bool:
         """Return whether a line is the next of the echo: whole, or cut at the echo buffer's end."""
@@ -365,8 +367,8 @@ class Exchange:
 
     def _offline_echo(self, line: str, command: str) -> None:
         if self._body or self._command is not None:
-            self._sorted += self._end_offline()
+            self._classified += self._end_offline()
         self.start(command)
         self._echo = []
         self.framer.multiline = self._owner.name or None
-        self._sorted.append(Echo(line))
+        self._classified.append(Echo(line))

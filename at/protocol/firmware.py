@@ -119,8 +119,8 @@ def gate(version_text: str) -> FirmwareVerdict:
     if firmware.version == MINIMUM:
         reason = f"{text} is a pre-release of 1.3.0; device calls need 1.3.0 itself or later"
     else:
-        found = ".".join(str(number) for number in firmware.version)
-        reason = f"modem firmware {found} ({text}) is older than 1.3.0, which device calls need"
+        version = ".".join(str(number) for number in firmware.version)
+        reason = f"modem firmware {version} ({text}) is older than 1.3.0, which device calls need"
     return FirmwareVerdict(False, text, reason, _UPDATE)
 
 

@@ -1,7 +1,7 @@
 r"""Turns the bytes of a modem into lines, log lines and prompts. Knows no port, clock or command.
 
-Rules (ITU-T V.250 as the nRF91 firmwares live it): CR, LF and CR LF end a line; empty lines carry
-nothing; text in quotes may run over line ends; a Zephyr log line may stand between AT lines or
+Rules (ITU-T V.250 as the nRF91 firmwares implement it): CR, LF and CR LF end a line; empty lines
+are ignored; text in quotes may run over line ends; a Zephyr log line may stand between AT lines or
 cut one in two; a prompt has no line end. The same bytes give the same events however they are cut.
 """
 
@@ -60,7 +60,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class DroppedLine:
-    """A line beyond the limit, dropped up to its end; `head` is how it began."""
+    """A line beyond the limit, dropped up to its end; `head` is its beginning."""
 
     head: str
 
@@ -171,7 +171,7 @@ class Framer:
         return data
 
     def _expecting(self) -> bool:
-        """Return whether what comes next may be anything but a line or the rest of one."""
+        """Return whether the next bytes may be something else than a new line of text."""
         return bool(
             self._held
             or self._head

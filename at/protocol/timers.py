@@ -19,7 +19,7 @@ _TAU_EXT_UNIT_S = {
 
 
 def active_time_seconds(bits: str | None) -> int | None:
-    """Return T3324 in seconds; None when it is absent, off (111) or of a unit unknown to us."""
+    """Return T3324 in seconds; None when it is absent, off (111) or of an unknown unit."""
     return _seconds(bits, _ACTIVE_UNIT_S)
 
 

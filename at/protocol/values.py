@@ -57,7 +57,7 @@ def name_before_colon(line: str) -> str:
 
 
 def after_name(line: str, name: str) -> str:
-    """Return what stands after "NAME:". Raises ParseError when the line has another name."""
+    """Return the text after "NAME:". Raises ParseError if the line has another name."""
     if name_before_colon(line) != name:
         raise ParseError(f"a line does not start with {name}:")
     return line.partition(":")[2].strip(_BLANKS)
@@ -89,12 +89,12 @@ class Fields:
         return max(0, len(self._values) - self._at)
 
     def peek(self, ahead: int = 0) -> Value:
-        """Return a parameter without moving on; an absent one behind the end."""
+        """Return a parameter without moving on; past the end, an absent one."""
         index = self._at + ahead
         return self._values[index] if index < len(self._values) else Value()
 
     def next_value(self) -> Value:
-        """Return the next parameter; an absent one behind the end."""
+        """Return the next parameter; past the end, an absent one."""
         value = self.peek()
         self._at += 1
         return value
@@ -224,10 +224,10 @@ class Fields:
 
 def single_line(lines: Sequence[str], name: str) -> str:
     """Return the only line of an answer. Raises ParseError when there is none or more."""
-    found = [line for line in lines if line.strip()]
-    if len(found) != 1:
-        raise ParseError(f"{name}: {len(found)} lines where one must stand")
-    return found[0]
+    filled = [line for line in lines if line.strip()]
+    if len(filled) != 1:
+        raise ParseError(f"{name}: {len(filled)} lines where one must stand")
+    return filled[0]
 
 
 def bare_line(lines: Sequence[str], name: str) -> str:
@@ -255,7 +255,7 @@ def hex_digits(text: str) -> bool:
 
 
 def _values(text: str, at: int, depth: int) -> tuple[tuple[Value, ...], int]:
-    """Return the parameters from `at` on, and the position of the ")" or the end behind them."""
+    """Return the parameters from `at` on, and the position of the ")" or end that follows."""
     values: list[Value] = []
     size = len(text)
     at = _skip_blanks(text, at)
@@ -270,7 +270,7 @@ def _values(text: str, at: int, depth: int) -> tuple[tuple[Value, ...], int]:
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Value, int]:
-    """Return one parameter and the position of the ",", ")" or end behind it."""
+    """Return one parameter, and the position of the ",", ")" or end that follows."""
     size = len(text)
     if at == size or text[at] in ",)":
         return Value(), at
@@ -310,15 +310,15 @@ def rows(lines: Iterable[str], name: str) -> list[Fields]:
 
 
 def only_row(lines: Sequence[str], name: str) -> Fields:
-    """Return a cursor over the only line of an answer, which starts with "NAME:"."""
+    """Return a cursor over the only line, which must start with "NAME:". Raises ParseError."""
     return Fields.of(single_line(lines, name), name)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A value that a modem gave. Raw codes are fields; `derived` names the properties in JSON.
+    """A value read from a modem. Fields hold raw codes; JSON also shows the `derived` properties.
 
-    So rsrp stays the modem's index, and JSON also has the property rsrp_dbm.
+    So `rsrp` stays the modem's index, and JSON has `rsrp_dbm` beside it.
     """
 
     derived: ClassVar[tuple[str, ...]] = ()
@@ -326,19 +326,19 @@ class Record:
     """Fields that JSON does not show: the bytes that a signature covers."""
 
     def extra_json(self) -> dict[str, Any]:
-        """Return what JSON shows besides the fields."""
+        """Return the members that JSON has besides the fields."""
         return {name: getattr(self, name) for name in self.derived}
 
 
 def as_json(value: Any) -> Any:
-    """Return a dataclass as a dict of plain JSON types, and what it holds likewise."""
+    """Return a value as plain JSON types: dataclasses as dicts, bytes in hex, times in ISO 8601."""
     if is_dataclass(value) and not isinstance(value, type):
         hidden = value.hidden if isinstance(value, Record) else frozenset()
         names = [field.name for field in fields(value) if field.name not in hidden]
-        found = {name: as_json(getattr(value, name)) for name in names}
+        members = {name: as_json(getattr(value, name)) for name in names}
         if isinstance(value, Record):
-            found |= {name: as_json(item) for name, item in value.extra_json().items()}
-        return found
+            members |= {name: as_json(item) for name, item in value.extra_json().items()}
+        return members
     if isinstance(value, dict):
         return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

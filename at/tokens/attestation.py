@@ -53,9 +53,9 @@ class Signed(Record):
 
 @dataclass(frozen=True, slots=True)
 class GeneratedKey(Signed):
-    """Answer of %KEYGEN. `sha256` is the digest that the modem signed; of the body as it came.
+    """Answer of %KEYGEN. `sha256` is the digest of the body, as the modem signed it.
 
-    `digest_matches` and `self_signed` need no foreign key: they are always checked.
+    `digest_matches` and `self_signed` need no other key: they are always checked.
     """
 
     sec_tag: int | None = None
@@ -93,16 +93,16 @@ def read_generated_key(text: str) -> GeneratedKey:
     A wrong digest or self-signature is a field of the value: the caller decides.
     """
     body, sign1 = _parts(text, "%KEYGEN")
-    found = read_key_body(body)
+    key = read_key_body(body)
     common: dict[str, Any] = {
         "body": body,
-        "body_type": found.kind,
-        "subject": found.subject,
-        "common_name": found.common_name,
-        "self_signed": found.self_signed,
-        "key_id": key_id(found.key),
-        "public_key_pem": found.public_key_pem,
-        "csr_pem": found.pem if found.kind == "csr" else None,
+        "body_type": key.kind,
+        "subject": key.subject,
+        "common_name": key.common_name,
+        "self_signed": key.self_signed,
+        "key_id": key_id(key.key),
+        "public_key_pem": key.public_key_pem,
+        "csr_pem": key.pem if key.kind == "csr" else None,
     }
     if sign1 is None:
         return GeneratedKey(None, None, None, **common)

@@ -74,24 +74,24 @@ def load(data: bytes, what: str) -> Any:
 
     stream = io.BytesIO(data)
     try:
-        found = cbor2.load(stream)
+        item = cbor2.load(stream)
     except (cbor2.CBORDecodeError, ValueError, RecursionError) as wrong:
         raise ParseError(f"{what} is no CBOR") from wrong
     if stream.tell() != len(data):
         raise ParseError(f"{what} has bytes behind its end")
-    return found
+    return item
 
 
 def load_described(data: bytes, what: str, size: int) -> list[Any]:
     """Return the array of `size` items under the self-described tag. Raises ParseError."""
     import cbor2
 
-    found = load(data, what)
-    if isinstance(found, cbor2.CBORTag) and found.tag == _SELF_DESCRIBED_TAG:
-        found = found.value
-    if not isinstance(found, list | tuple) or len(found) != size:
+    item = load(data, what)
+    if isinstance(item, cbor2.CBORTag) and item.tag == _SELF_DESCRIBED_TAG:
+        item = item.value
+    if not isinstance(item, list | tuple) or len(item) != size:
         raise ParseError(f"{what} has not its {size} items")
-    return list(found)
+    return list(item)
 
 
 def _signer(unprotected: object) -> int | None:

@@ -86,7 +86,7 @@ class Jwt(Record):
 
     @property
     def verified(self) -> bool | None:
-        """None: only a key can decide; see `verify`."""
+        """Always None: verification needs the signer's key, see `verify`."""
         return None
 
     @property
@@ -129,12 +129,12 @@ def verify(token: Jwt, key: EllipticCurvePublicKey) -> bool:
 
 def _object(data: bytes, what: str) -> dict[str, Any]:
     try:
-        found = json.loads(data.decode("utf-8").rstrip(" \t\r\n\0"))
+        value = json.loads(data.decode("utf-8").rstrip(" \t\r\n\0"))
     except (UnicodeDecodeError, ValueError, RecursionError):
         raise ParseError(f"the token's {what} is no JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise ParseError(f"the token's {what} is no JSON object")
-    return found
+    return value
 
 
 def _time(seconds: object) -> datetime | None:

@@ -76,7 +76,7 @@ class ReplayTransport:
 
     async def close(self) -> None:
         """Close. Closing twice is harmless."""
-        self._gone(None)
+        self._report_loss(None)
 
     def _schedule(self, steps: list[TranscriptStep]) -> None:
         if steps:
@@ -89,9 +89,9 @@ class ReplayTransport:
             if step.direction is not Direction.CLOSED:
                 self._receiver.data_received(step.data)
             elif self._strict:
-                self._gone(OSError("the recorded link ended here"))
+                self._report_loss(OSError("the recorded link ended here"))
 
-    def _gone(self, reason: Exception | None) -> None:
+    def _report_loss(self, reason: Exception | None) -> None:
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
             receiver.connection_lost(reason)

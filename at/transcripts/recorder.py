@@ -156,7 +156,7 @@ class RecordingTransport:
 
     def write(self, data: bytes) -> None:
         """Record and send bytes. Raises LinkLost once closed."""
-        self._note(transcript.Direction.SENT, data)
+        self._record(transcript.Direction.SENT, data)
         self._inner.write(data)
 
     async def drain(self) -> None:
@@ -170,7 +170,7 @@ class RecordingTransport:
 
     def data_received(self, data: bytes) -> None:
         """Record and deliver bytes."""
-        self._note(transcript.Direction.RECEIVED, data)
+        self._record(transcript.Direction.RECEIVED, data)
         if self._receiver is not None:
             self._receiver.data_received(data)
 
@@ -182,7 +182,7 @@ class RecordingTransport:
         if receiver is not None:
             receiver.connection_lost(reason)
 
-    def _note(self, direction: transcript.Direction, data: bytes) -> None:
+    def _record(self, direction: transcript.Direction, data: bytes) -> None:
         if self._file >= 0:
             self._put_steps(self._recorder.add(direction, data, self._clock() - self._began))
 

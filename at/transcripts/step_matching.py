@@ -40,14 +40,14 @@ class Playback:
             if answers_setup
         }
         self._rest = b""
-        """What was sent behind the current byte, for an error message."""
+        """The bytes sent after the current one, for an error message."""
         self._setup_sent = b""
-        """What was sent so far of a setup question that the session does not have."""
+        """The bytes sent so far of a setup question that the session does not have."""
         self._steps = transcript.steps
         self._strict = strict
         self._position = 0
         self._matched = bytearray()
-        """What was sent so far of the current step."""
+        """The bytes sent so far of the current step."""
         self._line = bytearray()
         self._quoted = False
         self._answers = _answers(transcript) if not strict else {}
@@ -171,22 +171,22 @@ def _answers(transcript: Transcript) -> dict[bytes, list[list[TranscriptStep]]]:
         id(step): sent.removesuffix(transcript.terminator).strip()
         for step, sent in commands(transcript)
     }
-    found: dict[bytes, list[list[TranscriptStep]]] = {}
+    answers: dict[bytes, list[list[TranscriptStep]]] = {}
     current: list[TranscriptStep] | None = None
     for step in transcript.steps:
         if step.direction is Direction.SENT:
             command = ends.get(id(step))
             if command is not None:
                 current = []
-                found.setdefault(command, []).append(current)
+                answers.setdefault(command, []).append(current)
         elif current is not None:
             current.append(step)
-    return found
+    return answers
 
 
-def _fits(known: bytes, command: bytes) -> bool:
+def _fits(recorded: bytes, command: bytes) -> bool:
     """Return whether `command` is `known`, whose secret was redacted."""
-    pieces = _WILD.split(known)
+    pieces = _WILD.split(recorded)
     if len(pieces) == 1:
         return False
     return re.fullmatch(rb'[^"]*'.join(map(re.escape, pieces)), command, re.DOTALL) is not None

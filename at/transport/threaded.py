@@ -89,7 +89,7 @@ class ThreadedSerialTransport:
         with contextlib.suppress(*_ERRORS):
             handle.reset_output_buffer()
         handle.close()
-        self._gone(None)
+        self._report_loss(None)
 
     def _read(self, handle: PortHandle) -> None:
         try:
@@ -100,7 +100,7 @@ class ThreadedSerialTransport:
                     self._report(self._push, data)
         except _ERRORS as error:
             if not self._closing:
-                self._report(self._gone, error)
+                self._report(self._report_loss, error)
 
     def _write(self, handle: PortHandle) -> None:
         try:
@@ -119,7 +119,7 @@ class ThreadedSerialTransport:
                 self._report(self._drained)
         except _ERRORS as error:
             if not self._closing:
-                self._report(self._gone, error)
+                self._report(self._report_loss, error)
 
     def _report(self, call: Callable[..., object], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended before us
@@ -133,7 +133,7 @@ class ThreadedSerialTransport:
         if not self._writing:
             self._empty.set()
 
-    def _gone(self, reason: Exception | None) -> None:
+    def _report_loss(self, reason: Exception | None) -> None:
         receiver, self._receiver = self._receiver, None
         self._lost = True
         self._empty.set()

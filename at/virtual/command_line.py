@@ -50,7 +50,7 @@ class LineReader:
 
     def read_line(self, buffer: bytearray) -> CommandLine | None:
         """Remove bytes from `buffer` up to the end of a command; return None once it is empty."""
-        for place, byte in enumerate(buffer):
+        for index, byte in enumerate(buffer):
             if self._dialect == "shell" and byte == 0x0A:
                 byte = 0x0D  # noqa: PLW2901 - the shell takes either as the end of a line
             if not self._ends(byte):
@@ -58,7 +58,7 @@ class LineReader:
                 continue
             typed = self._finished()
             if typed is not None:
-                del buffer[: place + 1]
+                del buffer[: index + 1]
                 return typed
         buffer.clear()
         return None
@@ -197,12 +197,12 @@ def parse_request(line: str) -> CommandRequest:
 def _parameters(text: str) -> list[Parameter]:
     """Split at the commas outside quotes."""
     pieces, start, quoted = [], 0, False
-    for place, letter in enumerate(text):
+    for index, letter in enumerate(text):
         if letter == '"':
             quoted = not quoted
         elif letter == "," and not quoted:
-            pieces.append(text[start:place])
-            start = place + 1
+            pieces.append(text[start:index])
+            start = index + 1
     if quoted:
         raise BadRequest
     return [_parameter(piece.strip(" ")) for piece in (*pieces, text[start:])]

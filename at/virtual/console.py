@@ -69,16 +69,16 @@ def split(message: bytes, largest: int = _LARGEST_CHUNK) -> Iterator[bytes]:
     if 1 + len(message) + 2 <= largest:
         yield bytes([_SINGLE]) + message + check
         return
-    place = 0
+    offset = 0
     while True:
-        number = _varint(place or len(message))
+        number = _varint(offset or len(message))
         room = largest - 1 - len(number)
-        data = message[place : place + room]
-        if place and len(data) + 2 <= room:
+        data = message[offset : offset + room]
+        if offset and len(data) + 2 <= room:
             yield bytes([_LAST]) + number + data + check
             return
-        yield bytes([_MIDDLE if place else _FIRST]) + number + data
-        place += len(data)
+        yield bytes([_MIDDLE if offset else _FIRST]) + number + data
+        offset += len(data)
 
 
 def _varint(value: int) -> bytes:
@@ -114,7 +114,7 @@ def core_dump(pc: int, lr: int, sp: int) -> bytes:
 
 def core_dump_lines(dump: bytes, prefix: str) -> list[str]:
     """Return the lines that print a core dump in the log."""
-    body = [dump[place : place + _HEX_BYTES].hex() for place in range(0, len(dump), _HEX_BYTES)]
+    body = [dump[offset : offset + _HEX_BYTES].hex() for offset in range(0, len(dump), _HEX_BYTES)]
     return [f"{prefix}#CD:{text}" for text in ("BEGIN#", *body, "END#")]
 
 

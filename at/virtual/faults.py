@@ -1,4 +1,4 @@
-"""Fault injection: the faults by name, which of them are on, and what those of the line do.
+"""Fault injection: the faults by name, which of them are on, and the effect of those of the line.
 
 A fault of the line (bytes, times, restarts) takes effect in `LineFaults`. Any other takes effect
 in the family of commands that it breaks, which asks `"no-sim" in kit.faults`.
@@ -101,7 +101,7 @@ _LOG_LINES = (
 
 
 class LineFaults:
-    """What the faults do to the line: when answers come, and what becomes of their bytes.
+    """The effect of faults on the line: when answers come, and how their bytes are damaged.
 
     Random numbers are drawn in the order of the bytes, so that a seed repeats a run.
     """
@@ -114,7 +114,7 @@ class LineFaults:
 
     @property
     def typed_before(self) -> bytes:
-        """What is in the line's buffer at the start, as if somebody had typed it."""
+        """The content of the line's buffer at the start, as if it had been typed."""
         return b'AT+COPS=1,2,"half' if "open-quote" in self._faults else b""
 
     @property
@@ -155,7 +155,7 @@ class LineFaults:
         return command % max(1, int(self._faults.number("reset-mid-command"))) == 0
 
     def before_answer(self, command: int) -> bytes:
-        """Return what comes between a command and its answer."""
+        """Return the bytes between a command and its answer."""
         extra = b""
         if "no-newline" in self._faults and not self._overlong_line_sent:
             self._overlong_line_sent = True
@@ -173,7 +173,7 @@ class LineFaults:
         return text.format(self._log_lines % 60, self._log_lines).encode() + b"\r\n"
 
     def damaged(self, data: bytes) -> bytes:
-        """Return what arrives of the bytes that were printed."""
+        """Return printed bytes as they arrive, damaged by the faults."""
         roll = self._random.random
         if "lost-bytes" in self._faults:
             share = self._faults.number("lost-bytes")

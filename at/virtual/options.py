@@ -102,8 +102,8 @@ class VirtualOptions:
 def check_digit(digits: str) -> str:
     """Return the Luhn check digit of an IMEI's 14 digits (3GPP TS 23.003 annex B)."""
     total = 0
-    for place, digit in enumerate(digits):
-        doubled = int(digit) * (1 + place % 2)
+    for index, digit in enumerate(digits):
+        doubled = int(digit) * (1 + index % 2)
         total += doubled // 10 + doubled % 10
     return str(-total % 10)
 
@@ -121,5 +121,5 @@ def firmware_uuid(firmware: str) -> str:
 
 def firmware_version(firmware: str) -> tuple[int, int, int]:
     """Return the version in a firmware's name as numbers, (0, 0, 0) where there is none."""
-    found = _VERSION.findall(firmware)
-    return tuple(map(int, found[0])) if len(found) == 1 else (0, 0, 0)  # type: ignore[return-value]
+    versions = _VERSION.findall(firmware)
+    return tuple(map(int, versions[0])) if len(versions) == 1 else (0, 0, 0)  # type: ignore[return-value]

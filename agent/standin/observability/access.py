@@ -1,4 +1,4 @@
-"""Which credential an operation accepts, and what its owner may do (clause O4)."""
+"""The credentials that an operation accepts, and the roles of their owners (clause O4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent.standin.state import Cloud
 
 
 class Access(Enum):
-    """Who may call an operation."""
+    """The kinds of credential that an operation accepts."""
 
     USER = "user credentials or an organization auth token"
     BASIC = "email with password or user API key"
@@ -24,7 +24,7 @@ class Access(Enum):
 
 
 class Role(Enum):
-    """What a user may do in an organization; an organization token is a project manager's."""
+    """A user's role in an organization; an organization token has that of a project manager."""
 
     MEMBER = 1
     PROJECT_MANAGER = 2

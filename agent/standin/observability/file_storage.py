@@ -49,8 +49,8 @@ def put_blob(cloud: Cloud, data: bytes) -> str:
 
 def get_blob(cloud: Cloud, name: str) -> bytes | None:
     """Return stored bytes, None if the name is unknown."""
-    found: bytes | None = cloud.table("observability/blobs").get(name)
-    return found
+    blob: bytes | None = cloud.table("observability/blobs").get(name)
+    return blob
 
 
 def signed_url(cloud: Cloud, blob: str, filename: str, base_url: str = "") -> str:
@@ -131,10 +131,10 @@ def _signed(
 
 def find_upload(cloud: Cloud, secret: str) -> dict[str, Any]:
     """Return a prepared upload that has not expired. Raises 404."""
-    found: dict[str, Any] | None = cloud.table("observability/uploads").get(secret)
-    if found is None or cloud.clock.time() > found["created"] + UPLOAD_LIFE_S:
+    upload: dict[str, Any] | None = cloud.table("observability/uploads").get(secret)
+    if upload is None or cloud.clock.time() > upload["created"] + UPLOAD_LIFE_S:
         raise not_found("upload")
-    return found
+    return upload
 
 
 def delete_expired(cloud: Cloud) -> None:
@@ -177,12 +177,14 @@ async def _complete(context: RequestContext) -> Response:
     text = (await context.request.body()).decode("utf-8", "replace")
     upload = find_upload(context.cloud, secret)
     # No XML parser: only part numbers and ETags are read.
-    named = _PART.findall(text)
-    if not named or [int(number) for number, _ in named] != list(range(1, len(named) + 1)):
+    listed_parts = _PART.findall(text)
+    if not listed_parts or [int(number) for number, _ in listed_parts] != list(
+        range(1, len(listed_parts) + 1)
+    ):
         raise invalid("the parts are to be named from 1 on, each with its ETag")
     table = context.cloud.table("observability/parts")
     data = b""
-    for number, etag in named:
+    for number, etag in listed_parts:
         part: bytes | None = table.get(f"{secret}/{number}")
         plain = etag.strip().replace("&quot;", '"').strip('"')
         if part is None or plain != _etag(part).strip('"'):
@@ -190,7 +192,7 @@ async def _complete(context: RequestContext) -> Response:
         data += part
     if len(data) != upload["size"]:
         raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
-    for number, _ in named:
+    for number, _ in listed_parts:
         table.delete(f"{secret}/{number}")
     _store_upload(context.cloud, secret, upload, data)
     answer = "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
@@ -212,7 +214,7 @@ async def _get(context: RequestContext) -> Response:
 
 
 async def _content(context: RequestContext, secret: str) -> tuple[dict[str, Any], bytes]:
-    """Return an upload and its received bytes. Raises 400 if more than announced are coming."""
+    """Return an upload and its received bytes. Raises 400 if more were declared than announced."""
     announced = find_upload(context.cloud, secret)["size"]
     declared = context.request.headers.get("content-length")
     if declared is not None and int(declared) > announced:

@@ -1,4 +1,4 @@
-"""Operations of the observability half: a declaration, its handler, and who may call it.
+"""Operations of the observability half: a declaration, its handler, and the access it needs.
 
 A request is checked against the declaration, which the OpenAPI document shows as well; the handler
 gets the caller, the project, the parameters and the body in one `RequestContext`.
@@ -92,7 +92,7 @@ class ServedOperation:
     before: Callable[[Any], None] | None = None
     """Refuses a JSON body with a message of its own, before the schema is checked."""
     own_body: bool = False
-    """The handler reads the body itself, because it has more than one form."""
+    """Whether the handler reads the body itself, because the body has more than one form."""
 
 
 def project_operation(
@@ -169,14 +169,14 @@ def endpoint(served: ServedOperation, cloud: Cloud) -> Endpoint:
 
 def _check_path(path: dict[str, str], operation: Operation) -> None:
     schemas = {one.name: one.schema for one in operation.parameters if one.where == "path"}
-    found = {}
+    errors_by_name = {}
     for name, value in path.items():
         schema = schemas.get(name, {})
         errors = check(_convert(value, schema)[0], schema)
         if errors:
-            found[name] = errors
-    if found:
-        raise invalid_fields(found)
+            errors_by_name[name] = errors
+    if errors_by_name:
+        raise invalid_fields(errors_by_name)
 
 
 def _role_and_project(
@@ -210,9 +210,9 @@ def _query(request: Request, operation: Operation) -> dict[str, Any]:
             elif "default" in parameter.schema:
                 values[parameter.name] = parameter.schema["default"]
             continue
-        value, wrong = _parameter(given, parameter)
-        if wrong:
-            errors[parameter.name] = wrong
+        value, parameter_errors = _parameter(given, parameter)
+        if parameter_errors:
+            errors[parameter.name] = parameter_errors
         else:
             values[parameter.name] = value
     if errors:
@@ -239,7 +239,7 @@ def _parameter(given: list[str], parameter: Parameter) -> tuple[Any, Any]:
 
 
 def _convert(text: str, schema: Schema) -> tuple[Any, float | None]:
-    """Return a parameter converted to the type of its schema; of a date also Unix seconds."""
+    """Return a parameter as the type of its schema, and a date in Unix seconds, else None."""
     kind = schema.get("type")
     if kind == "integer":
         digits = text.removeprefix("-")
@@ -277,7 +277,7 @@ def raise_if_invalid(errors: Errors) -> None:
 
 
 def decode_json(raw: bytes) -> Any:
-    """Return the JSON value of a body, or refuse it with 400."""
+    """Return the JSON value of a body. Raises 400."""
     try:
         return decode(raw)
     except BadJSON as error:

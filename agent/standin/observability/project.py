@@ -72,9 +72,9 @@ class Project:
     @property
     def record(self) -> Record:
         """The record of the project, which both halves of the stand-in share."""
-        found = self.cloud.project(self.organization, self.slug)
-        assert found is not None
-        return found
+        record = self.cloud.project(self.organization, self.slug)
+        assert record is not None
+        return record
 
     @property
     def now(self) -> float:
@@ -111,8 +111,8 @@ class Project:
         table = self.table("cohorts")
         if slug == DEFAULT_COHORT and slug not in table:
             self.make_cohort(slug, "Default")
-        found: Record | None = table.get(slug)
-        return found
+        cohort: Record | None = table.get(slug)
+        return cohort
 
     def make_cohort(self, slug: str, name: str) -> Record:
         """Create a cohort and return its record."""
@@ -131,8 +131,8 @@ class Project:
         table = self.table("releases")
         if version not in table:
             table.put(version, self.new_release(version))
-        found: Record = table.get(version)
-        return found
+        release: Record = table.get(version)
+        return release
 
     def new_release(self, version: str, delta_from: str = "") -> Record:
         """Return a new release without artifacts, not stored; a delta with `delta_from`."""

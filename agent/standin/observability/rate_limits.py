@@ -50,10 +50,10 @@ class RateLimits:
 
 
 def limits(cloud: Cloud) -> RateLimits:
-    """Return the limits of this stand-in, as the faults that are on have them."""
-    found: RateLimits = cloud.transient.setdefault("observability limits", RateLimits())
-    found.allowed = _allowed(rate_limit(cloud))
-    return found
+    """Return the limits of this stand-in, set by its active faults."""
+    rate_limits: RateLimits = cloud.transient.setdefault("observability limits", RateLimits())
+    rate_limits.allowed = _allowed(rate_limit(cloud))
+    return rate_limits
 
 
 def _allowed(argument: str | None) -> Mapping[str, tuple[int, float]]:

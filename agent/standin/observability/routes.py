@@ -1,4 +1,4 @@
-"""The routes of the observability half, by host, and its document: both from its operations.
+"""The routes of the observability half by host, and its OpenAPI document.
 
 The document declares HTTP Basic alone, as the schema reference of the service does, and describes
 the other mechanisms (clause O4.4).
@@ -52,10 +52,10 @@ _ITSELF = Operation(
 
 
 def every_operation() -> list[ServedOperation]:
-    """Return all operations of this half; a path with fewer variables stands before others."""
+    """Return all operations of this half; paths with fewer variables come first."""
     parts = (push, device_polling, file_storage, organizations, crud, uploads, processing_log)
-    found = [served for part in parts for served in part.operations()]
-    return sorted(found, key=lambda served: served.operation.path.count("{"))
+    operations = [served for part in parts for served in part.operations()]
+    return sorted(operations, key=lambda served: served.operation.path.count("{"))
 
 
 def routes(cloud: Cloud) -> dict[Host, list[Route]]:
@@ -64,23 +64,23 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
     async def published_document(_request: Request) -> Response:
         return JSON(document(tuple(cloud.urls.items())))
 
-    found: dict[Host, list[Route]] = {}
+    by_host: dict[Host, list[Route]] = {}
     for served in every_operation():
         route = endpoint(served, cloud)
         for host in served.hosts:
-            found.setdefault(host, []).append(route)
+            by_host.setdefault(host, []).append(route)
     published = Endpoint(_PATH, published_document, methods=["GET"])
-    found.setdefault(Host.API, []).append(published)
-    return found
+    by_host.setdefault(Host.API, []).append(published)
+    return by_host
 
 
 @lru_cache(maxsize=8)
 def document(urls: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
-    """Return the document of the observability half; `urls` are pairs of a host and its address."""
-    known = dict(urls)
-    server = known.get(Host.API, "/")
+    """Return the OpenAPI document of this half; `urls` are pairs of a host and its address."""
+    url_of = dict(urls)
+    server = url_of.get(Host.API, "/")
     served_by = {
-        served.operation.name: known.get(served.hosts[0], server)
+        served.operation.name: url_of.get(served.hosts[0], server)
         for served in every_operation()
         if not {Host.API, *ALSO_AT_API} & {*served.hosts}
     }

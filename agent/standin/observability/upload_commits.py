@@ -1,4 +1,4 @@
-"""Commits of uploads: the kinds of files, and what the commit of each does.
+"""Commits of uploads: the kinds of files, and the commit of each.
 
 A commit is the last step of an upload: it names the file, and the service then processes it.
 """
@@ -160,7 +160,7 @@ def prepare_schema() -> Schema:
 _NOTE_SECTION = 7
 _BUILD_ID = 3
 _SECTION_BYTES = {1: 40, 2: 64}
-"""By the class of the file: 32 or 64 bits."""
+"""Size of a section header by the class of the file: 1 for 32 bits, 2 for 64."""
 
 
 def gnu_build_id(data: bytes) -> str | None:
@@ -176,18 +176,18 @@ def gnu_build_id(data: bytes) -> str | None:
     left = len(data)  # bounds the work for overlapping notes
     for at in range(table, table + count * size, size):
         (kind,) = struct.unpack_from(order + "I", data, at + 4)
-        place = order + ("QQ" if wide else "II")
-        offset, length = struct.unpack_from(place, data, at + (24 if wide else 16))
+        layout = order + ("QQ" if wide else "II")
+        offset, length = struct.unpack_from(layout, data, at + (24 if wide else 16))
         if kind != _NOTE_SECTION or length > left:
             continue
         left -= length
-        found = _note(data[offset : offset + length], order)
-        if found is not None:
-            return found
+        build_id = _build_id_note(data[offset : offset + length], order)
+        if build_id is not None:
+            return build_id
     return None
 
 
-def _note(notes: bytes, order: str) -> str | None:
+def _build_id_note(notes: bytes, order: str) -> str | None:
     at = 0
     while at + 12 <= len(notes):
         name_size, size, kind = struct.unpack_from(order + "III", notes, at)
@@ -199,7 +199,7 @@ def _note(notes: bytes, order: str) -> str | None:
     return None
 
 
-_OF_THE_ARTIFACT = (
+_ARTIFACT_FIELDS = (
     "extra_info",
     "firmware_type",
     "component_version",
@@ -208,12 +208,12 @@ _OF_THE_ARTIFACT = (
 """Optional fields of the commit that become fields of the artifact."""
 
 
-def commit_release(context: RequestContext, _kind: UploadKind, found: Record) -> Response:
+def commit_release(context: RequestContext, _kind: UploadKind, upload: Record) -> Response:
     """Add a payload to its release, which is created if there is none."""
     body, project = context.body, context.project
     software = body["software_version"]
     table, key, release = _release(project, software["version"])
-    artifact = _artifact(project, body, found)
+    artifact = _artifact(project, body, upload)
     if any(_artifact_key(other) == _artifact_key(artifact) for other in release["artifacts"]):
         raise ObservabilityRefused(409, "this release has such an artifact already")
     changed = {**release, "artifacts": [*release["artifacts"], artifact], "updated": project.now}
@@ -234,19 +234,19 @@ def _release(project: Project, version: str | list[str]) -> tuple[str, str, Reco
     return "delta-releases", key, known or project.new_release(target, delta_from)
 
 
-def _artifact(project: Project, body: dict[str, Any], found: Record) -> Record:
+def _artifact(project: Project, body: dict[str, Any], upload: Record) -> Record:
     return {
         "id": project.next_id("artifacts"),
         "type": "firmware",
         "hardware_version": body["hardware_version"],
         "software_type": body["software_version"]["software_type"],
         "build_id": None,
-        "filename": found["name"],
-        "blob": found["blob"],
-        "md5": found["md5"],
-        "size": found["size"],
+        "filename": upload["name"],
+        "blob": upload["blob"],
+        "md5": upload["md5"],
+        "size": upload["size"],
         "created": project.now,
-        "more": {name: body[name] for name in _OF_THE_ARTIFACT if body.get(name) is not None},
+        "more": {name: body[name] for name in _ARTIFACT_FIELDS if body.get(name) is not None},
     }
 
 
@@ -272,13 +272,13 @@ def commit_handler(kind: UploadKind) -> Handler:
 
 
 def _claim(context: RequestContext, kind: UploadKind) -> Record:
-    """Return name, MD5, size and bytes of the upload of a token, which is valid once.
+    """Remove a prepared upload by its token; return its name, MD5, size, blob and bytes.
 
     Raises 404 if there is no upload that can be committed here.
     """
-    cloud, project, named = context.cloud, context.project, context.body["file"]
+    cloud, project, file = context.cloud, context.project, context.body["file"]
     tokens = cloud.table("observability/tokens")
-    secret = tokens.get(named["token"])
+    secret = tokens.get(file["token"])
     upload = cloud.table("observability/uploads").get(secret) if secret else None
     if upload is None or upload["project"] != f"{project.organization}/{project.slug}":
         raise not_found("an upload of this token")
@@ -290,56 +290,56 @@ def _claim(context: RequestContext, kind: UploadKind) -> Record:
         raise not_found("nothing was put for this token: the file")
     data = file_storage.get_blob(cloud, upload["blob"]) or b""
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
-    if named.get("md5") and named["md5"].lower() != md5 and not upload["content_encoding"]:
+    if file.get("md5") and file["md5"].lower() != md5 and not upload["content_encoding"]:
         raise invalid("the MD5 is not that of the file")
-    tokens.delete(named["token"])
+    tokens.delete(file["token"])
     cloud.table("observability/uploads").delete(secret)
-    name = named.get("name") or kind.name.lower()
+    name = file.get("name") or kind.name.lower()
     return {"name": name, "md5": md5, "size": len(data), "blob": upload["blob"], "data": data}
 
 
-def _store_file(context: RequestContext, kind: UploadKind, found: Record) -> Response:
+def _store_file(context: RequestContext, kind: UploadKind, upload: Record) -> Response:
     """Store a file that needs no processing."""
     details = {key: value for key, value in context.body.items() if key != "file"}
     if kind.name == "CUSTOM_DATA_RECORDING":
         _mark_seen(context, details)
-    _add_file(context, kind, found, details)
+    _add_file(context, kind, upload, details)
     return accepted_response(context)
 
 
-def _commit_archive(context: RequestContext, kind: UploadKind, found: Record) -> Response:
+def _commit_archive(context: RequestContext, kind: UploadKind, upload: Record) -> Response:
     details = {key: value for key, value in context.body.items() if key != "file"}
     _mark_seen(context, details)
-    entries = add_archive(context.project, found["data"], details["device_serial"])
-    _add_file(context, kind, found, {**details, "entries": entries})
+    entries = add_archive(context.project, upload["data"], details["device_serial"])
+    _add_file(context, kind, upload, {**details, "entries": entries})
     return accepted_response(context)
 
 
-def _commit_symbols(context: RequestContext, kind: UploadKind, found: Record) -> Response:
+def _commit_symbols(context: RequestContext, kind: UploadKind, upload: Record) -> Response:
     project = context.project
-    build_id = gnu_build_id(found["data"])
+    build_id = gnu_build_id(upload["data"])
     others = project.table("files").values()
-    if any(one["kind"] == kind.name and one["md5"] == found["md5"] for one in others):
+    if any(one["kind"] == kind.name and one["md5"] == upload["md5"] for one in others):
         raise ObservabilityRefused(409, "this symbol file was already uploaded")
     details = {key: value for key, value in context.body.items() if key != "file"}
-    _add_file(context, kind, found, {**details, "gnu_build_id": build_id})
+    _add_file(context, kind, upload, {**details, "gnu_build_id": build_id})
     return accepted_response(context)
 
 
-def _commit_coredump(context: RequestContext, _kind: UploadKind, found: Record) -> Response:
-    if not found["data"].startswith(MAGIC):
+def _commit_coredump(context: RequestContext, _kind: UploadKind, upload: Record) -> Response:
+    if not upload["data"].startswith(MAGIC):
         raise invalid("it does not begin as a core dump does")
     return store_coredump(
-        context, context.project, found["data"], context.body.get("device_serial")
+        context, context.project, upload["data"], context.body.get("device_serial")
     )
 
 
-def _commit_elf(context: RequestContext, kind: UploadKind, found: Record) -> Response:
+def _commit_elf(context: RequestContext, kind: UploadKind, upload: Record) -> Response:
     details = {key: value for key, value in context.body.items() if key != "file"}
     device = details["device"]
     _mark_seen(context, details)
-    add_coredump(context.project, found["data"], device["device_serial"], identity=device)
-    _add_file(context, kind, found, details)
+    add_coredump(context.project, upload["data"], device["device_serial"], identity=device)
+    _add_file(context, kind, upload, details)
     return accepted_response(context)
 
 
@@ -352,10 +352,10 @@ _COMMITS = {
 }
 
 
-def _add_file(context: RequestContext, kind: UploadKind, found: Record, details: Record) -> None:
+def _add_file(context: RequestContext, kind: UploadKind, upload: Record, details: Record) -> None:
     project = context.project
     number = project.next_id("files")
-    record = {key: found[key] for key in ("name", "md5", "size", "blob")}
+    record = {key: upload[key] for key in ("name", "md5", "size", "blob")}
     project.table("files").put(
         str(number),
         {**record, "id": number, "kind": kind.name, "details": details, "created": project.now},

@@ -47,13 +47,13 @@ _DEVICE_HOSTS = (Host.INGRESS, Host.FILES)
 
 def operations() -> list[ServedOperation]:
     """Return the operations of prepared uploads, and the import of traces."""
-    found = [*_preparing(), _find_symbols_operation()]
-    found.append(
+    served = [*_preparing(), _find_symbols_operation()]
+    served.append(
         _with_key("upload/trace-import", "ImportTrace", "Import a trace", _TRACE, _import_trace)
     )
     for kind in upload_commits.KINDS:
-        found += _committing(kind)
-    return found
+        served += _committing(kind)
+    return served
 
 
 def _preparing() -> list[ServedOperation]:
@@ -116,13 +116,13 @@ def _committing(kind: upload_commits.UploadKind) -> list[ServedOperation]:
     handler = upload_commits.commit_handler(kind)
     name = "Commit" + "".join(word.capitalize() for word in kind.name.split("_"))
     summary = f"Commit a {kind.name}"
-    found = []
+    served = []
     if kind.name == "COREDUMP":
-        found.append(_coredump(handler))
+        served.append(_coredump(handler))
     elif kind.key_path is not None:
         path = f"upload/{kind.key_path}"
-        found.append(_with_key(path, name, summary, kind.body(), handler, refusals=(404, 409)))
-    found.append(
+        served.append(_with_key(path, name, summary, kind.body(), handler, refusals=(404, 409)))
+    served.append(
         project_operation(
             "POST",
             f"/{kind.user_path}",
@@ -137,7 +137,7 @@ def _committing(kind: upload_commits.UploadKind) -> list[ServedOperation]:
             refusals=(409,),
         )
     )
-    return found
+    return served
 
 
 def _with_key(

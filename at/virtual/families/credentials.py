@@ -133,11 +133,11 @@ def _list(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _written(kit: VirtualKit) -> list[tuple[int, int, str]]:
-    found = []
+    items = []
     for key, credential in kit.saved.credentials.items():
         tag, kind = key.split(",")
-        found.append((int(tag), int(kind), credential.sha256))
-    return sorted(found)
+        items.append((int(tag), int(kind), credential.sha256))
+    return sorted(items)
 
 
 def _modem_own(kit: VirtualKit) -> list[tuple[int, int, str]]:

@@ -97,10 +97,12 @@ def accept(kit: VirtualKit, kind: int, image: bytes) -> bool:
         return True
     if kind == BOOTLOADER:
         return image_version(image) is not None
-    named = re.search(rb"mfw_(nrf[0-9x]+)_\d{1,3}\.\d{1,3}\.\d{1,3}(-[A-Za-z0-9.-]{1,20})?", image)
-    if named is None or named.group(1).decode() != kit.model.family:
+    revision = re.search(
+        rb"mfw_(nrf[0-9x]+)_\d{1,3}\.\d{1,3}\.\d{1,3}(-[A-Za-z0-9.-]{1,20})?", image
+    )
+    if revision is None or revision.group(1).decode() != kit.model.family:
         return False
-    kit.saved.pending_modem = named.group().decode()
+    kit.saved.pending_modem = revision.group().decode()
     return True
 
 
@@ -110,26 +112,26 @@ def image_version(image: bytes) -> str | None:
         return None
     fields = _HEADER.unpack_from(image)
     magic, _, header_size, protected_size, size, _, major, minor, revision, build = fields
-    place = header_size + size
-    if magic != _MAGIC or place + protected_size + _TLV.size > len(image):
+    offset = header_size + size
+    if magic != _MAGIC or offset + protected_size + _TLV.size > len(image):
         return None
-    if protected_size and _TLV.unpack_from(image, place) != (_PROTECTED_TLVS, protected_size):
+    if protected_size and _TLV.unpack_from(image, offset) != (_PROTECTED_TLVS, protected_size):
         return None
-    place += protected_size
-    digest = hashlib.sha256(image[:place]).digest()
-    tlv_magic, total = _TLV.unpack_from(image, place)
-    end = place + total
+    offset += protected_size
+    digest = hashlib.sha256(image[:offset]).digest()
+    tlv_magic, total = _TLV.unpack_from(image, offset)
+    end = offset + total
     if tlv_magic != _TLVS or end > len(image):
         return None
-    place += _TLV.size
-    while place + _TLV.size <= end:
-        kind, length = _TLV.unpack_from(image, place)
-        place += _TLV.size
+    offset += _TLV.size
+    while offset + _TLV.size <= end:
+        kind, length = _TLV.unpack_from(image, offset)
+        offset += _TLV.size
         if kind == _SHA256_TLV:
-            if image[place : place + length] != digest:
+            if image[offset : offset + length] != digest:
                 return None
             return f"{major}.{minor}.{revision}" + (f"+{build}" if build else "")
-        place += length
+        offset += length
     return None
 
 

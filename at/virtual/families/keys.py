@@ -93,13 +93,13 @@ def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
         kind = request.number(5, min(_KEY_TYPES), max(_KEY_TYPES), code=WRONG_PARAMETERS)
         if kind not in _KEY_TYPES:
             return fail(WRONG_PARAMETERS)
-        present = kit.saved.credentials.get(credentials.slot(tag, kind))
-        if present is None:
+        credential = kit.saved.credentials.get(credentials.slot(tag, kind))
+        if credential is None:
             return fail(credentials.NOT_FOUND)
-        found = signing.load_key(present.private_key or present.content or "")
-        if found is None:
+        stored_key = signing.load_key(credential.private_key or credential.content or "")
+        if stored_key is None:
             return fail(credentials.NO_ACCESS)
-        key = found
+        key = stored_key
     chip = kit.model.chip
     claims: dict[str, str | int] = {
         "iss": f"{chip}.{kit.saved.uuid}",

@@ -1,6 +1,6 @@
 """Networks, packet data and settings: +COPS %COPS +CEMODE +CNEC +CGDCONT +CGPADDR %XSYSTEMMODE ...
 
-Registration itself is in `power`, which the functional mode starts.
+Registration itself is in `functional_mode`, because +CFUN starts it.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def system_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
         return ok("%XSYSTEMMODE: " + ",".join(map(str, kit.saved.system_mode)))
     if request.form is RequestForm.TEST:
         return ok("%XSYSTEMMODE: (0,1),(0,1),(0,1),(0-4)")
-    lte_m, nb_iot, gnss = (request.number(place, 0, 1) for place in range(3))
+    lte_m, nb_iot, gnss = (request.number(index, 0, 1) for index in range(3))
     preference = request.number(3, 0, 4)
     if kit.session.fun not in _RADIOS_OFF or not (lte_m or nb_iot or gnss):
         return fail()

@@ -1,7 +1,7 @@
 """The Serial Modem's own commands: version, identity, restarts, logs, and its way to nRF Cloud.
 
 No cloud is contacted for #XNRFCLOUD and #XNRFCLOUDPOS: the answers are those of a cloud that
-knows where the kit truly is.
+knows the kit's true position.
 """
 
 from __future__ import annotations
@@ -120,11 +120,11 @@ def position(kit: VirtualKit, request: CommandRequest) -> Reply:
 def _access_points(request: CommandRequest) -> list[str]:
     """Return the addresses of access points; a level in dBm may follow each of them."""
     points: list[str] = []
-    for place, parameter in enumerate(request.parameters[2:], 2):
-        if isinstance(parameter, int) and isinstance(request.parameters[place - 1], str):
-            request.number(place, -128, 0)
+    for index, parameter in enumerate(request.parameters[2:], 2):
+        if isinstance(parameter, int) and isinstance(request.parameters[index - 1], str):
+            request.number(index, -128, 0)
             continue
-        address = request.text(place)
+        address = request.text(index)
         if _MAC.fullmatch(address) is None:
             raise BadRequest
         points.append(address.lower())
@@ -150,8 +150,8 @@ def _located(kit: VirtualKit, count: int, points: list[str]) -> None:
         kit.notify("#XNRFCLOUDPOS: -1")
         return
     where = kit.position
-    place = f"{where.lat:.6f},{where.lon:.6f},{_UNCERTAINTY_M[kind]}"
-    kit.notify(f"#XNRFCLOUDPOS: 0,{kind},{place}")
+    fields = f"{where.lat:.6f},{where.lon:.6f},{_UNCERTAINTY_M[kind]}"
+    kit.notify(f"#XNRFCLOUDPOS: 0,{kind},{fields}")
 
 
 COMMANDS = {

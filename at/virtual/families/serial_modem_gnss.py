@@ -97,10 +97,10 @@ def _reach_status(kit: VirtualKit, status: int, interval_s: int) -> None:
 
 
 def _fix(kit: VirtualKit) -> str:
-    where = kit.position
+    coordinates = kit.position
     utc = datetime.fromtimestamp(kit.now + kit.unix_offset_s, UTC)
-    place = f"{where.lat:.6f},{where.lon:.6f},{_ALTITUDE_M:.6f},{_ACCURACY_M:.6f}"
-    return f'#XGNSSPOS: {place},0.000000,0.000000,"{utc:%Y-%m-%d %H:%M:%S}"'
+    position = f"{coordinates.lat:.6f},{coordinates.lon:.6f},{_ALTITUDE_M:.6f},{_ACCURACY_M:.6f}"
+    return f'#XGNSSPOS: {position},0.000000,0.000000,"{utc:%Y-%m-%d %H:%M:%S}"'
 
 
 COMMANDS = {"#XGNSS": control, "#XGNSSDEL": delete_data}

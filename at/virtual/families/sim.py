@@ -82,7 +82,7 @@ def access(kit: VirtualKit, request: CommandRequest) -> Reply:
         return _words(*_NO_FILE)
     if command != _READ_BINARY:
         return _words(*_NOT_ALLOWED)
-    high, low, size = (request.number(place, 0, 255) for place in (2, 3, 4))
+    high, low, size = (request.number(index, 0, 255) for index in (2, 3, 4))
     start = high * 256 + low
     end = start + (size or len(content) - start)
     if not start < end <= len(content):

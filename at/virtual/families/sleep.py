@@ -228,9 +228,9 @@ def _seconds(bits: str, units: dict[str, int]) -> int | None:
     return None if unit is None else unit * int(bits[3:], 2)
 
 
-def _bits(request: CommandRequest, place: int, count: int) -> str:
+def _bits(request: CommandRequest, index: int, count: int) -> str:
     """Return a parameter of `count` bits, "" where it is empty. Raises BadRequest."""
-    text = request.text(place, "")
+    text = request.text(index, "")
     if text and (len(text) != count or set(text) - {"0", "1"}):
         raise BadRequest
     return text

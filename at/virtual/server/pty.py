@@ -52,10 +52,10 @@ class OpenCounter:
                 data = os.read(self.fd, 65536)
             except BlockingIOError:
                 break
-            place = 0
-            while place < len(data):
-                _, mask, _, name_size = _EVENT.unpack_from(data, place)
-                place += _EVENT.size + name_size
+            offset = 0
+            while offset < len(data):
+                _, mask, _, name_size = _EVENT.unpack_from(data, offset)
+                offset += _EVENT.size + name_size
                 if mask & _OPENED:
                     self.open += 1
                 elif mask & _CLOSED:

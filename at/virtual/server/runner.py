@@ -64,15 +64,16 @@ def make_modem(
     saved = flash.load() if flash is not None else None
     if flash is not None and saved is not None:
         for name in ("model", "imei", "uuid"):
-            asked, known = getattr(options.completed(), name), getattr(saved, name)
-            if getattr(options, name) and asked != known:
+            requested, stored = getattr(options.completed(), name), getattr(saved, name)
+            if getattr(options, name) and requested != stored:
                 raise OptionError(
-                    f"{flash.path} is the state of another kit: its {name} is {known}, not {asked}",
+                    f"{flash.path} is the state of another kit: "
+                    f"its {name} is {stored}, not {requested}",
                     hint="give each kit a state file of its own",
                 )
-        asked_firmware = replace(options, model=saved.model).completed().firmware
+        requested_firmware = replace(options, model=saved.model).completed().firmware
         if options.firmware:
-            saved.firmware = asked_firmware
+            saved.firmware = requested_firmware
         options = replace(
             options,
             model=saved.model,

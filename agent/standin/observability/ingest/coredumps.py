@@ -74,7 +74,7 @@ def parse_coredump(data: bytes) -> Coredump:
 
 
 def _frame(data: bytes) -> tuple[int, bool]:
-    """Check header and footer; return where the blocks end and whether memory is missing."""
+    """Check header and footer; return the end of the blocks, and whether memory is missing."""
     if len(data) < _HEADER.size + _FOOTER.size:
         raise BadCoredump(f"{len(data)} bytes are too short for a core dump")
     magic, version, size = _HEADER.unpack_from(data)

@@ -150,26 +150,26 @@ def parse_events(payload: bytes) -> list[DeviceEvent]:
         raise BadEvent(f"it is no CBOR: {error}") from error
     if stream.tell() != len(payload):
         raise BadEvent(f"{len(payload) - stream.tell()} bytes follow the event")
-    _refuse_bombs(value)
+    _refuse_oversized(value)
     items = value if isinstance(value, list) else [value]
     if not 0 < len(items) <= MAX_EVENTS:
         raise BadEvent(f"{len(items)} events in one message")
     return [_event(item) for item in items]
 
 
-def _refuse_bombs(value: object) -> None:
-    """Raise BadEvent for a value too deep or too large: shared references can make it endless."""
-    waiting: list[tuple[object, int]] = [(value, 0)]
-    seen = 0
-    while waiting:
-        one, depth = waiting.pop()
-        seen += 1
-        if depth > MAX_DEPTH or seen > MAX_VALUES:
+def _refuse_oversized(value: object) -> None:
+    """Raise BadEvent for a value too deep or too large: shared references can make it huge."""
+    pending: list[tuple[object, int]] = [(value, 0)]
+    count = 0
+    while pending:
+        item, depth = pending.pop()
+        count += 1
+        if depth > MAX_DEPTH or count > MAX_VALUES:
             raise BadEvent("it is nested too deep or holds too many values")
-        if isinstance(one, dict):
-            waiting += ((inner, depth + 1) for pair in one.items() for inner in pair)
-        elif isinstance(one, list | tuple | set | frozenset):
-            waiting += ((inner, depth + 1) for inner in one)
+        if isinstance(item, dict):
+            pending += ((inner, depth + 1) for pair in item.items() for inner in pair)
+        elif isinstance(item, list | tuple | set | frozenset):
+            pending += ((inner, depth + 1) for inner in item)
 
 
 def _event(item: object) -> DeviceEvent:

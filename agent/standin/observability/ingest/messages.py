@@ -174,7 +174,7 @@ class StoredReassembler:
 
 def reassembler_of(cloud: Cloud) -> StoredReassembler:
     """Return the reassembler of a stand-in, created with its first chunk."""
-    found: StoredReassembler | None = cloud.transient.get("observability chunks")
-    if found is None:
-        found = cloud.transient["observability chunks"] = StoredReassembler(cloud)
-    return found
+    reassembler: StoredReassembler | None = cloud.transient.get("observability chunks")
+    if reassembler is None:
+        reassembler = cloud.transient["observability chunks"] = StoredReassembler(cloud)
+    return reassembler

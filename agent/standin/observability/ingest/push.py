@@ -1,4 +1,4 @@
-"""Pushes with the project key: events, chunks, core dumps; and the state of a push."""
+"""Pushes with the project key (events, chunks, core dumps), their state, multipart bodies."""
 
 from __future__ import annotations
 
@@ -183,12 +183,12 @@ def decode_content(data: bytes, encoding: str | None, limit: int) -> bytes:
         raise ObservabilityRefused(415, f"the content encoding {name[:40]!r} is not known")
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            found = file.read(limit + 1)
+            content = file.read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise invalid("the body is not gzip") from error
-    if len(found) > limit:
+    if len(content) > limit:
         raise ObservabilityRefused(413, f"it expands to more than {limit} bytes")
-    return found
+    return content
 
 
 async def _push_events(context: RequestContext) -> Response:
@@ -225,9 +225,9 @@ async def _push_chunks(context: RequestContext) -> Response:
         raise ObservabilityRefused(413, f"a chunk is {MAX_CHUNK} bytes at most")
     serial = context.path["device_serial"]
     limits(context.cloud).count(project, "chunks", serial)
-    waiting = reassembler_of(context.cloud)
+    reassembler = reassembler_of(context.cloud)
     for chunk in chunks:
-        received = waiting.receive(project, serial, chunk)
+        received = reassembler.receive(project, serial, chunk)
         for problem in received.problems:
             project.log("error", f"chunk: {problem}", serial)
         if received.message is not None:
@@ -236,14 +236,14 @@ async def _push_chunks(context: RequestContext) -> Response:
 
 
 async def _task(context: RequestContext) -> Response:
-    found = context.cloud.table("observability/tasks").get(context.path["task_id"])
-    if context.principal.kind is CredentialKind.PROJECT_KEY and found is not None:
+    task = context.cloud.table("observability/tasks").get(context.path["task_id"])
+    if context.principal.kind is CredentialKind.PROJECT_KEY and task is not None:
         project = context.project
-        if found["project"] != f"{project.organization}/{project.slug}":
-            found = None
-    if found is None:
+        if task["project"] != f"{project.organization}/{project.slug}":
+            task = None
+    if task is None:
         raise not_found("task")
-    return JSON({"status": found["status"]})
+    return JSON({"status": task["status"]})
 
 
 # Multipart bodies are read as leniently as the clients in the field need. The length of a part is
@@ -274,33 +274,33 @@ def boundary_of(content_type: str) -> bytes:
     """Return the boundary of a Content-Type, quoted or not. Raises BadMultipart."""
     message = Message()
     message["content-type"] = content_type.replace("\r", " ").replace("\n", " ")
-    found = message.get_param("boundary")
-    if not isinstance(found, str) or not 0 < len(found) <= 200 or not found.isascii():
+    boundary = message.get_param("boundary")
+    if not isinstance(boundary, str) or not 0 < len(boundary) <= 200 or not boundary.isascii():
         raise BadMultipart("the Content-Type names no boundary")
-    return found.encode()
+    return boundary.encode()
 
 
 def split_parts(body: bytes, boundary: bytes) -> list[Part]:
     """Return the parts in order. Raises BadMultipart."""
     mark = re.compile(rb"(?:\A|\r\n|\n)--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\r\n|\n|\Z)")
-    places = list(itertools.islice(mark.finditer(body), MOST_PARTS + 2))
-    if not places:
+    boundaries = list(itertools.islice(mark.finditer(body), MOST_PARTS + 2))
+    if not boundaries:
         raise BadMultipart("the boundary does not occur in the body")
-    if len(places) > MOST_PARTS + 1:
+    if len(boundaries) > MOST_PARTS + 1:
         raise BadMultipart(f"more than {MOST_PARTS} parts")
     parts: list[Part] = []
-    for place, following in itertools.pairwise(places):
-        if place.group(1):
+    for current, following in itertools.pairwise(boundaries):
+        if current.group(1):
             return parts
-        parts.append(_part(body[place.end() : following.start()]))
-    if not places[-1].group(1):
+        parts.append(_part(body[current.end() : following.start()]))
+    if not boundaries[-1].group(1):
         raise BadMultipart("the last boundary is missing: the body was cut")
     return parts
 
 
 def _part(raw: bytes) -> Part:
     # `raw` begins with the line end of its boundary: a part without a head has an empty line next.
-    found = re.search(rb"\r\n\r\n|\n\n", raw[:_LONGEST_HEAD])
-    if found is None:
+    empty_line = re.search(rb"\r\n\r\n|\n\n", raw[:_LONGEST_HEAD])
+    if empty_line is None:
         raise BadMultipart("a part has no empty line between head and content")
-    return Part(raw[: found.start()].decode("latin-1").strip(), raw[found.end() :])
+    return Part(raw[: empty_line.start()].decode("latin-1").strip(), raw[empty_line.end() :])

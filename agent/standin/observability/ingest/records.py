@@ -164,8 +164,8 @@ def _describe(dump: Coredump) -> dict[str, Any]:
 def _add_trace(project: Project, record: Record, reason: Any, *, source: str) -> Record:
     """Add a trace to the issue of its reason and address; create the issue if there is none."""
     title = reason_name(reason)
-    place = record["event_info"].get("pc")
-    where = f" at 0x{place:08x}" if isinstance(place, int) else ""
+    address = record["event_info"].get("pc")
+    where = f" at 0x{address:08x}" if isinstance(address, int) else ""
     signature = f"{title}{where} in {record['software_type']}"
     now = project.now
     issues = project.table("issues")

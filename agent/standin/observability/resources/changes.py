@@ -123,13 +123,13 @@ def create_deployment(context: RequestContext) -> Record:
 
 def release_of(project: Project, deployment: Record) -> Record | None:
     """Return the full or delta release of a deployment."""
-    found: Record | None
+    release: Record | None
     if deployment["delta_from"]:
         key = f"{deployment['delta_from']}/{deployment['release']}"
-        found = project.table("delta-releases").get(key)
+        release = project.table("delta-releases").get(key)
     else:
-        found = project.table("releases").get(deployment["release"])
-    return found
+        release = project.table("releases").get(deployment["release"])
+    return release
 
 
 def change_deployment(context: RequestContext, record: Record) -> Record:

@@ -25,18 +25,18 @@ _MAX_REMOVED = 1000
 
 def operations() -> list[ServedOperation]:
     """Return the operations of all resources of a project."""
-    found: list[ServedOperation] = []
+    served: list[ServedOperation] = []
     for resource in resource_table.RESOURCES:
-        found += [_list(resource), _get(resource)]
+        served += [_list(resource), _get(resource)]
         if resource.create is not None:
-            found.append(_create(resource))
+            served.append(_create(resource))
         if resource.change is not None:
-            found.append(_change(resource))
+            served.append(_change(resource))
         if resource.remove is not None:
-            found.append(_remove(resource))
+            served.append(_remove(resource))
         if resource.remove_many:
-            found.append(_remove_many(resource))
-    return [*found, _put_device_in_cohort()]
+            served.append(_remove_many(resource))
+    return [*served, _put_device_in_cohort()]
 
 
 def find(project: Project, resource: resource_table.Resource, key: str) -> Record:

@@ -114,11 +114,11 @@ async def _url(context: RequestContext) -> Response:
 
 
 def _latest(context: RequestContext) -> dict[str, Any] | None:
-    found = _newest(context)
-    if found is None:
+    newest = _newest(context)
+    if newest is None:
         return None
     base = str(context.request.base_url).rstrip("/")
-    shown = serializers.release(context.project, found, context.cloud.urls.get("files", base))
+    shown = serializers.release(context.project, newest, context.cloud.urls.get("files", base))
     of_device = (context.query["hardware_version"], context.query["software_type"])
     # The artifact of this device comes first: small devices look no further.
     shown["artifacts"].sort(
@@ -152,14 +152,14 @@ def _newest(context: RequestContext) -> Record | None:
 
 def _deployed(project: Project, cohort: str, serial: str) -> list[Record]:
     """Return the full and delta releases that are deployed to a device."""
-    found = [
+    releases = [
         changes.release_of(project, deployment)
         for deployment in project.table("deployments").values()
         if deployment["cohort"] == cohort
         and deployment["status"] != "aborted"
         and _in_rollout(serial, deployment)
     ]
-    return [release for release in found if release is not None]
+    return [release for release in releases if release is not None]
 
 
 def _is_offered(release: Record, current: str | None) -> bool:
@@ -192,8 +192,8 @@ def _has_artifact(release: Record, hardware: str, kind: str) -> bool:
 
 def _in_rollout(serial: str, deployment: Record) -> bool:
     """Return whether a device is in the percentage of its cohort that a rollout has reached."""
-    place = zlib.crc32(f"{deployment['id']}/{serial}".encode()) % 100
-    return bool(place < deployment["rollout_percent"])
+    percentile = zlib.crc32(f"{deployment['id']}/{serial}".encode()) % 100
+    return bool(percentile < deployment["rollout_percent"])
 
 
 def _up_to_date() -> Response:

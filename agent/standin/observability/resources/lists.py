@@ -63,19 +63,19 @@ def list_parameters(
     filters: Mapping[str, Filter], sorts: Mapping[str, Callable[[Record], Any]]
 ) -> tuple[Parameter, ...]:
     """Return the query parameters of a list."""
-    found = list(PAGE_PARAMETERS)
+    parameters = list(PAGE_PARAMETERS)
     for name, filter_ in filters.items():
         schema: Schema = {"type": "array", "items": {"type": "string"}}
         if filter_.kind != "any":
             schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
         text = filter_.description or ("May be repeated." if filter_.kind == "any" else "")
-        found.append(Parameter(name=name, schema=schema, description=text))
+        parameters.append(Parameter(name=name, schema=schema, description=text))
     if sorts:
         names = [*sorts, *(f"-{name}" for name in sorts)]
         schema = {"type": "array", "items": {"type": "string", "enum": names}}
         text = "A leading - sorts descending. May be repeated, the first counts most."
-        found.append(Parameter(name="sort", schema=schema, description=text))
-    return tuple(found)
+        parameters.append(Parameter(name="sort", schema=schema, description=text))
+    return tuple(parameters)
 
 
 def filter_and_sort(
@@ -86,15 +86,15 @@ def filter_and_sort(
 ) -> list[Record]:
     """Return the filtered and sorted records of a list, all pages of them."""
     given = [(filter_, query[name]) for name, filter_ in filters.items() if name in query]
-    found = [
+    selected = [
         record
         for record in records
         if all(filter_.admits(record, value) for filter_, value in given)
     ]
     for name in reversed(query.get("sort", [])):
         read = sorts[name.removeprefix("-")]
-        found.sort(key=lambda record: _order(read(record)), reverse=name.startswith("-"))
-    return found
+        selected.sort(key=lambda record: _order(read(record)), reverse=name.startswith("-"))
+    return selected
 
 
 def page_response(

@@ -40,7 +40,7 @@ _ME = object_schema(
 
 
 def operations() -> list[ServedOperation]:
-    """Return the operations above a project, and those of the keys."""
+    """Return the operations on organizations, projects, the current user and the keys."""
     return [*_user_operations(), *_organization_operations(), *_project_operations()]
 
 
@@ -224,8 +224,8 @@ async def _delete_user_key(context: RequestContext) -> Response:
 async def _organizations(context: RequestContext) -> Response:
     table = context.cloud.table("organizations")
     records = [table.get(slug) for slug in reachable(context.principal, context.cloud)]
-    found = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
-    return lists.page_response(found, context.query, serializers.organization)
+    selected = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
+    return lists.page_response(selected, context.query, serializers.organization)
 
 
 async def _organization(context: RequestContext) -> Response:
@@ -236,7 +236,7 @@ async def _organization(context: RequestContext) -> Response:
 async def _change_organization(context: RequestContext) -> Response:
     table = context.cloud.table("organizations")
     slug = context.path["organization_slug"]
-    record = {**table.get(slug), **_named(context)}
+    record = {**table.get(slug), **_new_name(context)}
     table.put(slug, record)
     return JSON({"data": serializers.organization(record)})
 
@@ -245,9 +245,9 @@ async def _projects(context: RequestContext) -> Response:
     slug = context.path["organization_slug"]
     every = context.cloud.table("projects").values()
     records = [record for record in every if record["organization"] == slug]
-    found = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
+    selected = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
     return lists.page_response(
-        found,
+        selected,
         context.query,
         lambda record: serializers.project(Project(context.cloud, slug, record["slug"])),
     )
@@ -275,7 +275,7 @@ async def _project(context: RequestContext) -> Response:
 
 
 async def _change_project(context: RequestContext) -> Response:
-    _store(context.project, _named(context))
+    _store_project(context.project, _new_name(context))
     return JSON({"data": serializers.project(context.project)})
 
 
@@ -284,21 +284,21 @@ async def _project_key(context: RequestContext) -> Response:
 
 
 async def _cycle_project_key(context: RequestContext) -> Response:
-    _store(context.project, {"project_key": secrets.token_hex(16)})
+    _store_project(context.project, {"project_key": secrets.token_hex(16)})
     return await _project_key(context)
 
 
-def _store(project: Project, changed: Record) -> None:
+def _store_project(project: Project, changed: Record) -> None:
     key = f"{project.organization}/{project.slug}"
     project.cloud.table("projects").put(key, {**project.record, **changed})
 
 
 def _user(context: RequestContext) -> Record:
-    found: Record = context.cloud.table("users").get(context.principal.email)
-    return found
+    user: Record = context.cloud.table("users").get(context.principal.email)
+    return user
 
 
-def _named(context: RequestContext) -> Record:
+def _new_name(context: RequestContext) -> Record:
     return {"name": context.body["name"]} if "name" in context.body else {}
 
 

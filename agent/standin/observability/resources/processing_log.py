@@ -57,7 +57,7 @@ async def _list_lines(context: RequestContext) -> Response:
     query, project = context.query, context.project
     size, after = query["page[size]"], query["page[after]"]
     oldest = project.now - LIFE_S
-    found = [
+    lines = [
         line
         for line in project.table("processing-log").values()
         if line["id"] > after
@@ -65,9 +65,9 @@ async def _list_lines(context: RequestContext) -> Response:
         and line["level"] in query.get("level", [line["level"]])
         and query.get("device_serial", line["device_serial"]) == line["device_serial"]
     ]
-    shown = found[:size]
+    shown = lines[:size]
     following = None
-    if len(found) > size:
+    if len(lines) > size:
         url = context.request.url.include_query_params(**{"page[after]": shown[-1]["id"]})
         following = str(url)
     return JSON(

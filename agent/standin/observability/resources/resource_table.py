@@ -23,8 +23,8 @@ FieldReader = Callable[["Record"], Any]
 
 ID: Schema = {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}
 _TEXT: Schema = {"type": "string", "maxLength": 1000}
-_STEP: Schema = {"type": "array", "items": RELEASE_VERSION, "minItems": 2, "maxItems": 2}
-_RELEASE_OR_STEP: Schema = {"anyOf": [RELEASE_VERSION, _STEP]}
+_VERSION_PAIR: Schema = {"type": "array", "items": RELEASE_VERSION, "minItems": 2, "maxItems": 2}
+_RELEASE_OR_DELTA: Schema = {"anyOf": [RELEASE_VERSION, _VERSION_PAIR]}
 """A version, or the two versions of a delta release."""
 _PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
 
@@ -59,18 +59,18 @@ def _field(name: str) -> FieldReader:
 
 def _sorts(*names: str, **fields: str) -> dict[str, FieldReader]:
     """Return readers of fields to sort by: by their own names, or by the public name given."""
-    return {name: _field(of) for name, of in _named(names, fields)}
+    return {name: _field(of) for name, of in _name_pairs(names, fields)}
 
 
 def _filters(*names: str, **fields: str) -> dict[str, Filter]:
     """Return filters by the value of fields: by their own names, or by the public name given."""
-    return {name: Filter(_field(of)) for name, of in _named(names, fields)}
+    return {name: Filter(_field(of)) for name, of in _name_pairs(names, fields)}
 
 
 def _since(*names: str, **fields: str) -> dict[str, Filter]:
     """Return filters by the earliest time of fields."""
     text = "At or after this instant."
-    return {name: Filter(_field(of), "since", text) for name, of in _named(names, fields)}
+    return {name: Filter(_field(of), "since", text) for name, of in _name_pairs(names, fields)}
 
 
 def _until(**fields: str) -> dict[str, Filter]:
@@ -79,7 +79,7 @@ def _until(**fields: str) -> dict[str, Filter]:
     return {name: Filter(_field(of), "until", text) for name, of in fields.items()}
 
 
-def _named(names: tuple[str, ...], fields: dict[str, str]) -> list[tuple[str, str]]:
+def _name_pairs(names: tuple[str, ...], fields: dict[str, str]) -> list[tuple[str, str]]:
     return [*zip(names, names, strict=True), *fields.items()]
 
 
@@ -174,7 +174,7 @@ DEPLOYMENTS = Resource(
         "release",
         "cohort",
         type={"type": "string", "enum": ["normal", "staged_rollout"]},
-        release=_RELEASE_OR_STEP,
+        release=_RELEASE_OR_DELTA,
         cohort=SLUG,
         rollout_percent=_PERCENT,
         extra_info=schemas.OPEN_OR_NULL,
