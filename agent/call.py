@@ -1,6 +1,6 @@
 """One call to a service as data: its request and how its answer is read. No I/O.
 
-Whoever talks to a service describes each operation as a `Call`; the client (`agent.http`)
+Each operation of a service is a `Call`; the client (`agent.http`)
 chooses the credential, sends, retries and turns refusals into errors, in one place for all.
 """
 
@@ -46,7 +46,7 @@ class Scheme(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What goes out, but for the credential: `path` is quoted and starts with "/"."""
+    """An HTTP request without its credential. `path` is quoted and starts with "/"."""
 
     method: str
     path: str
@@ -58,7 +58,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back: a 2xx, or a status that the call itself listed in `accepts`."""
+    """An HTTP response: a 2xx, or a status that the call itself listed in `accepts`."""
 
     status: int
     headers: Mapping[str, str]
@@ -66,7 +66,7 @@ class Response:
     content: bytes
 
     def json(self) -> Any:
-        """Return the body as plain JSON. Raises BadAnswer, naming what came instead."""
+        """Return the body as plain JSON. Raises BadAnswer, which describes the body."""
         return self.decode(Any)
 
     def decode(self, kind: type[V]) -> V:
@@ -77,7 +77,7 @@ class Response:
             raise BadAnswer(f"the answer has another shape: {error}", status=self.status) from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise BadAnswer(
-                f"expected JSON, got {self._what_came()}", status=self.status
+                f"expected JSON, got {self._describe_body()}", status=self.status
             ) from error
 
     def check_accepted(self) -> None:
@@ -88,12 +88,12 @@ class Response:
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/html" or self.content.lstrip()[:1] == b"<":
             raise BadAnswer(
-                f"expected that it is taken, got {self._what_came()}",
+                f"expected that it is taken, got {self._describe_body()}",
                 hint="this network may want a log-in on a page of its own first",
                 status=self.status,
             )
 
-    def _what_came(self) -> str:
+    def _describe_body(self) -> str:
         if not self.content:
             return "an empty body"
         kind = self.headers.get("content-type", "").partition(";")[0].strip()

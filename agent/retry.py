@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from agent.errors import Unavailable, Untrusted
 
 LONGEST_RETRY_AFTER_S = 3600.0
-"""What a service asks for beyond this is taken as this: a garbled clock must not silence us."""
+"""The longest wait that a service may ask for: a garbled date must not silence the agent."""
 
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 # 408 and 425 ask for another try; the others are what the vendor's own clients repeat.
@@ -22,7 +22,7 @@ _NOT_TAKEN = frozenset({425, 429, 503})
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how long a call is tried before its error is the caller's."""
+    """How often and how long a call is tried before its error is raised."""
 
     attempts: int = 4
     first_s: float = 1.0

@@ -29,7 +29,7 @@ class WaitForEvent(Protocol):
     """Waits until an event is set or its seconds are over, whichever is first."""
 
     async def __call__(self, event: asyncio.Event, seconds: float) -> None:
-        """Wait."""
+        """Wait at most `seconds`."""
 
 
 async def wait_for_event(event: asyncio.Event, seconds: float) -> None:

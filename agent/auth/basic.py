@@ -15,7 +15,7 @@ from agent.redact import hide
 class Basic:
     """A user's own access to the observability service.
 
-    `unattended` says that no person is there to log in again: a user's key is then warned of.
+    `unattended` adds a warning about a user's key: no person is there to log in again.
     """
 
     scheme: ClassVar[Scheme] = Scheme.BASIC
@@ -36,7 +36,7 @@ class Basic:
 
     @property
     def warning(self) -> str:
-        """What its user should know before using it."""
+        """A warning to log before it is used, "" where there is none."""
         if self._is_password:
             return (
                 "a password opens the whole account: use a user API key "

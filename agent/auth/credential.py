@@ -26,11 +26,11 @@ class Credential(Protocol):
 
     @property
     def scheme(self) -> Scheme:
-        """The kind of credential that this is."""
+        """The kind of this credential."""
 
     @property
     def warning(self) -> str:
-        """What its user should know before it is used, "" where there is nothing."""
+        """A warning to log before it is used, "" where there is none."""
 
     async def headers(self, call: Call[Any]) -> Mapping[str, str]:
         """Return the headers that carry it for `call`. Raises CredentialError, at.AtError."""

@@ -30,7 +30,7 @@ RSA_ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """What a token says, read without checking its signature: only the service holds the key."""
+    """The claims of a token; its signature is not checked: only the service holds the key."""
 
     algorithm: str
     subject: str | None
@@ -46,7 +46,7 @@ class TokenClaims:
 
 
 def read_claims(token: str) -> TokenClaims:
-    """Return what `token` says. Raises CredentialError if it is no signed JWT."""
+    """Return the claims of `token`. Raises CredentialError if it is no signed JWT."""
     parts = token.split(".")
     if len(parts) != 3:
         raise CredentialError("the token is no JWT: it has not three parts")
@@ -71,7 +71,7 @@ def read_claims(token: str) -> TokenClaims:
 
 
 def check_claims(claims: TokenClaims, *, now: float) -> None:
-    """Refuse what the service would refuse whatever its subject. Raises CredentialError.
+    """Check what the service checks of every token, whatever its subject. Raises CredentialError.
 
     `now` is this machine's clock in Unix seconds.
     """

@@ -25,8 +25,8 @@ class AskModem(Protocol):
 class ModemJwt:
     """Tokens that the kit's modem signs; the key never leaves the modem.
 
-    `device_id` is the id at the device cloud, "" for the modem's UUID. Only where the id is that
-    UUID is `sub` left out.
+    `device_id` is the id at the device cloud, "" for the modem's UUID. A token has a `sub` unless
+    the id is that UUID.
     """
 
     scheme: ClassVar[Scheme] = Scheme.DEVICE_JWT

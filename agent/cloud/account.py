@@ -22,7 +22,7 @@ GONE = "this path was deprecated and could be removed any time after July 1, 202
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The team that the API key opens; `raw` is everything that came."""
+    """The team that the API key opens; `raw` is the whole answer."""
 
     raw: Mapping[str, Any]
     team_id: str
@@ -59,7 +59,7 @@ class FetchAccount(Call[Account]):
 
 @dataclass(frozen=True, slots=True)
 class ServiceTokenIssued:
-    """A service token; `other` is what else came with it, secrets in it included."""
+    """A service token; `other` holds the other fields of the answer, with their secrets."""
 
     token: Secret
     other: Mapping[str, Any] = field(repr=False)

@@ -63,7 +63,7 @@ class Service:
 def services(state: Any) -> dict[str, Service]:
     """Return the services of a BLE device's `state` by UUID, as written there (clause D3.1).
 
-    What is no service (it has no `characteristics`) is passed over. Raises BadAnswer for a value
+    A value without `characteristics` is no service and is skipped. Raises BadAnswer for a value
     that is no list of bytes.
     """
     services = {}

@@ -17,14 +17,14 @@ from agent.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Change(Call[None]):
-    """Base of the changes of one device. `version` is what it must still have, None for any."""
+    """Base of the changes of one device. The device must still have `version`; None for any."""
 
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
 
     device_id: str
 
     def parse(self, response: Response) -> None:
-        """Rely on no reply body: the status says it (clause D6)."""
+        """Return nothing: the status alone counts (clause D6)."""
 
     @property
     def path(self) -> str:

@@ -1,4 +1,4 @@
-"""The device cloud as one object; each method is one operation of the contract."""
+"""The client of the device cloud; each method is one operation of the contract."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class DeviceCloud:
         *,
         tries: int = CHANGE_TRIES,
     ) -> Device:
-        """Read a device, decide, change it; begin again where somebody else was faster (D5.2).
+        """Read a device, decide, change it; begin again if it was changed meanwhile (D5.2).
 
         `decide` returns a change that carries `device.version`, or None for no change; it is
         called again with the device as it then is. Returns the device as last read. Raises
@@ -272,7 +272,7 @@ class DeviceCloud:
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> AsyncIterator[Message]:
-        """Yield the messages that were kept, the newest first."""
+        """Yield the stored messages, the newest first."""
         return _pages(
             lambda token: self.client.send(
                 ListMessages(device_id, app_id, start, end, page_token=token)

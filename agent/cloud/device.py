@@ -1,4 +1,4 @@
-"""A device as the cloud describes it: a typed view, beside all that came (clause D2.1)."""
+"""A device as the cloud describes it: typed fields, and the whole answer (clause D2.1)."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class _Fields(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device. `raw` is everything that came; what the view does not name is found there.
+    """One device. `raw` is the whole answer, also with the fields that have no attribute here.
 
-    `version` is the ETag where one came, else $meta.version: opaque, sent back as it is.
+    `version` is the ETag if the answer had one, else $meta.version: opaque, sent back as it is.
     """
 
     raw: Mapping[str, Any]
@@ -108,7 +108,7 @@ class Device:
 
     @property
     def reported(self) -> Mapping[str, Any]:
-        """What an IP device reports of itself (clause D3.2)."""
+        """The state that an IP device reports of itself (clause D3.2)."""
         reported = self.state.get("reported")
         return reported if isinstance(reported, dict) else {}
 

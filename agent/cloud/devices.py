@@ -32,7 +32,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which devices a list holds; a list of values is any of them."""
+    """Chooses the devices of a list; of several values any one matches."""
 
     device_types: Sequence[str] = ()
     device_ids: Sequence[str] = ()
@@ -82,7 +82,7 @@ class ListDevices(Call[Page[Device]]):
 
 @dataclass(frozen=True, slots=True)
 class TransformDevices(Call[Page[Any]]):
-    """One page of what `transform` makes of each device, as plain JSON with nulls (clause D4.2).
+    """One page of the values of `transform`, one a device, as plain JSON with nulls (D4.2).
 
     The expression is sent as it is; the service answers a bad one with InvalidRequest.
     """
@@ -95,7 +95,7 @@ class TransformDevices(Call[Page[Any]]):
     page_token: str | None = None
 
     def request(self) -> Request:
-        """Return what to send: the expression sees the state, so that is asked for."""
+        """Return what to send, with the state, which the expression may read."""
         query = _page_query(self.filter, self.page_limit, self.page_token)
         query += [("includeState", "true"), ("transform", self.transform)]
         return Request("GET", "/v1/devices", query)

@@ -1,4 +1,4 @@
-"""Configuration: profiles in TOML, the environment, flags; and where each value came from."""
+"""Configuration: profiles in TOML, the environment, flags; and the origin of each value."""
 
 from agent.config.load import Configuration, load
 from agent.config.profile import Profile

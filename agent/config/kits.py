@@ -1,4 +1,4 @@
-"""The kits of a profile, each with what it has in common with the others filled in."""
+"""The kits of a profile, each completed by the keys that all kits share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _check_different(kits: dict[str, KitSettings], key: str) -> None:
 
 
 def _over(common: KitSettings, kit: KitSettings) -> KitSettings:
-    """Return `kit` with each key that has its default taken from `common`."""
+    """Return `kit`; keys that it leaves at their default are taken from `common`."""
     default = type(kit)()
     own = {
         name: value

@@ -44,7 +44,7 @@ BUILT_IN: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One profile, complete, and where each of its values came from."""
+    """One complete profile, with the origin of each value."""
 
     name: str
     name_origin: Origin
@@ -102,7 +102,7 @@ def load(
 
 
 def profile_name(flag: str | None = None) -> str:
-    """Return the name of the profile in use, whether it is there yet or not. Raises ConfigError."""
+    """Return the name of the profile in use, which need not exist yet. Raises ConfigError."""
     file = config_file()
     return _name(flag, os.environ, read_config(file), file)[0]
 

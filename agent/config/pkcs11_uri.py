@@ -1,4 +1,4 @@
-"""PKCS #11 URIs (RFC 7512): which private key on which token, and the file with its PIN. Pure."""
+"""PKCS #11 URIs (RFC 7512): they name a private key, its token, and a file with the PIN. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PIN_WAYS = "set CELLAGENT_DEVICE_CA_PIN, add pin-source=file:/PATH, or type it 
 
 @dataclass(frozen=True, slots=True)
 class Pkcs11Uri:
-    """A private key on a token; what is None was not named and may be anything.
+    """A private key on a token; an attribute that the URI does not name is None and matches any.
 
     `pin_file` is "" where the URI names no source of the PIN.
     """

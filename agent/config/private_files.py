@@ -39,7 +39,7 @@ def private_opener(path: str | Path, flags: int) -> int:
 
 
 def touch_private(path: Path) -> None:
-    """Make an empty file, 0600, unless it is there. Raises OSError if it cannot be written to."""
+    """Make an empty file, 0600, unless it exists. Raises OSError if it cannot be written to."""
     os.close(private_opener(path, os.O_RDWR | os.O_CREAT))
 
 
@@ -67,7 +67,7 @@ def write_private(path: Path, content: bytes, *, unfinished: Path | None = None)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names of a folder durable: what was created, renamed or removed in it."""
+    """Sync a folder: files created, renamed or removed in it stay so after a crash."""
     if os.name == "nt":
         return  # a folder cannot be opened there, and its entries are journaled
     descriptor = os.open(folder, os.O_RDONLY)

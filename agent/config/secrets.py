@@ -81,7 +81,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class SecretName:
-    """One kind of secret: its variable, what it is for, and whether it is sent in a header."""
+    """One kind of secret: its variable, its purpose, and whether it is sent in a header."""
 
     variable: str
     about: str

@@ -1,4 +1,4 @@
-"""Which URLs may be used, and whether two have the same origin. Pure."""
+"""Checks which URLs may be used, and whether two have the same origin. Pure."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def same_origin(first: str, second: str) -> bool:
 
 
 def next_url(url: str, location: str) -> str:
-    """Return where a redirect from `url` to `location` leads.
+    """Return the target of a redirect from `url` to `location`.
 
-    Raises BadAnswer for what is no URL, or is not encrypted while `url` is.
+    Raises BadAnswer if it is no URL, or not encrypted although `url` is.
     """
     try:
         target = urljoin(url, location)

@@ -41,26 +41,26 @@ class DamagedChunk:
 
 def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
     """Return the chunks of a line in order, also damaged ones, and the rest of the line."""
-    found: list[ChunkLine | DamagedChunk] = []
+    extracted: list[ChunkLine | DamagedChunk] = []
     around = bytearray()
     read_to = 0  # the line up to here is read
     at = line.find(CHUNK_MARK)
     while at >= 0:
         start = at + len(CHUNK_MARK)
-        read = _read(line, start)
+        read = _decode(line, start)
         if isinstance(read, ChunkLine):
-            found.append(read)
+            extracted.append(read)
             end = start = line.index(b":", start) + 1
         else:
             # A mark inside a damaged body may begin a good chunk, not a second damage.
-            end = _extent(line, start)
+            end = _end_of_export(line, start)
             if at >= read_to:
-                found.append(DamagedChunk(line[at:end], read))
+                extracted.append(DamagedChunk(line[at:end], read))
         around += line[read_to:at]
         read_to = max(read_to, end)
         at = line.find(CHUNK_MARK, start)
     around += line[read_to:]
-    return found, bytes(around)
+    return extracted, bytes(around)
 
 
 def damaged_mark(line: bytes) -> DamagedChunk | None:
@@ -71,14 +71,14 @@ def damaged_mark(line: bytes) -> DamagedChunk | None:
     if b":" not in line[-_TAIL:] or len(line) > _LONGEST:
         return None
     for match in (match for mark in _DAMAGED_MARKS for match in mark.finditer(line)):
-        read = _read(line, match.start(1))
+        read = _decode(line, match.start(1))
         if isinstance(read, ChunkLine) and read.chunk[0] in _FIRST_BYTES:
             return DamagedChunk(match[0], "its mark is damaged")
     return None
 
 
-def _read(line: bytes, start: int) -> ChunkLine | str:
-    end = _BODY.match(line, start).end()  # type: ignore[union-attr] # it matches nothing, too
+def _decode(line: bytes, start: int) -> ChunkLine | str:
+    end = _BODY.match(line, start).end()  # type: ignore[union-attr] # it also matches nothing
     if end == len(line):
         return "the line ends inside the chunk"
     if line[end : end + 1] != b":":
@@ -97,6 +97,6 @@ def _read(line: bytes, start: int) -> ChunkLine | str:
     return ChunkLine(chunk)
 
 
-def _extent(line: bytes, start: int) -> int:
+def _end_of_export(line: bytes, start: int) -> int:
     colon = line.find(b":", start)
     return len(line) if colon < 0 else colon + 1

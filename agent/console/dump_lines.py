@@ -98,7 +98,7 @@ class DumpCollector:
         return len(self._data or b"")
 
     def feed(self, line: bytes) -> list[CapturedDump | DamagedDumpLine]:
-        """Read a line that holds MARK; return the dump that it ended, or its damage."""
+        """Read a line that holds DUMP_MARK; return the dump that it ended, or its damage."""
         content = line[line.index(DUMP_MARK) + len(DUMP_MARK) :]
         if content.startswith(b"BEGIN#"):
             ended = self._finish("a new dump began") if self.open else []
@@ -114,10 +114,10 @@ class DumpCollector:
         if content.startswith(b"ERROR"):
             self._failed = True
             return []
-        return self._digits(line, content, self._data)
+        return self._add_digits(line, content, self._data)
 
     def check_text(self, line: bytes) -> list[DamagedDumpLine]:
-        """Return the damage if a line without MARK belongs to the open dump."""
+        """Return the damage if a line without DUMP_MARK belongs to the open dump."""
         if self._data is None or not (match := _DAMAGED_MARK.search(line)):
             return []
         self._damage = self._damage or "the mark of a line is damaged"
@@ -135,10 +135,10 @@ class DumpCollector:
         """End the dump in progress: the input has ended."""
         return self._finish("the input ended before the dump did") if self.open else []
 
-    def _digits(
+    def _add_digits(
         self, line: bytes, content: bytes, data: bytearray
     ) -> list[CapturedDump | DamagedDumpLine]:
-        digits = _HEX.match(content).group()  # type: ignore[union-attr] # it matches nothing, too
+        digits = _HEX.match(content).group()  # type: ignore[union-attr] # it also matches nothing
         rest = strip_ansi(content[len(digits) :].decode("latin-1")).strip()
         room = self.limit - len(data)
         data += bytes.fromhex(digits[: len(digits) & ~1].decode())[:room]

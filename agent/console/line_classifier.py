@@ -31,6 +31,7 @@ _DUMP_LINES = re.compile(b"(?=" + DUMP_MARK + b")")
 
 MAX_LINE = 65536
 """Bytes of one line, as of a chunk of 48 KiB. Of a longer line only the beginning is shown."""
+_HEAD = 256  # bytes of an overlong line that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,28 +113,28 @@ class LineClassifier:
             items += self._chunks(chunk_mark + rest) if chunk_mark else []
         return items
 
-    def _count_dumps(self, found: Sequence[CapturedDump | DamagedDumpLine]) -> list[ConsoleItem]:
-        dumps = sum(isinstance(item, CapturedDump) for item in found)
+    def _count_dumps(self, items: Sequence[CapturedDump | DamagedDumpLine]) -> list[ConsoleItem]:
+        dumps = sum(isinstance(item, CapturedDump) for item in items)
         self.counts.dumps += dumps
-        self.counts.damaged_dump_lines += len(found) - dumps
-        return self._with_starts(found)
+        self.counts.damaged_dump_lines += len(items) - dumps
+        return self._with_starts(items)
 
-    def _with_starts(self, found: Sequence[ConsoleItem]) -> list[ConsoleItem]:
+    def _with_starts(self, items: Sequence[ConsoleItem]) -> list[ConsoleItem]:
         """Set `starts` of items that may be printed again: crashes and starts so far."""
         starts = self.counts.faults + self.counts.reboots
         return [
             replace(item, starts=starts) if isinstance(item, ChunkLine | CapturedDump) else item
-            for item in found
+            for item in items
         ]
 
     def _chunks(self, line: bytes) -> list[ConsoleItem]:
-        found, around = extract_chunks(line)
-        good = sum(isinstance(item, ChunkLine) for item in found)
+        extracted, around = extract_chunks(line)
+        good = sum(isinstance(item, ChunkLine) for item in extracted)
         self.counts.chunks += good
-        self.counts.damaged_chunks += len(found) - good
+        self.counts.damaged_chunks += len(extracted) - good
         # The log prefix of a chunk is no item; a line that got mixed up with a chunk is.
         rest = parse_line(around)
-        chunks = self._with_starts(found)
+        chunks = self._with_starts(extracted)
         return [*chunks, rest] if rest.text.strip() else chunks
 
     def _text(self, line: bytes) -> list[ConsoleItem]:
@@ -215,10 +216,7 @@ class ConsoleReader:
         return [OverlongLine(line[:_HEAD], size)]
 
 
-_HEAD = 256  # bytes of an overlong line that are shown
-
-
-_NAMES: dict[type, str] = {
+_KIND_NAMES: dict[type, str] = {
     LogLine: "LogLine",
     FaultText: "FaultText",
     Reboot: "Reboot",
@@ -228,18 +226,18 @@ _NAMES: dict[type, str] = {
     DamagedDumpLine: "DamagedDumpLine",
     OverlongLine: "Overlong",
 }
-"""What an item is called in the stream to a console window."""
-_CLASSES = {name: kind for kind, name in _NAMES.items()}
+"""The name of each kind of item in the stream to a console window."""
+_KINDS = {name: kind for kind, name in _KIND_NAMES.items()}
 
 
 def encode(item: ConsoleItem) -> bytes:
     """Return `item` as one line of JSON, with its line end."""
-    return msgspec.json.encode({"is": _NAMES[type(item)], "item": item}) + b"\n"
+    return msgspec.json.encode({"is": _KIND_NAMES[type(item)], "item": item}) + b"\n"
 
 
 def decode(value: dict[str, Any]) -> ConsoleItem:
     """Return the item of a line that was read as JSON. Raises ValueError where it is none."""
-    kind = _CLASSES.get(str(value.get("is")))
+    kind = _KINDS.get(str(value.get("is")))
     if kind is None:
         raise ValueError(f"no console item is called {value.get('is')!r}")
     item: ConsoleItem = msgspec.convert(value.get("item"), kind)

@@ -1,4 +1,4 @@
-"""Which port of a kit is its console: named, the AT port itself, or found by listening."""
+"""Finds the console port of a kit: the one that is configured, the AT port, or by listening."""
 
 from __future__ import annotations
 

@@ -203,10 +203,10 @@ class _Reader:
         else:
             length = rest[0]
         start = at + size
-        have = min(length, len(self.data) - start)
-        self.blocks.append(DumpBlock(name, version, start, have, address))
-        if have < length:
-            detail = f"block {name} holds {have} of {length} bytes"
+        available = min(length, len(self.data) - start)
+        self.blocks.append(DumpBlock(name, version, start, available, address))
+        if available < length:
+            detail = f"block {name} holds {available} of {length} bytes"
             return self._end(DumpStatus.INCOMPLETE, detail)
         return start + length
 

@@ -108,15 +108,15 @@ def read_threads(dump: Dump, data: bytes | bytearray, layout: ThreadLayout) -> T
 
 def _walk(first: int, memory: _Memory, next_at: int | None) -> tuple[list[int], str]:
     """Follow the list of threads; return the addresses, and why the list is not complete."""
-    found: dict[int, None] = {}
+    addresses: dict[int, None] = {}
     address: int | None = first
     while address:
-        if address in found or len(found) == MAX_THREADS:
-            return list(found), "the list of threads is damaged: it does not end"
-        found[address] = None
+        if address in addresses or len(addresses) == MAX_THREADS:
+            return list(addresses), "the list of threads is damaged: it does not end"
+        addresses[address] = None
         address = None if next_at is None else memory.word(address + next_at)
     detail = "" if address == 0 else "the rest of the list of threads is not in the dump"
-    return list(found), detail
+    return list(addresses), detail
 
 
 def _thread(
@@ -128,8 +128,8 @@ def _thread(
 
     def byte(field: int) -> int | None:
         at = layout.at(field)
-        found = b"" if at is None else memory.read(address + at, 1)
-        return found[0] if found else None
+        value = b"" if at is None else memory.read(address + at, 1)
+        return value[0] if value else None
 
     name_at, state, priority, stack = layout.at(_NAME), byte(_STATE), byte(_PRIORITY), word(_STACK)
     name = None if name_at is None else memory.text(address + name_at)
@@ -179,10 +179,10 @@ class _Memory:
 
     def word(self, address: int) -> int | None:
         """Return the value of a pointer; None if it is not in the dump."""
-        found = self.read(address, self._size)
-        return int.from_bytes(found, "little") if len(found) == self._size else None
+        content = self.read(address, self._size)
+        return int.from_bytes(content, "little") if len(content) == self._size else None
 
     def text(self, address: int) -> str | None:
         """Return a text up to its NUL; None if it is not in the dump."""
-        found = self.read(address, MAX_NAME)
-        return found.split(b"\0")[0].decode("utf-8", "backslashreplace") if found else None
+        content = self.read(address, MAX_NAME)
+        return content.split(b"\0")[0].decode("utf-8", "backslashreplace") if content else None

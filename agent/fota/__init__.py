@@ -1,1 +1,1 @@
-"""FOTA: the pending job of the kit is pulled, its image proven, installed, and reported truly."""
+"""FOTA: pulls the pending job of a kit, verifies and installs its image, reports the result."""

@@ -1,6 +1,6 @@
-"""Which hosts an image may come from: of a job, or of a redirect. No I/O.
+"""Checks the hosts that an image may come from, in a job or a redirect. No I/O.
 
-Whoever writes a job chooses what is fetched from inside our network. So the host must be in the
+The author of a job chooses what is fetched from inside our network. So the host must be in the
 profile's list, besides the rule for every download (`agent.http.addresses`).
 """
 
@@ -19,7 +19,7 @@ _PATH_SAFE = "/*!$&'()+,;=:@-._~%"
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """The profile's hosts; `stand_in` says that the services are the stand-in, all on loopback."""
+    """The profile's hosts. `stand_in`: the services are the stand-in, all on loopback."""
 
     hosts: tuple[str, ...]
     """Host names, each with ":port" where it is not 443."""

@@ -24,7 +24,7 @@ DETAIL_LIMIT = 250
 
 
 class FirmwareType(Enum):
-    """What an image is for."""
+    """The part of a kit that an image is for."""
 
     APP = "APP"
     BOOT = "BOOT"
@@ -246,11 +246,11 @@ _OFFERED = {JobStatus.QUEUED, JobStatus.IN_PROGRESS}
 def next_action(
     offered: Execution | None, *, open_job: str, state: JournalState, finished: bool
 ) -> JobAction:
-    """Return the next action: the whole table of what may be offered and what may be open.
+    """Return the next action for any pair of an offered and an open job.
 
     `open_job` is the journal's unfinished job id, `finished` whether it holds a result of the
-    offered one. An install that has begun is always brought to its end: a kit left in between
-    is worse than a job that nobody asks about any more.
+    offered one. An install that has begun is always brought to its end: a half-installed kit is
+    worse than a job that nobody waits for.
     """
     same = offered is not None and offered.job_id == open_job
     if state is JournalState.INSTALLING and not same:

@@ -40,7 +40,7 @@ _IN_INSTALL = {JobStep.INSTALLING, JobStep.INSTALLED, JobStep.CONFIRMING}
 
 
 class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
-    """The job that is carried out. `document` is as the cloud sent it."""
+    """The job in progress. `document` is as the cloud sent it."""
 
     job_id: str
     device_id: str
@@ -64,7 +64,7 @@ class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> JournalState:
-        """On which side of the install the job is."""
+        """Whether the job is before, in or after its install."""
         if self.step in _IN_INSTALL:
             return JournalState.INSTALLING
         return JournalState.BEFORE_INSTALL
@@ -105,7 +105,7 @@ class Journal:
 
     @property
     def open_job(self) -> OpenJob | None:
-        """The job that is carried out, None between jobs."""
+        """The job in progress, None between jobs."""
         return self._file.open_job
 
     @property

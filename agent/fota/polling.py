@@ -1,4 +1,4 @@
-"""When the agent looks for a job: at an interval with jitter, and not in quiet hours. Pure."""
+"""Polls for jobs: at an interval with jitter, and not in quiet hours."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def seconds_to_next_poll(
 
 
 class PollObserver(Protocol):
-    """Is called with how each poll ended."""
+    """Observes how each poll ends."""
 
     def result(self, result: JobResult | None) -> None:
         """Handle the result of a job that ended; None where there was no job."""
 
     def failed(self, error: Exception) -> None:
-        """Handle what made a poll fail; the next one comes all the same."""
+        """Handle the failure of a poll; the next poll comes all the same."""
 
 
 async def poll_jobs(

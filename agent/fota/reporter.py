@@ -30,13 +30,13 @@ class UpdateObserver:
     """Observes an update; this one ignores what it is called with."""
 
     def stage(self, text: str) -> None:
-        """Handle the begin of a stage; `text` is a sentence for a person."""
+        """Handle the beginning of a stage; `text` is a sentence for a person."""
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Handle progress: `done` of `total` units of `what`; 0 stands for not known."""
 
     async def overheard(self, data: bytes) -> None:
-        """Handle what the kit printed on the port that the installer had open."""
+        """Handle bytes that the kit printed on the port that the installer had open."""
 
 
 class JobReporter:
@@ -83,7 +83,7 @@ class JobReporter:
                 self._journal.delivered(result.job_id)
 
     async def report_again(self, job_id: str) -> JobResult | None:
-        """Report again how a job ended that is offered again; it is not done again."""
+        """Report the known result of a job that is offered again; the job is not repeated."""
         result = self._journal.result_of(job_id)
         if result is None or result.status is JobStatus.CANCELLED:
             return None
@@ -107,7 +107,7 @@ class JobReporter:
         return result
 
     async def check_offered(self) -> None:
-        """Raise JobWithdrawn if the cloud offers the open job no more. No answer is no proof."""
+        """Raise JobWithdrawn if the cloud no longer offers the open job; no answer is no proof."""
         opened = self._journal.open_job
         try:
             offered = await self._cloud.current()

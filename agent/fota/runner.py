@@ -35,7 +35,7 @@ from agent.http.addresses import SourceRefused, Target
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlan:
-    """What would be done with the pending job, and why. `refusal` is "" where it is taken."""
+    """The decision about the pending job; `refusal` is "" where the job is accepted."""
 
     execution: Execution
     job: Job | None
@@ -83,7 +83,7 @@ class Planner:
         return UpdatePlan(offered, job, targets, running, refusal, needed)
 
     async def version_already_running(self, plan: UpdatePlan) -> str:
-        """Return the version that runs if it is the job's and no image hash tells more, else ""."""
+        """Return the running version if it is the job's and no image hash tells more, else ""."""
         job = plan.job
         if job is None or not plan.running or not job.version:
             return ""
@@ -140,7 +140,8 @@ class UpdateRunner:
         """Carry the pending job to its end; None where there is none.
 
         Raises Unavailable where the cloud or the download host is out of reach (call again
-        later), at.AtError where the kit is (the same), RefusedByRule for the firmware gate.
+        later), at.AtError where the kit is (call again later as well), RefusedByRule for the
+        firmware gate.
         """
         done = await self._go_on_installing()
         await self._reporter.deliver()
@@ -224,7 +225,7 @@ class UpdateRunner:
         return await self._fetcher.fetch(job, targets, check_offered=self._reporter.check_offered)
 
     async def _later(self, away: DownloadInterrupted) -> JobResult:
-        """Leave the download for the next pull, unless it was left often enough."""
+        """Leave the download to the next pull, a bounded number of times."""
         opened = self.journal.open_job
         assert opened is not None
         if opened.download_tries + 1 < MAX_DOWNLOAD_TRIES:

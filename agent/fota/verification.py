@@ -1,4 +1,4 @@
-"""What an image has proven before it may be installed: size-checked, intact or verified.
+"""Verifies an image before it is installed. The levels: size-checked, intact, verified.
 
 *Size-checked*: only the declared size agrees. *Intact*: the image's own hash, version and type
 agree with the job. *Verified*: a digest or signature from outside the image agrees. The words are
@@ -167,7 +167,7 @@ class NotProven(RefusedByRule):
 
 @dataclass(frozen=True, slots=True)
 class TrustPolicy:
-    """What the profile demands of images, and what it verifies them against."""
+    """What the profile requires of images, and the keys and digests to verify them with."""
 
     require: ProofLevel | None = None
     allow_downgrade: bool = False
@@ -183,7 +183,7 @@ class TrustPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What is proven of an image, and what is not."""
+    """The claims about an image that are proven, and those that are not."""
 
     level: ProofLevel
     proven: tuple[str, ...]
@@ -327,7 +327,7 @@ def _own_hash(path: Path, job: Job, proven: list[str], unproven: list[str]) -> M
 def _outside(
     path: Path, job: Job, sha256: str, image: McubootImage | None, trust: TrustPolicy
 ) -> str:
-    """Return what from outside the image agrees, "" where there is nothing to compare with.
+    """Return the evidence from outside the image that agrees, "" where there is none.
 
     Where the operator named a key or digests, only these count: whoever can write a job can also
     write a digest into it. What the job names must agree in any case.

@@ -1,6 +1,6 @@
-"""Which URLs and IP addresses a file may be fetched from.
+"""Checks the URLs and IP addresses that a file may be fetched from.
 
-Whoever writes a job or an answer chooses what is fetched from inside our network: an address of
+The author of a job or an answer chooses what is fetched from inside our network: an address of
 this machine, the local network or a metadata service is refused. The caller resolves a name with
 `addresses_of`, and connects to the address that was checked here.
 """
@@ -25,7 +25,7 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 
 
 class SourceRefused(RefusedByRule):
-    """A file would come from where it may not; nothing was fetched from there."""
+    """The source of a file is not allowed; nothing was fetched from it."""
 
     kind = "source-refused"
 

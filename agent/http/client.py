@@ -38,7 +38,7 @@ def _warn_once(warning: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A request that is complete but for the credential."""
+    """A request that lacks only its credential."""
 
     method: str
     url: str

@@ -31,14 +31,14 @@ _READ_BYTES = 256 * 1024  # what asyncio reads at once
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """How long one exchange may take."""
+    """The time limits of one exchange, in seconds."""
 
     connect_s: float = 10.0
     read_s: float = 30.0
     """The longest silence between two pieces of the answer."""
     whole_s: float = 60.0
-    """From the first byte out to the last byte in; a slow drip ends here. What is sent has
-    SLOWEST_BYTES_PER_S beside it."""
+    """From the first byte sent to the last byte received; it also ends a slow drip. The time to
+    send the body, at SLOWEST_BYTES_PER_S, is added."""
 
 
 SLOWEST_BYTES_PER_S = 4096
@@ -228,7 +228,7 @@ async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
 
 @contextmanager
 def _own_errors(host: str) -> Iterator[None]:
-    """Turn what httpx raises into this package's errors; the one place that does."""
+    """Turn the errors of httpx into those of this package."""
     try:
         yield
     except httpx.ConnectTimeout as error:

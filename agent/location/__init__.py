@@ -1,1 +1,1 @@
-"""Scans of cells and Wi-Fi, the positions made of them, and assistance data for GNSS."""
+"""Scans of cells and Wi-Fi, positions by these scans, and assistance data for GNSS."""

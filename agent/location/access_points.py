@@ -1,4 +1,4 @@
-"""Wi-Fi access points: which of a scan are sent to the location service, and how (D8.1)."""
+"""Wi-Fi access points of a scan, and the choice of those that are sent to the service (D8.1)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AccessPoint:
 
 
 class Exclusion(Enum):
-    """Why an access point is not sent."""
+    """The reason why an access point is not sent."""
 
     NOT_A_MAC = "no MAC address"
     MULTICAST = "multicast address"
@@ -45,7 +45,7 @@ class Exclusion(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What may be sent, strongest first, and what may not, with the reason."""
+    """The access points that may be sent, strongest first, and the others with the reason."""
 
     usable: tuple[AccessPoint, ...]
     left_out: tuple[tuple[AccessPoint, Exclusion], ...]
@@ -63,7 +63,7 @@ def normalize_mac(text: str) -> str | None:
 
 
 def select_usable(scan: Iterable[AccessPoint]) -> Selection:
-    """Divide a scan into what is sent and what is not. Weak ones are sent: each one helps."""
+    """Divide a scan into those that are sent and the others. Weak ones are sent: each one helps."""
     usable: dict[str, AccessPoint] = {}
     left_out: list[tuple[AccessPoint, Exclusion]] = []
     for point in scan:
@@ -103,7 +103,7 @@ def _reason(point: AccessPoint, bssid: str | None) -> Exclusion | None:
 def access_points_to_json(
     points: Sequence[AccessPoint], *, send_ssid: bool = False
 ) -> list[dict[str, object]]:
-    """Return access points as the service takes them; what is not known is left out."""
+    """Return access points as the service takes them, without unknown values."""
     entries: list[dict[str, object]] = []
     for point in points:
         entry: dict[str, object] = {

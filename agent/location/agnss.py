@@ -1,4 +1,4 @@
-"""A-GNSS: asked for by types and cell, fetched in ranges, checked before it is used (D8.2)."""
+"""A-GNSS: requested by types and cell, fetched in ranges, checked before use (D8.2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class ServingCell:
-    """The cell that the device is on, by its numbers; `rsrp_dbm` where known."""
+    """The cell that serves the device; `rsrp_dbm` where known."""
 
     mcc: int
     mnc: int
@@ -39,7 +39,7 @@ class ServingCell:
 
 @dataclass(frozen=True, slots=True)
 class AgnssRequest:
-    """Which A-GNSS data: element types (1 to 17), the serving cell, and whether it is filtered.
+    """The A-GNSS data to request: element types (1 to 17), the serving cell, and the filter.
 
     `filtered` asks for the satellites that can be seen from the cell, above `mask_degrees` (0 to
     90). Raises UsageError.
@@ -63,7 +63,7 @@ class AgnssRequest:
             )
 
     def fields(self) -> dict[str, object]:
-        """Return the fields of the request; what is not known is left out."""
+        """Return the fields of the request, without unknown values."""
         fields: dict[str, object] = {"types": sorted(set(self.types))}
         if self.cell is not None:
             fields |= {
@@ -115,7 +115,7 @@ class MeasureAgnss(Call[int | None]):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A range of the data: where it starts, its bytes, and the size of the whole, in bytes."""
+    """A range of the data: its offset, its bytes, and the size of the whole, in bytes."""
 
     start: int
     data: bytes

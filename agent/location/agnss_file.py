@@ -13,7 +13,7 @@ _ORBIT = "toe w delta_n m0 omega_dot e idot sqrt_a i0 omega0 crs cis cus crc cic
 
 @dataclass(frozen=True, slots=True)
 class AgnssElement:
-    """One type of element: number, name, layout, fields, and how many a block may hold at most."""
+    """One type of element: number, name, layout, fields, and the largest count of a block."""
 
     number: int
     name: str

@@ -63,7 +63,7 @@ def location_schemes(project: ProjectSlugs | None) -> tuple[Scheme, ...]:
 
 
 def location_advice(project: ProjectSlugs | None, status: int, code: int | None) -> str:
-    """Return what a refusal of a location call can mean, and what to check (D8.4)."""
+    """Return the possible causes of a refusal of a location call, and what to check (D8.4)."""
     if status == 401 and project is not None:
         return (
             "check that the organization auth token is whole and of this organization, and the "
@@ -79,7 +79,7 @@ def location_advice(project: ProjectSlugs | None, status: int, code: int | None)
         return "switch location services on for this project, at the service"
     if status != 404:
         return ""
-    # The other codes of a 404 are about what the path names, not about what was heard.
+    # The other codes of a 404 are about the path, not about the scan.
     if code == _NOTHING_FOUND:
         return "no position is known for what was heard: scan again, or allow coarse results"
     if project is None:
@@ -89,7 +89,7 @@ def location_advice(project: ProjectSlugs | None, status: int, code: int | None)
 
 @dataclass(frozen=True, slots=True)
 class LocationCall(Call[Position | None]):
-    """What the three calls share: the path, the credentials, and the options of the answer.
+    """Base of the three calls: the path, the credentials, and the options of the answer.
 
     `project` None is the legacy form. `do_reply` False stores the position and answers None.
     `high_confidence` asks for the radius of 95 % instead of 68 %. `fallback` False refuses coarse
@@ -188,7 +188,7 @@ class GroundFix(LocationCall):
     wifi_as_array: bool = False
 
     def body(self) -> Mapping[str, object]:
-        """Return the parts that there are."""
+        """Return the cells and access points, each only if there are any."""
         body: dict[str, object] = {}
         if self.cells:
             body[self.radio] = list(self.cells)

@@ -68,9 +68,9 @@ SEARCHES = {
 
 @dataclass(frozen=True, slots=True)
 class CellScan:
-    """What was heard: `cells` as the service takes them, of one `radio`, by which `source`.
+    """The result of a scan: `cells` as the service takes them, their `radio` and `source`.
 
-    `on_cell`: the first of them is the one that the modem is on. `notes` are for a person.
+    `on_cell`: the first of them is the serving cell. `notes` are for a person.
     """
 
     source: str
@@ -124,7 +124,7 @@ async def scan_cells(
 def _monitored(
     monitor: Monitor | None, radio: str, notes: list[str], refusal: CommandRejected | None
 ) -> CellScan:
-    """Return the serving cell, where nothing else was heard. Raises NoCells without one."""
+    """Return the serving cell alone. Raises NoCells without one."""
     cells = tuple(monitor_to_json(monitor)) if monitor is not None else ()
     if not cells:
         raise NoCells(
@@ -190,7 +190,7 @@ async def _knows_search_types(modem: Modem) -> bool:
 
 
 def measurement_to_json(measurement: CellMeasurement) -> list[dict[str, object]]:
-    """Return the cells of a measurement, the serving one first; what is unknown is left out.
+    """Return the cells of a measurement, the serving one first, without unknown values.
 
     Neighbours that have no global id go with the serving cell, or with the first one.
     """

@@ -1,4 +1,4 @@
-"""Finds where a kit is from what it and this host hear: the cheapest source comes first."""
+"""Locates a kit by the cells and Wi-Fi that it and this host hear; the cheapest source first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ S = TypeVar("S")
 
 
 class LocationMethod(Enum):
-    """How a position is asked for; the values are those of `--with`."""
+    """The methods of a location request; the values are those of `--with`."""
 
     WIFI = "wifi"
     CELL = "cell"
@@ -84,7 +84,7 @@ class Fix:
 
 @dataclass(slots=True)
 class Locator:
-    """Finds where a kit is. The scans are callables, so that any source fits; None is no source.
+    """Locates a kit. The scans are callables, so that any source fits; None is no source.
 
     A position is good enough within `good_enough_m` metres of uncertainty. `gate` refuses a kit in
     whose name nothing may be sent (clause D1.3); None refuses none.
@@ -220,7 +220,7 @@ class Locator:
 async def _attempt(
     scan: Callable[[], Awaitable[S]] | None, what: str, notes: list[str]
 ) -> S | None:
-    """Scan. A source that fails becomes a note: the other one may be enough."""
+    """Scan. The failure of a source becomes a note: the other one may be enough."""
     if scan is None:
         notes.append(f"{what}: no source is configured")
         return None
@@ -232,7 +232,7 @@ async def _attempt(
 
 
 def _nothing(failures: list[AgentError]) -> AgentError:
-    """Return what to raise without a position: the service's own NotFound takes precedence."""
+    """Return the error to raise without a position; the service's own NotFound takes precedence."""
     text = "no position: " + "; ".join(str(error) for error in failures)
     for error in failures:
         if isinstance(error, NotFound):

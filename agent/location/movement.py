@@ -1,4 +1,4 @@
-"""Movement of a kit: when it counts as moved, and the device message that reports it."""
+"""Decides whether a kit has moved, and makes the device message that reports it."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _DEFAULT_INTERVAL_MIN = 240
 
 @dataclass(frozen=True, slots=True)
 class PredictionRequest:
-    """Which predictions: how many, how far apart, from when; None leaves it to the service.
+    """The predictions to request: count, interval, start; None leaves a value to the service.
 
     `count` and `interval_min` have the bounds of a P-GPS file; together they reach 14 days ahead at
     most. `start` is an aware moment, whole seconds.
@@ -78,7 +78,7 @@ class PredictionRequest:
 
 @dataclass(frozen=True, slots=True)
 class PredictionLink:
-    """Where the file is: `host`, with or without a scheme, and `path` below it."""
+    """The location of the file: `host`, with or without a scheme, and `path` below it."""
 
     host: str
     path: str
@@ -97,7 +97,7 @@ class _Link(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class RequestPgps(Call[PredictionLink]):
-    """GET: where the predictions can be downloaded, with no credential."""
+    """GET: the link from which the predictions are downloaded, with no credential."""
 
     service: ClassVar[str] = "location"
 
@@ -110,7 +110,7 @@ class RequestPgps(Call[PredictionLink]):
         return location_schemes(self.project)
 
     def request(self) -> Request:
-        """Return the GET with what was asked for as the query."""
+        """Return the GET with the request as its query."""
         day, second = gps_day_and_second(self.wanted.start) if self.wanted.start else (None, None)
         fields = {
             "predictionCount": self.wanted.count,

@@ -1,4 +1,4 @@
-"""The format of a P-GPS file: a header and predictions, checked against what was asked for."""
+"""The format of a P-GPS file: a header and predictions, checked against the request."""
 
 from __future__ import annotations
 
@@ -112,5 +112,5 @@ def gps_day_and_second(moment: datetime) -> tuple[int, int]:
 
 
 def utc_of(gps_day: int, second: int) -> datetime:
-    """Return the moment, in UTC, of a GPS day and a second of it."""
+    """Return the time, in UTC, of a GPS day and a second of it."""
     return GPS_EPOCH + timedelta(days=gps_day, seconds=second - LEAP_SECONDS)

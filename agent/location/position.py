@@ -1,7 +1,7 @@
-"""A position as the location service answers it, checked before it is used.
+"""Positions in the answers of the location service, checked before use.
 
-The fields of an answer stand in one place, the class `Position`: whatever reads, sends or shows an
-answer goes through it.
+The fields of an answer stand in one place, the class `Position`: all code that reads, sends or
+shows an answer uses it.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ def _text(name: str, value: object) -> str:
 
 
 def _answered(key: str, check: Check, shown: str = "") -> dict[str, Any]:
-    """Return what is known of a field: its key in an answer, its check, its key in our JSON."""
+    """Return a field's metadata: its key in an answer, its check, its key in our JSON."""
     return {"key": key, "check": check, "shown": shown or key}
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place: degrees (WGS 84), and the radius in metres that holds it.
+    """A position: degrees (WGS 84), and the radius of uncertainty in metres.
 
     `fulfilled_with` is what the service used (MCELL, SCELL, WIFI, ANCHOR, ...); it is text, since
-    the service may add words. The radius holds the place in 68 % of cases, 95 % with hiConf.
+    the service may add words. The true position is within the radius in 68 % of cases, 95 % with
+    hiConf.
     """
 
     lat: float = field(metadata=_answered("lat", _number(-90.0, 90.0)))
@@ -62,7 +63,7 @@ class Position:
     )
 
     def answer(self) -> dict[str, object]:
-        """Return the fields as the service answers them; what is not known is left out."""
+        """Return the fields as the service answers them, without unknown ones."""
         values = {one.metadata["key"]: getattr(self, one.name) for one in fields(self)}
         return {key: value for key, value in values.items() if value is not None}
 
@@ -72,7 +73,7 @@ class Position:
         return f"{self.lat:.5f}, {self.lon:.5f}{radius}"
 
     def distance_m(self, lat: float, lon: float) -> float:
-        """Return the great-circle distance to another place in metres (haversine)."""
+        """Return the great-circle distance to another position in metres (haversine)."""
         here, there = math.radians(self.lat), math.radians(lat)
         half = math.sin((there - here) / 2) ** 2 + (
             math.cos(here) * math.cos(there) * math.sin(math.radians(lon - self.lon) / 2) ** 2

@@ -1,4 +1,4 @@
-"""What waits for delivery to the observability service: on disk before it is acknowledged."""
+"""The outbox: items stay on disk until the observability service has accepted them."""
 
 from agent.outbox.items import ItemKind, NewItem, OutboxFull, OutboxHeld, Receipt
 from agent.outbox.outbox import Outbox

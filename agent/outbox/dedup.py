@@ -1,4 +1,4 @@
-"""Deduplication: to which message a chunk belongs, and which items are already known."""
+"""Deduplication: finds the message of each chunk, and items that were added before."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class _Incoming:
 
 
 class Deduplicator:
-    """Remembers recent items. Used as `Tables` is, and by the same thread.
+    """Remembers recent items. Only the thread that uses `tables` may call it.
 
-    `max_age_s` is how long an item may wait: for so long its key is remembered.
+    `max_age_s` is how long an item may wait; its key is remembered for as long.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -121,7 +121,7 @@ class Deduplicator:
         return {each.message for each in self._incoming.values() if each.message is not None}
 
     def forget(self, now: float, max_age_s: float) -> None:
-        """Forget what is too old to be a duplicate's original."""
+        """Forget items that are too old to have duplicates."""
         limit = now - max_age_s
         self._seen = {mark: at for mark, at in self._seen.items() if abs(now - at) < WINDOW_S}
         if len(self._starts) > _MAX_STARTS:

@@ -33,7 +33,7 @@ class Sender(Protocol):
 
 @dataclass(slots=True)
 class DeliveryCounts:
-    """What a run of the loop did."""
+    """Counts of one run of the loop."""
 
     items: int = 0
     requests: int = 0
@@ -123,10 +123,10 @@ class Delivery:
         if not task.cancelled() and (error := task.exception()) is not None:
             # The outbox itself failed, or a defect of ours: the lane waits, the others go on.
             _log.error("%s of %s: %s", lane[1], lane[0] or "-", error)
-            self._set_back(lane, FailureKind.LATER, error, 1)
+            self._back_off(lane, FailureKind.LATER, error, 1)
         self._changed.set()
 
-    def _set_back(self, lane: Lane, kind: FailureKind, error: BaseException, count: int) -> None:
+    def _back_off(self, lane: Lane, kind: FailureKind, error: BaseException, count: int) -> None:
         now, jitter = self._clock(), self._jitter()
         self.schedule.failed(lane, kind, error, count=count, now=now, jitter=jitter)
 
@@ -156,7 +156,7 @@ class Delivery:
 
     async def _failed(self, lane: Lane, items: list[Item], error: AgentError | AtError) -> None:
         kind = classify_failure(error, len(items))
-        self._set_back(lane, kind, error, len(items))
+        self._back_off(lane, kind, error, len(items))
         _log.warning("%s of %s: %s (%s)", lane[1], lane[0] or "-", error, kind.value)
         if kind is not FailureKind.REFUSED:
             ids = [item.id for item in items]

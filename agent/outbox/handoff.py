@@ -51,7 +51,7 @@ def hand_off(folder: Path, items: Sequence[NewItem], limits: OutboxSettings, now
     size = sum(len(item.body) for item in items)
     check_quota(limits, len(items), size, shutil.disk_usage(folder).free, str(folder))
     name = f"{time.time_ns():020d}-{uuid.uuid4().hex}"
-    left = [
+    records = [
         _HandoffItem(
             item.kind,
             item.device,
@@ -68,7 +68,7 @@ def hand_off(folder: Path, items: Sequence[NewItem], limits: OutboxSettings, now
     try:
         make_private_folder(inbox)
         with open(unfinished, "xb", opener=private_opener) as f:
-            f.write(msgspec.json.encode(left))
+            f.write(msgspec.json.encode(records))
             f.flush()
             os.fsync(f.fileno())
         unfinished.rename(unfinished.with_suffix(_SUFFIX))
@@ -106,7 +106,7 @@ def _take_over(path: Path, outbox: Outbox) -> int:
 
 
 def _read(path: Path) -> list[NewItem]:
-    left = msgspec.json.decode(path.read_bytes(), type=list[_HandoffItem])
+    records = msgspec.json.decode(path.read_bytes(), type=list[_HandoffItem])
     return [
         NewItem(
             each.kind,
@@ -116,5 +116,5 @@ def _read(path: Path) -> list[NewItem]:
             each.key,
             each.meta,
         )
-        for each in left
+        for each in records
     ]

@@ -11,7 +11,7 @@ from agent.errors import AgentError, Unavailable
 
 
 class ItemKind(StrEnum):
-    """What an item is; this decides which call delivers it."""
+    """The kind of an item; it decides which call delivers the item."""
 
     CHUNK = "chunk"
     EVENT = "event"
@@ -36,7 +36,7 @@ class OutboxHeld(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class NewItem:
-    """Something to deliver. `captured_s` is when it happened, in unix seconds; None is now.
+    """An item to deliver. `captured_s` is when it was captured, in unix seconds; None is now.
 
     An item whose `key` is known is a duplicate and is not added again; so is a core dump
     of the same content, and a message of chunks that ended within the last ten minutes.

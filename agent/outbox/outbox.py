@@ -125,7 +125,7 @@ class Writer:
                 batch = batch + calls
             self._commit(batch)
             _finish(batch)
-        # What a large dump took goes back to the disk.
+        # The pages of deleted items, such as large dumps, go back to the disk.
         self._db.execute("PRAGMA incremental_vacuum").fetchall()
         self._db.close()
 
@@ -134,7 +134,7 @@ class Writer:
             self._transaction(batch)
         except Exception as exc:  # noqa: BLE001 - the thread serves others; the caller gets it
             if len(batch) == 1:
-                batch[0].error = _ours(exc) if isinstance(exc, sqlite3.Error) else exc
+                batch[0].error = _agent_error(exc) if isinstance(exc, sqlite3.Error) else exc
                 return
             # Only the call at fault shall fail: each is tried alone.
             for call in batch:
@@ -155,7 +155,7 @@ class Writer:
             raise
 
 
-def _ours(error: sqlite3.Error) -> AgentError:
+def _agent_error(error: sqlite3.Error) -> AgentError:
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
         return OutboxFull("the disk is full", hint="free some space: nothing was taken")
     return AgentError(f"the outbox cannot be written: {error}")

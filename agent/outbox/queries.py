@@ -1,4 +1,4 @@
-"""The requests to an outbox as plain JSON: of a command, or to the agent that holds it."""
+"""What commands and the control socket ask of an outbox, with results as plain JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVERYTHING = 1 << 40
 async def list_items(outbox: Outbox, limit: int) -> dict[str, Any]:
     """Return what waits and what is parked, the oldest first, and the totals."""
 
-    def look(store: Store) -> dict[str, Any]:
+    def query(store: Store) -> dict[str, Any]:
         items = [
             {
                 "id": item.id,
@@ -34,7 +34,7 @@ async def list_items(outbox: Outbox, limit: int) -> dict[str, Any]:
         ]
         return {"items": items, "totals": _totals(store)}
 
-    return await outbox.atransact(look)
+    return await outbox.atransact(query)
 
 
 async def drop_items(
@@ -56,12 +56,12 @@ async def drop_items(
 async def retry_items(outbox: Outbox, *, parked: bool) -> dict[str, Any]:
     """Return the totals; with `parked` all parked items wait again first."""
 
-    def look(store: Store) -> dict[str, Any]:
+    def query(store: Store) -> dict[str, Any]:
         if parked:
             store.retry_parked()
         return {"totals": _totals(store)}
 
-    return await outbox.atransact(look)
+    return await outbox.atransact(query)
 
 
 def _totals(store: Store) -> dict[str, Any]:

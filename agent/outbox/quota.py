@@ -1,11 +1,11 @@
 """The quota: bytes, items and age of the outbox, and free space on its disk.
 
-What is deleted first, and counted as `expired` or `dropped`:
+The order of deletion; deleted items are counted as `expired` or `dropped`:
 1. what is older than `max_age_s`;
 2. parked items, the oldest first;
 3. waiting items, the oldest first and whole messages at a time: never a chunk from the middle,
    never a message of which more chunks are to come, never what is being sent.
-Below `min_free_bytes` of free disk nothing more is accepted (`refused`); what is there stays.
+Below `min_free_bytes` of free disk nothing more is accepted (`refused`); stored items stay.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder
 
     Raises TooLarge, OutboxFull.
     """
-    for given, most, what, key in (
+    for amount, maximum, unit, key in (
         (size, limits.max_bytes, "bytes", "max_bytes"),
         (count, limits.max_items, "items", "max_items"),
     ):
-        if given > most:
+        if amount > maximum:
             raise TooLarge(
-                f"{given} {what} do not fit an outbox of {most}",
+                f"{amount} {unit} do not fit an outbox of {maximum}",
                 hint=f"raise outbox.{key} in the profile, or give it less at a time",
             )
     if free - size < limits.min_free_bytes:
@@ -42,7 +42,7 @@ def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder
 
 
 class Quota:
-    """Makes room for new items. Used as `Tables` is, and by the same thread."""
+    """Makes room for new items. Only the thread that uses `tables` may call it."""
 
     def __init__(self, tables: Tables, folder: Path) -> None:
         self._tables = tables
@@ -59,7 +59,7 @@ class Quota:
     def make_room(
         self, count: int, size: int, limits: OutboxSettings, open_messages: Callable[[], set[int]]
     ) -> None:
-        """Delete what must go for `count` items of `size` bytes. Raises TooLarge, OutboxFull."""
+        """Delete items until `count` items of `size` bytes fit. Raises TooLarge, OutboxFull."""
         tables = self._tables
         try:
             check_quota(limits, count, size, self._free, self._folder)

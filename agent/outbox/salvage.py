@@ -1,4 +1,4 @@
-"""How the outbox's file is opened: a damaged one is set aside, and what can be read of it kept."""
+"""Opens the outbox's file. A damaged file is set aside, and its readable rows are salvaged."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from agent.outbox.schema import COLUMNS, DAMAGE, INSERT, check, close, connect, 
 
 
 def open_file(path: Path, now: float) -> tuple[sqlite3.Connection, int]:
-    """Open the outbox at `path`, making it and its folder; return it and how many were salvaged.
+    """Open the outbox at `path`, made if missing; return it and the number of salvaged items.
 
-    A damaged file is set aside beside it and what can be read of it goes into a new one; -1
-    salvaged means that nothing was damaged. The caller holds the lock.
+    A damaged file is set aside beside it, and its readable items go into a new one. The number
+    is -1 if the file was sound. The caller holds the lock. Raises sqlite3.Error, OSError.
     """
     # The damaged file has this name until all that can be read of it is in the new one, synced: if
     # a start is killed, or has no room, the next start continues the salvage.
     damaged = path.with_name(f"{path.name}.salvaging")
     if not damaged.exists():
-        connection = _sound_file(path)
+        connection = _open_if_sound(path)
         if connection is not None:
             return connection, -1
     # The file is renamed before its parts: until there is a new one, they can only be its own.
     if not damaged.exists() or not path.exists():
-        _rename(path, damaged, _PARTS)
+        _rename(path, damaged, _SUFFIXES)
     connection = connect(path)
     try:
         salvaged = _salvage(damaged, connection)
@@ -37,7 +37,7 @@ def open_file(path: Path, now: float) -> tuple[sqlite3.Connection, int]:
     return connection, salvaged
 
 
-def _sound_file(path: Path) -> sqlite3.Connection | None:
+def _open_if_sound(path: Path) -> sqlite3.Connection | None:
     """Open the file, None if it is damaged. Raises sqlite3.Error, OSError for any other trouble."""
     connection: sqlite3.Connection | None = None
     try:
@@ -59,14 +59,14 @@ def _set_aside(damaged: Path, path: Path, now: float) -> None:
     while (aside := path.with_name(f"{stem}.{number}" if number else stem)).exists():
         number += 1
     # The file is renamed last: no part of it is left beside the next damaged one.
-    _rename(damaged, aside, _PARTS[::-1])
+    _rename(damaged, aside, _SUFFIXES[::-1])
 
 
-_PARTS = ("", "-wal", "-shm", "-journal")
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def _rename(path: Path, new: Path, suffixes: tuple[str, ...]) -> None:
-    """Rename the file and what belongs to it in this order, as far as they are there."""
+    """Rename the file and its companion files in the order of `suffixes`, those that exist."""
     for suffix in suffixes:
         part = path.with_name(path.name + suffix)
         if part.exists():
@@ -78,14 +78,14 @@ def _salvage(damaged: Path, connection: sqlite3.Connection) -> int:
     """Copy the rows that can be read and whose body is sound; return how many."""
     rows: dict[int, tuple[Any, ...]] = {}
     for row in _readable_rows(damaged):
-        if _sound(row):
+        if _is_sound(row):
             rows.setdefault(row[0], row)
-    kept = [rows[number] for number in sorted(rows)]
+    sound_rows = [rows[number] for number in sorted(rows)]
     connection.execute("BEGIN IMMEDIATE")
     # An earlier start may have come as far as this.
-    connection.executemany(INSERT.replace("INSERT", "INSERT OR IGNORE", 1), kept)
+    connection.executemany(INSERT.replace("INSERT", "INSERT OR IGNORE", 1), sound_rows)
     connection.execute("COMMIT")
-    return len(kept)
+    return len(sound_rows)
 
 
 def _readable_rows(damaged: Path) -> Iterator[tuple[Any, ...]]:
@@ -103,7 +103,7 @@ def _readable_rows(damaged: Path) -> Iterator[tuple[Any, ...]]:
             for row in source.execute(
                 f"SELECT {COLUMNS} FROM items NOT INDEXED ORDER BY id {order}"  # noqa: S608 - constants
             ):
-                yield tuple(_text(value, at) for at, value in enumerate(row))
+                yield tuple(_decoded(value, at) for at, value in enumerate(row))
         except DAMAGE:
             continue
         finally:
@@ -113,13 +113,13 @@ def _readable_rows(damaged: Path) -> Iterator[tuple[Any, ...]]:
 _BODY_AT = COLUMNS.split(", ").index("body")
 
 
-def _text(value: Any, at: int) -> Any:
+def _decoded(value: Any, at: int) -> Any:
     if isinstance(value, bytes) and at != _BODY_AT:
         return value.decode("utf-8", "replace")
     return value
 
 
-def _sound(row: tuple[Any, ...]) -> bool:
+def _is_sound(row: tuple[Any, ...]) -> bool:
     kinds = (int, str, str, int, float, float, str, bytes, int)
     return (
         all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True))

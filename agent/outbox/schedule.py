@@ -1,4 +1,4 @@
-"""Which items are sent next, and what a failure means for them. Pure: times are arguments.
+"""Chooses which items are sent next, and classifies failures. Pure: times are arguments.
 
 A lane is a device and a kind. Each lane has its own back-off; a device has one request in flight,
 whatever the kind, so that its chunks arrive in the order of the device.
@@ -34,7 +34,7 @@ _TRY_AGAIN = frozenset({408, 409, 411, 425, 429})
 
 
 class FailureKind(Enum):
-    """What a failed request means for what was in it."""
+    """What a failed request means for its items."""
 
     LATER = "later"
     """The service or the network is at fault: the same request again after a wait."""

@@ -1,4 +1,4 @@
-"""The outbox's file: its tables, a connection to it, and whether it is sound."""
+"""The outbox's file: its tables, how it is opened, and how it is checked for damage."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ CREATE TABLE recent(mark BLOB PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE counts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE about(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
-# What damage within a row can look like that leaves the tree of the table sound.
-_STRANGE = """
+# Counts rows that are damaged although the table's tree is sound.
+_MALFORMED_ROWS = """
 SELECT (SELECT count(*) FROM items WHERE kind NOT IN ('chunk', 'event', 'coredump')
     OR typeof(device) <> 'text' OR typeof(message) <> 'integer' OR typeof(added) <> 'real'
     OR typeof(captured) <> 'real' OR typeof(meta) <> 'text' OR typeof(body) <> 'blob'
@@ -54,8 +54,8 @@ INSERT = (
 LAST_ID = "last id"
 """The name in `about` of the highest number that was ever given: none is given twice."""
 IN_DOUBT = "in doubt "
-"""What a name in `about` begins with, before kind and device: the last item of a request of which
-nobody knows whether it arrived."""
+"""The prefix of a name in `about`, before kind and device. The value is the last item of a request
+that may or may not have arrived."""
 COLUMNS = "id, kind, device, message, captured, added, meta, body, crc"
 _NUMBER = re.compile(r"[0-9]{1,18}")
 # One connection by construction (SQLite before 3.51.3 has a race between two); the WAL is
@@ -72,12 +72,12 @@ _SETTINGS = (
 
 
 class _Unsound(Exception):
-    """The file opens, yet is not what it must be."""
+    """The file opens, but its content breaks the format."""
 
 
 # A damaged schema gives error messages that are no UTF-8, and sizes beyond any memory.
 DAMAGE = (sqlite3.DatabaseError, _Unsound, UnicodeDecodeError, OverflowError, MemoryError)
-_NOT_THE_FILE = {
+_NOT_DAMAGE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM,
@@ -95,7 +95,7 @@ def is_damage(error: Exception, path: Path) -> bool:
         return True
     if code & 0xFF == sqlite3.SQLITE_READONLY:
         return os.access(path, os.W_OK)  # a damaged header, too, makes a file read-only
-    return code & 0xFF not in _NOT_THE_FILE
+    return code & 0xFF not in _NOT_DAMAGE
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -121,19 +121,19 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Raise one of DAMAGE unless the file is what it must be."""
+    """Check that the file keeps the format. Raises one of DAMAGE."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version != FORMAT:
         raise _Unsound(f"format {version}")
-    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    if found != "ok":
-        raise _Unsound(found)
+    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != "ok":
+        raise _Unsound(verdict)
     name = connection.execute("SELECT value FROM about WHERE name = 'id'").fetchone()
     if name is None or not isinstance(name[0], str):
         raise _Unsound("no id")
-    (strange,) = connection.execute(_STRANGE).fetchone()
-    if strange:
-        raise _Unsound(f"{strange} rows are of another shape")
+    (malformed,) = connection.execute(_MALFORMED_ROWS).fetchone()
+    if malformed:
+        raise _Unsound(f"{malformed} rows are of another shape")
     last = connection.execute("SELECT value FROM about WHERE name = ?", (LAST_ID,)).fetchone()
     if last is not None and not (isinstance(last[0], str) and _NUMBER.fullmatch(last[0])):
         raise _Unsound("the last id is no number")

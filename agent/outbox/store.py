@@ -59,7 +59,7 @@ class Store:
         self.tables.flush()
 
     def reload(self) -> None:
-        """Read again from the tables what is kept in memory: after a rollback."""
+        """Read the state in memory again from the tables, after a rollback."""
         self.tables.reload()
         self._dedup.reload()
         self._expired_at = float("-inf")
@@ -70,7 +70,7 @@ class Store:
         """Insert `items` in order. Raises OutboxFull when one of them cannot be accepted."""
         tables, dedup, limits = self.tables, self._dedup, self._limits
         self._expire(now)
-        # Before anything is remembered: what is refused here must not be known the next time.
+        # Before dedup remembers anything: an item refused here is no duplicate at the next try.
         size = sum([len(item.body) for item in items])
         self._quota.make_room(len(items), size, limits, dedup.open_messages)
         rows: list[tuple[Any, ...]] = []
@@ -122,7 +122,7 @@ class Store:
     def claim(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
         """Return the next items of a lane in order, at least one; claimed until settled."""
         tables = self.tables
-        found: list[Item] = []
+        batch: list[Item] = []
         size = 0
         damaged: list[int] = []
         lane = device, kind.value
@@ -134,10 +134,10 @@ class Store:
             if row_crc(kind.value, device, captured, meta, body) != crc:
                 damaged.append(number)
                 continue
-            if found and (len(found) >= max_items or size + len(body) > max_bytes):
+            if batch and (len(batch) >= max_items or size + len(body) > max_bytes):
                 break
             size += len(body)
-            found.append(
+            batch.append(
                 Item(
                     number,
                     kind,
@@ -149,15 +149,15 @@ class Store:
                     f"{tables.id}-{number}",
                 )
             )
-            if len(found) >= max_items:
+            if len(batch) >= max_items:
                 break
         if damaged:
             tables.counts["unreadable"] += len(damaged)
             tables.park(damaged, "its bytes were damaged on the disk")
-        if found:
-            tables.first_id[lane] = found[0].id
-        tables.claimed.update(item.id for item in found)
-        return found
+        if batch:
+            tables.first_id[lane] = batch[0].id
+        tables.claimed.update(item.id for item in batch)
+        return batch
 
     def next_batch(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
         """Claim what goes into the next request of a lane.

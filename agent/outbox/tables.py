@@ -1,4 +1,4 @@
-"""The rows of the outbox, and what is known of them in memory: counts and sizes by lane.
+"""The rows of the outbox, with their counts and sizes by lane kept in memory.
 
 One thread uses them, inside a transaction that its caller begins and commits
 (`agent.outbox.outbox`). `reload` corrects the memory after a rollback.

@@ -23,7 +23,7 @@ ListBoards = Callable[[], Mapping[str, tuple[BoardLocation, object]]]
 
 
 def require_count(locations: Sequence[BoardLocation], number: int | None) -> None:
-    """Raise RefusedByRule where another number of boards is there; None requires none."""
+    """Check the number of boards; None allows any. Raises RefusedByRule."""
     if number is not None and len(locations) != number:
         names = ", ".join(
             location.slot or location.usb_place or location.port for location in locations
@@ -108,7 +108,7 @@ def _not_opened(location: BoardLocation, error: AgentError | AtError) -> Outcome
 
 @dataclass(frozen=True, slots=True)
 class PlannedBoard:
-    """What would be done to the board at a location, or why nothing can be; `exit` as of `run`."""
+    """The plan for the board at a location, or why there is none; `exit` is as that of `run`."""
 
     location: BoardLocation
     device_id: str

@@ -1,4 +1,4 @@
-"""A board: where it is, what it holds, what can be done to it, whether it is still the same."""
+"""A board: its location, its state, its operations, and the check of its identity."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BoardLocation:
 
 @dataclass(frozen=True, slots=True)
 class HeldCredential:
-    """One line of the modem's list: where it is, what it is, and its SHA-256 in upper-case hex."""
+    """One line of the modem's list: security tag, type, and SHA-256 in upper-case hex."""
 
     tag: int
     type: int
@@ -64,7 +64,7 @@ class BoardState:
 
 
 class WrongAnswer(AgentError):
-    """The board did what was asked, but a digest or a signature that it shows does not fit."""
+    """The board carried out a command, but the digest or signature that it shows is wrong."""
 
     kind = "wrong-answer"
 
@@ -86,7 +86,7 @@ class BoardPort(Protocol):
     """An open board. Every method raises at.AtError; reading changes nothing."""
 
     async def read(self) -> BoardState:
-        """Return what the board is and holds."""
+        """Return the identity and the credentials of the board."""
 
     async def imei(self) -> str:
         """Return the IMEI, read now: it tells whether this is still the same board."""
@@ -120,7 +120,7 @@ class BoardPort(Protocol):
 
 
 class BoardSwapped(AgentError):
-    """Another board answers on this port than the one that was begun with."""
+    """The board on this port is not the one that the run began with."""
 
     kind = "swapped"
 

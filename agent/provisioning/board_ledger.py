@@ -1,4 +1,4 @@
-"""The ledger as many tasks use it, and one board's part of it: its claim, record and notes."""
+"""The ledger for many tasks, and one board's part of it: its claim, record and steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AsyncLedger:
         self._last: Future[Any] = self._thread.submit(lambda: None)
 
     async def call(self, work: Callable[[Ledger], T]) -> T:
-        """Return what `work` returns. Raises DatabaseFailed where nothing comes back."""
+        """Return the result of `work`. Raises DatabaseFailed where none comes."""
         call = self._last = self._thread.submit(work, self._ledger)
         try:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
@@ -50,9 +50,9 @@ class AsyncLedger:
 
 
 class BoardLedger:
-    """One board's run in the ledger: each step is noted before and after it is done.
+    """One board's run in the ledger: each step is recorded before and after it is done.
 
-    Until `claim` the board is unknown: its record is empty and nothing is noted of it.
+    Until `claim` the record is empty, and nothing is recorded.
     """
 
     def __init__(self, ledger: AsyncLedger) -> None:
@@ -64,7 +64,7 @@ class BoardLedger:
 
     @property
     def record(self) -> BoardRecord:
-        """What is known of the board by now."""
+        """The board's record so far."""
         return self._record
 
     @property
@@ -101,7 +101,7 @@ class BoardLedger:
         )
 
     async def unfinished(self, step: ProvisioningStep) -> str:
-        """Return what an earlier run noted as it began a step that it did not end, else ""."""
+        """Return the detail of a step that an earlier run began and did not end, else ""."""
         uuid = self._record.uuid
         return await self._ledger.call(lambda ledger: ledger.unfinished(uuid, step.value)) or ""
 
@@ -116,7 +116,7 @@ class BoardLedger:
         await self._ledger.call(lambda ledger: ledger.refused(uuid, step.value, reason))
 
     async def finish(self, step: ProvisioningStep, detail: str = "", **columns: str) -> None:
-        """Record that a step was done, with what it has shown (columns of the record)."""
+        """Record that a step was done, with its results (columns of the record)."""
         uuid, writes = self._record.uuid, self._unnoted_writes()
         await self._ledger.call(
             lambda ledger: ledger.finish(uuid, step.value, detail, writes, **columns)
@@ -124,7 +124,7 @@ class BoardLedger:
         self._update_record(columns)
 
     async def update(self, **columns: str) -> None:
-        """Store what a step that is not yet done has shown so far (columns of the record)."""
+        """Store the results so far of a step that is not yet done (columns of the record)."""
         uuid = self._record.uuid
         await self._ledger.call(lambda ledger: ledger.update(uuid, **columns))
         self._update_record(columns)
@@ -169,5 +169,5 @@ def history_of(ledger: Ledger, uuid: str, goal: Goal, device_id: str) -> BoardHi
 
 
 def registration_name(method: RegistrationMethod, device_id: str) -> str:
-    """Return how the ledger names a registration: its method, and the device that it made."""
+    """Return the ledger's name of a registration: its method, and the device that it made."""
     return f"{method.value} {device_id}"

@@ -106,7 +106,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Station:
-    """What all boards of a run share: the goal, and the means to reach it.
+    """The settings and services that all boards of a run share.
 
     `registrar` None asks no service, `device_ca` None signs no certificate. Keys made on this host
     are in `key_folder`; `now` gives the host's time, aware.
@@ -230,7 +230,7 @@ class BoardRun:
             raise
 
     async def _restore_mode(self) -> str:
-        """Put the mode back, whatever happened; return why it could not be, "" if it was."""
+        """Restore the functional mode, whatever happened; return why that failed, else ""."""
         try:
             async with asyncio.timeout(_RESTORE_TIMEOUT_S):
                 await self._offline.restore()
@@ -263,7 +263,7 @@ class BoardRun:
 
 
 def unexpected_failure(defect: Exception, location: BoardLocation) -> AgentError:
-    """Return what is reported of an exception that nobody foresaw; the log has all of it."""
+    """Return the message for an unexpected exception; the log has its traceback."""
     _log.info("%s", location.port, exc_info=defect)
     return AgentError(
         f"a defect of this program ({type(defect).__name__})",

@@ -1,6 +1,6 @@
 """The steps done to a board: its functional mode, its credentials, its certificate.
 
-Each is noted in the ledger before and after it is done.
+Each is recorded in the ledger before and after it is done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class OfflineMode:
-    """The functional mode in which the modem takes credentials, and the one to be put back."""
+    """Sets the mode in which the modem takes credentials, and restores the earlier one."""
 
     def __init__(self, port: BoardPort, ledger: BoardLedger) -> None:
         self._port = port
@@ -49,11 +49,11 @@ class OfflineMode:
         await self._port.set_mode(OFFLINE_MODE)
 
     def resume(self, mode_before: int | None) -> None:
-        """Set the mode that a run which was cut off has still to put back, None for none."""
+        """Set the mode that an interrupted run had still to restore, None for none."""
         self._mode_before = mode_before
 
     async def forget(self, mode: int) -> None:
-        """Record that the mode was changed since a run was cut off: nothing is to be put back."""
+        """Record that the mode has changed since an interrupted run: nothing is to be restored."""
         await self._ledger.finish(ProvisioningStep.OFFLINE, f"found in {mode}")
 
     async def restore(self) -> None:
@@ -193,7 +193,7 @@ class CredentialSteps:
             )
 
     async def _on_this_board(self, write: Callable[[], Awaitable[T]]) -> T:
-        """Do one write with the board's identity read before and after it."""
+        """Do one write; read the board's identity before and after it. Raises BoardSwapped."""
         await self._identity.require_same("the write")
         result = await write()
         self._ledger.count_write()

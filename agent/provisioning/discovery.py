@@ -1,4 +1,4 @@
-"""Discovery of boards: ports that were named, or every kit that is connected."""
+"""Discovery of boards: on named ports, or on every connected kit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from at.protocol.errors import PortNotFound
 
 
 def named_boards(names: Sequence[str], slots: Mapping[str, str]) -> list[BoardLocation]:
-    """Return where the boards on named ports are; a kit's location includes its USB port."""
+    """Return the locations of boards on named ports; a kit's location includes its USB port."""
     known = {port.device: port for port in system_ports()}
     known |= {f"serial:{port.serial}": port for port in _at_ports(list(known.values()))}
     locations = []
@@ -27,14 +27,14 @@ def named_boards(names: Sequence[str], slots: Mapping[str, str]) -> list[BoardLo
 
 
 def all_boards(slots: Mapping[str, str]) -> list[BoardLocation]:
-    """Return where every connected kit is, by its USB identity."""
+    """Return the location of every connected kit, by its USB identity."""
     return [_location(port, f"serial:{port.serial}", slots) for port in _at_ports(system_ports())]
 
 
 def chosen_boards(
     names: Sequence[str], *, all_kits: bool, slots: Mapping[str, str]
 ) -> list[BoardLocation]:
-    """Return named boards, or all. Raises UsageError where neither or both were asked for."""
+    """Return named boards, or all. Raises UsageError if neither or both were asked for."""
     if bool(names) == all_kits:
         raise UsageError(
             "name the boards, or say --all",

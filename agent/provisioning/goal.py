@@ -1,4 +1,4 @@
-"""The goal: what a board is to hold and be, as the operator asked for it."""
+"""The goal: the credentials and settings that a provisioned board has."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RegistrationMethod(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a board is to hold and be, once provisioned.
+    """The credentials and settings of a provisioned board.
 
     `ca_chain` is the text that is written as the root CA, "" for none. `replace` names the
     credentials, by tag and type, that may be deleted. `id_prefix` "" makes the modem's UUID the

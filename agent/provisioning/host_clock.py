@@ -1,4 +1,4 @@
-"""Whether this host's clock is right enough to set a modem's clock, or to date a certificate."""
+"""Checks this host's clock before it sets a modem's clock or dates a certificate."""
 
 from __future__ import annotations
 

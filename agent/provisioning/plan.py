@@ -41,11 +41,11 @@ class ProvisioningStep(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BoardHistory:
-    """What the ledger knows of a board from earlier runs.
+    """The results of earlier runs with a board, from the ledger.
 
-    `key_digest` is what the modem lists for the key that we made. `key_begun`: a run that was cut
-    off was about to make a key, and nobody knows whether it did. `mode_before` is the functional
-    mode that such a run left for the offline one, None where none did.
+    `key_digest` is what the modem lists for the key that we made. `key_begun`: an
+    interrupted run was about to make a key, and it is not known whether it did. `mode_before` is
+    the functional mode that such a run left for the offline one, None where none did.
     """
 
     public_key: str = ""
@@ -58,7 +58,7 @@ class BoardHistory:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One step, and for a person what it will do and why."""
+    """One step, and a text for a person: its effect and its reason."""
 
     step: ProvisioningStep
     words: str
@@ -68,7 +68,7 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningPlan:
-    """What is to be done to a board, or the reason why nothing is.
+    """The steps for a board, or the reason why there are none.
 
     `delete` are the credentials, by tag and type, that CLEAR deletes. `restore_mode` is the
     functional mode to put back, None where it is not changed.
@@ -92,7 +92,7 @@ class ProvisioningPlan:
 
 @dataclass(slots=True)
 class _Draft:
-    """The plan as it grows: the steps that write, what is deleted, what else would have to be."""
+    """The plan as it grows: writing steps, deletions, and deletions not allowed."""
 
     steps: list[PlannedStep] = field(default_factory=list)
     delete: list[tuple[int, int]] = field(default_factory=list)
@@ -105,7 +105,7 @@ def stored_digest(content: str) -> str:
 
 
 def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> ProvisioningPlan:
-    """Return the steps that lead from `board` to `goal`; what is right already is not touched."""
+    """Return the steps that lead from `board` to `goal`; what fits already stays."""
     if board.refusal:
         return ProvisioningPlan(
             refusal=board.refusal, hint="update the modem's firmware over its cable first"
@@ -242,7 +242,7 @@ def _clear(goal: Goal, kind: int, draft: _Draft, what: str) -> None:
 
 
 def _refusal(board: BoardState, goal: Goal, draft: _Draft) -> ProvisioningPlan:
-    """Return the refusal that names all that would have to go, and how to allow it at once."""
+    """Return the refusal, which names all credentials to delete, and how to allow that."""
     what = " and ".join(draft.blockers.values())
     reason = f"tag {goal.security_tag} holds {what}; nothing is overwritten unasked"
     # With what was allowed already: the line is copied whole.

@@ -38,7 +38,7 @@ class ClaimDevice(Call[None]):
         return Request("POST", "/v1/claimed-devices", json=body)
 
     def parse(self, response: Response) -> None:
-        """Ignore the body of the 201: nothing in it is needed."""
+        """Return nothing: the body of the 201 is not needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Registrar:
             await DeviceCloud(self.client).wait_for_bulk(request_id)
 
     async def host_clock_ahead_s(self, now: Callable[[], datetime]) -> float | None:
-        """Return how far this host is ahead of the service in seconds; None if it sends no date."""
+        """Return the seconds that this host is ahead of the service; None if it sends no date."""
         theirs = await self.client.send(ReadServiceTime())
         return (now() - theirs).total_seconds() if theirs is not None else None
 

@@ -1,4 +1,4 @@
-"""The steps of a board that ask the service: the time, the registration, the proof."""
+"""The steps of a board that call the service: the time, the registration, the proof."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ServiceSteps:
-    """The steps for which a service is asked; without a registrar there is none to ask.
+    """The steps that call the service; without a registrar there is no service.
 
     `registered` says that this run registered the board's key.
     """
@@ -59,7 +59,7 @@ class ServiceSteps:
         self.registered = True
 
     async def _finished_request(self, registrar: Registrar, registration: str) -> str:
-        """Return the id of a request that a run sent and did not see the end of, once it succeeded.
+        """Return the id of the request of an interrupted run, once it has succeeded.
 
         "" where there is none, or it failed: then it is sent again, with the same key.
         """

@@ -111,12 +111,12 @@ class Forwarder:
             await self.flush()
 
     async def flush(self) -> None:
-        """Move what waits in memory into the outbox."""
+        """Move the items that wait in memory into the outbox; a failure goes to `on_failure`."""
         async with self._flushing:
             try:
                 await self._store_pending()
             except AgentError as error:
-                self._lose(max(0, len(self._pending) - _MAX_PENDING))
+                self._drop_oldest(max(0, len(self._pending) - _MAX_PENDING))
                 self._stuck.set()
                 self._on_failure(error)
                 return
@@ -134,14 +134,14 @@ class Forwarder:
                 if len(first) > 1:
                     at_once = 1  # to find what is too large: the others pass
                     continue
-                self._lose(1)
+                self._drop_oldest(1)
                 self._stuck.set()
                 self._on_failure(error)
             else:
                 del self._pending[: len(first)]
                 self._wake()
 
-    def _lose(self, count: int) -> None:
+    def _drop_oldest(self, count: int) -> None:
         del self._pending[:count]
         self.lost += count
 
@@ -154,7 +154,7 @@ def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) ->
     """Return the items of a usable Zephyr dump: the file, and a trace with its registers."""
     header = captured.dump.header
     assert header is not None
-    found = frame_registers(registers(captured.dump, captured.data))
+    frame = frame_registers(registers(captured.dump, captured.data))
     body = bytes(captured.data)
     file = NewItem(
         ItemKind.COREDUMP,
@@ -173,9 +173,9 @@ def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) ->
         device,
         trace_reason(header.reason),
         now,
-        pc=found.get("pc", 0),
-        lr=found.get("lr"),
-        sp=found.get("sp"),
+        pc=frame.get("pc", 0),
+        lr=frame.get("lr"),
+        sp=frame.get("sp"),
         user_info={"zephyr_reason": header.reason},
     )
     # A dump is a duplicate by its content; its trace is one with the dump.

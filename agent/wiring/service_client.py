@@ -1,4 +1,4 @@
-"""From a configuration to a client that holds its credentials."""
+"""Makes the HTTP client of a configuration, with its credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kit's update runner put together from its profile: for a command, and for the agent's loop.
+"""Makes a kit's update runner from its profile, for a command and for the agent's loop.
 
 The profile says where an image may come from, what it must prove, and how it gets onto the kit.
 """
@@ -74,7 +74,7 @@ async def gate_of(modem: Modem) -> str:
 async def device_id_of(modem: Modem | None) -> str:
     """Return the modem's UUID, the device's id where the profile names none. Raises ConfigError.
 
-    Asked in three ways, since none is understood by every firmware.
+    The modem is asked in three ways, since none is understood by every firmware.
     """
     if modem is None:
         raise ConfigError("kit.device_id is not set, and no port is there to ask the modem")
@@ -90,7 +90,7 @@ async def device_id_of(modem: Modem | None) -> str:
     )
 
 
-class JobInOtherHands(ResourceUnavailable):
+class JobsHeld(ResourceUnavailable):
     """Another process carries out this kit's jobs."""
 
     kind = "fota-busy"
@@ -130,7 +130,9 @@ def trust_of(profile: Profile) -> TrustPolicy:
 
 def needs_modem(profile: Profile) -> bool:
     """Return whether the kit's AT port is needed: for its id, its versions or the installer."""
-    return _chosen(profile) != "mcuboot" or not profile.kit.device_id or bool(profile.kit.port)
+    return (
+        _installer_name(profile) != "mcuboot" or not profile.kit.device_id or bool(profile.kit.port)
+    )
 
 
 def installer_of(profile: Profile, modem: Modem | None, observer: UpdateObserver) -> Installer:
@@ -140,7 +142,7 @@ def installer_of(profile: Profile, modem: Modem | None, observer: UpdateObserver
     The virtual modem takes images as Serial Modem does.
     """
     fota = profile.fota
-    chosen = _chosen(profile)
+    chosen = _installer_name(profile)
     if chosen == "command":
         from agent.fota.installers.command import CommandInstaller
 
@@ -200,7 +202,7 @@ async def runner_for(
 ) -> UpdateRunner:
     """Return the runner of the profile's kit, which alone works on its jobs until `stack` unwinds.
 
-    `wrap_installer` returns the installer to use in place of the profile's. Raises JobInOtherHands,
+    `wrap_installer` returns the installer to use in place of the profile's. Raises JobsHeld,
     RefusedByRule where the firmware is too old and no API key is there to report that with.
     """
     device_id = profile.kit.device_id or await device_id_of(modem)
@@ -249,19 +251,19 @@ async def update_runner(
 
 
 def journal_folder(state_dir: Path, device_id: str) -> Path:
-    """Return where a device's journal lies, whatever characters its id has."""
+    """Return the folder of a device's journal; its id may hold any characters."""
     name = quote(device_id, safe="").replace(".", "%2E")[:200]
     return state_dir / "fota" / name
 
 
 @contextlib.contextmanager
 def sole_worker(folder: Path) -> Iterator[None]:
-    """Hold a kit's jobs: no second process works on them. Raises JobInOtherHands."""
+    """Hold a kit's jobs: no second process works on them. Raises JobsHeld."""
     make_private_folder(folder)
     try:
         lock = ProcessLock(folder / "lock")
     except HeldByAnother as held:
-        raise JobInOtherHands(
+        raise JobsHeld(
             f"another cellagent carries out this kit's jobs: {held.holder}",
             hint="`cellagent status` shows the agent; or wait for the other command",
         ) from held
@@ -271,7 +273,7 @@ def sole_worker(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _chosen(profile: Profile) -> str:
+def _installer_name(profile: Profile) -> str:
     fota = profile.fota
     if fota.installer != "auto":
         return fota.installer

@@ -59,7 +59,7 @@ def test_what_this_host_lacks_has_one_code_wherever_it_is_noticed():
     from agent.daemon.control.client import NotRunning
     from agent.daemon.kit.link import KitAway, KitBusy
     from agent.provisioning.ledger.sqlite import LedgerHeld
-    from agent.wiring.update_runner import JobInOtherHands
+    from agent.wiring.update_runner import JobsHeld
 
-    kinds = (NotRunning, KitAway, KitBusy, LedgerHeld, JobInOtherHands)
+    kinds = (NotRunning, KitAway, KitBusy, LedgerHeld, JobsHeld)
     assert {exit_code_of(kind("x")) for kind in kinds} == {3}

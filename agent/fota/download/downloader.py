@@ -31,13 +31,13 @@ _LEAST_PART_BYTES = 64 * 1024
 
 
 class TooSlow(ranges.DownloadError):
-    """The bytes came slower than an image is worth waiting for, or not within the time limit."""
+    """The download is slower than the minimum rate, or exceeds its time limit."""
 
     kind = "download-slow"
 
 
-class _Crawling(ranges.DownloadError):
-    """One window passed with too few bytes: the connection is made anew."""
+class _WindowTooSlow(ranges.DownloadError):
+    """Too few bytes came within one window: the connection is made anew."""
 
 
 class _StartOver(ranges.DownloadError):
@@ -61,7 +61,7 @@ class DownloadLimits:
 
 
 class AsyncClock(Protocol):
-    """The time, and waiting; tests have one of their own."""
+    """The time, and waits; tests pass their own."""
 
     def monotonic(self) -> float:
         """Return seconds that only grow."""
@@ -70,7 +70,7 @@ class AsyncClock(Protocol):
         """Return the time of day, aware."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait so many seconds."""
 
 
 class LoopClock:
@@ -95,7 +95,7 @@ def _ignore(_first: object, _second: object = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DownloadRequest:
-    """One file to download: where from, where to, how long it is, and callbacks."""
+    """One file to download: its URL, its path, its size in bytes, and callbacks."""
 
     target: Target
     path: Path
@@ -207,7 +207,7 @@ class _Transfer:
                     raise ranges.DownloadError(
                         f"started over {starts_over} times: {reason}"
                     ) from None
-            except _Crawling as crawl:
+            except _WindowTooSlow as crawl:
                 slow += 1
                 if slow >= self._limits.slow_windows:
                     raise TooSlow(str(crawl)) from None
@@ -223,7 +223,7 @@ class _Transfer:
                 await self._clock.sleep(wait)
 
     def _wait(self, problem: Exception, tries: int) -> float:
-        """Return how long to wait: longer with each fruitless try, no less than was asked for."""
+        """Return the seconds to wait: longer after each fruitless try."""
         asked = problem.retry_after_s if isinstance(problem, Unavailable) else None
         if not tries:
             return asked or 0.0
@@ -265,7 +265,7 @@ class _Transfer:
             self._total = body.total
 
     def _begin(self, etag: str) -> None:
-        """Begin the file anew; its ETag is durable before its first byte."""
+        """Begin the file anew; its ETag is durable before the file's first byte."""
         self._file.restart()
         self._tenths = 0
         self._etag = etag
@@ -280,7 +280,9 @@ class _Transfer:
             now = self._clock.monotonic()
             if now >= window_end:
                 if window_bytes < self._limits.window_bytes:
-                    raise _Crawling(f"{window_bytes} bytes came in {self._limits.window_s:.0f} s")
+                    raise _WindowTooSlow(
+                        f"{window_bytes} bytes came in {self._limits.window_s:.0f} s"
+                    )
                 self._check_time()
                 window_end, window_bytes = now + self._limits.window_s, 0
             if body.end is not None and at + len(chunk) > body.end:
@@ -322,7 +324,7 @@ class _Transfer:
 
 
 def _parts(chunk: bytes, tenth: int) -> Sequence[bytes | memoryview]:
-    """Divide what came at once so that no tenth of a small image is skipped."""
+    """Divide a large piece so that no tenth of a small image is skipped."""
     step = max(tenth, _LEAST_PART_BYTES)
     if len(chunk) <= step:
         return [chunk]
@@ -368,18 +370,18 @@ class ImageFile:
 
     @property
     def hexdigest(self) -> str:
-        """SHA-256 of the bytes that are there."""
+        """SHA-256, in hex, of the bytes at hand."""
         return self._digest.hexdigest()
 
     async def load(self, limit: int) -> None:
-        """Hash what an earlier try left; drop it if it is longer than `limit` bytes."""
+        """Hash the bytes of an earlier try; drop them if they exceed `limit` bytes."""
         if os.fstat(self._handle).st_size > limit:
             self.restart()
         else:
             await asyncio.to_thread(self._hash_content)
 
     def check_space(self, size_bytes: int) -> None:
-        """Raise DiskFull unless a file of this size fits beside what else needs room."""
+        """Check that a file of this size fits on the disk, with a reserve. Raises DiskFull."""
         free = shutil.disk_usage(self.path.parent).free
         needed = size_bytes - self.size + _SPARE_BYTES
         if free < needed:
@@ -390,7 +392,7 @@ class ImageFile:
             )
 
     def restart(self) -> None:
-        """Drop what is there."""
+        """Drop the bytes at hand."""
         os.ftruncate(self._handle, 0)
         os.lseek(self._handle, 0, os.SEEK_SET)
         self.size = 0

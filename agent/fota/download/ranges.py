@@ -23,7 +23,7 @@ _RETRY_LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class DownloadError(AgentError):
-    """Base of what ends a download; the message says what the server did."""
+    """Base of the errors that end a download; the message says what the server did."""
 
     kind = "download"
 
@@ -47,7 +47,7 @@ class ImageMissing(DownloadError):
 
 
 class BadAnswerToRange(DownloadError):
-    """The server answered a range with something else; asked again a few times, then given up."""
+    """The server kept answering a range request with something else."""
 
     kind = "download-range"
 
@@ -60,7 +60,7 @@ class DownloadInterrupted(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class PartialFile:
-    """What is on the disk already. `etag` is as the server wrote it, "" for none."""
+    """The part of a file that is on the disk. `etag` is as the server wrote it, "" for none."""
 
     bytes: int = 0
     etag: str = ""

@@ -107,11 +107,11 @@ class CommandInstaller:
             )
 
     def _reported_by_at(self, kind: FirmwareType) -> bool:
-        """Return whether the kit may yet say it, once it has restarted."""
+        """Return whether the restarted kit may report its version over AT."""
         return self.modem is not None and kind in _BY_AT
 
     async def confirm(self, package: base.Package) -> None:
-        """Nothing to do: that is the program's own business."""
+        """Do nothing: the program itself confirms its image."""
 
 
 async def _follow(process: asyncio.subprocess.Process, progress: base.ProgressCallback) -> str:

@@ -110,7 +110,7 @@ class McubootInstaller:
             ) from None
 
     async def confirm(self, package: Package) -> None:
-        """Make the image stay. Without this MCUboot goes back at the next restart."""
+        """Make the image permanent: else MCUboot swaps it back at the next restart."""
         from smpclient.generics import error
         from smpclient.requests.image_management import ImageStatesWrite
 
@@ -146,7 +146,7 @@ class McubootInstaller:
         return list(answer.images)
 
     async def _connect(self, client: Any) -> None:
-        """Open the port. Raises PortError where somebody else has it or we may not, as it stays so.
+        """Open the port. Raises PortError if it is in use or not permitted: waiting does not help.
 
         smpclient tries for a while, and then only says that it did not succeed.
         """

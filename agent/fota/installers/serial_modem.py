@@ -85,10 +85,10 @@ class SerialModemInstaller:
             await self.modem.execute(functional_mode, timeout_s=_STEP_S)
 
     async def confirm(self, package: base.Package) -> None:
-        """Nothing to do: Serial Modem confirms its own image when it has started."""
+        """Do nothing: Serial Modem confirms its own image when it has started."""
 
     async def _functional_mode(self) -> str:
-        """Return the command that restores the functional mode, "" for what needs none."""
+        """Return the command that restores the functional mode, "" if none is needed."""
         answer = await self.modem.execute("AT+CFUN?")
         mode = next((line.partition(":")[2].strip() for line in answer.lines), "")
         return f"AT+CFUN={mode}" if answer.ok and mode.isdigit() and mode != "0" else ""

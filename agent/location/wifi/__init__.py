@@ -1,1 +1,1 @@
-"""Where a Wi-Fi scan comes from: the host's own radio, a companion, or a file."""
+"""The sources of Wi-Fi scans: the host's own radio, a companion, or a file."""

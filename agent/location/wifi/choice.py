@@ -58,7 +58,7 @@ class FirstAvailable:
     sources: tuple[WifiSource, ...]
 
     async def scan(self, deadline_s: float) -> WifiScan:
-        """Return the first scan that there is. Raises WifiUnavailable with every reason."""
+        """Return the first scan that succeeds. Raises WifiUnavailable with every reason."""
         reasons: list[str] = []
         hint = ""
         for source in self.sources:

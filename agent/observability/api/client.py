@@ -1,4 +1,4 @@
-"""The observability service as one object: every resource through the same seven methods."""
+"""The client of the observability service: the same methods serve every kind of resource."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Observability:
         per_page: int = resources.LARGEST_PAGE,
         progress: Callable[[int, int], None] | None = None,
     ) -> AsyncIterator[resources.Resource]:
-        """Yield every resource of a kind, a page at a time; `sort` is a field, `-` descends.
+        """Yield every resource of a kind, page by page; `sort` is a field, descending with a `-`.
 
         `progress` is called with how many were yielded and how many there are.
         """
@@ -125,13 +125,13 @@ class Observability:
     async def create(
         self, kind: ResourceKind, fields: Mapping[str, Any]
     ) -> resources.Resource | None:
-        """Create one; return it, or None if the service does not."""
+        """Create a resource; return it, or None if the service does not."""
         return await self.client.send(resources.CreateResource(kind, self.scope, fields))
 
     async def update(
         self, kind: ResourceKind, key: str, fields: Mapping[str, Any]
     ) -> resources.Resource | None:
-        """Change some fields of one; return it, or None if the service does not."""
+        """Change some fields of a resource; return it, or None if the service does not."""
         return await self.client.send(resources.UpdateResource(kind, self.scope, key, fields))
 
     async def relate(
@@ -147,11 +147,11 @@ class Observability:
         return await self.client.send(call)
 
     async def delete(self, kind: ResourceKind, key: str) -> None:
-        """Delete one."""
+        """Delete one resource."""
         await self.client.send(resources.DeleteResource(kind, self.scope, key))
 
     async def delete_many(self, kind: ResourceKind, ids: Sequence[str | int]) -> None:
-        """Delete several by their ids."""
+        """Delete several resources by their ids."""
         await self.client.send(resources.DeleteResources(kind, self.scope, ids))
 
     async def project_key(self) -> str:
@@ -171,7 +171,7 @@ class Observability:
         return await self.client.send(keys.CycleUserKey())
 
     async def delete_user_key(self) -> None:
-        """End the user's own API key."""
+        """Delete the user's own API key: it stops working."""
         await self.client.send(keys.DeleteUserKey())
 
     async def latest_release(
@@ -181,7 +181,7 @@ class Observability:
         software_type: str,
         current_version: str = "",
     ) -> resources.Resource | None:
-        """Return the newest release for a device; None if it has that."""
+        """Return the newest release for a device; None if the device runs it."""
         return await self.client.send(
             FetchLatestRelease(device_serial, hardware_version, software_type, current_version)
         )

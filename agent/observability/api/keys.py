@@ -94,7 +94,7 @@ class FetchUserKey(Call[Secret | None]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteUserKey(Call[None]):
-    """End the user's own API key."""
+    """Delete the user's own API key: it stops working."""
 
     host = Host.API
     schemes = (Scheme.BASIC,)

@@ -12,7 +12,7 @@ from agent.observability.api.slugs import release_version, slug
 
 
 class ResourceLevel(Enum):
-    """What the path of a resource lies under."""
+    """The level of the path that holds a kind of resource."""
 
     ROOT = "root"
     ORGANIZATION = "organization"
@@ -95,9 +95,12 @@ def path(kind: ResourceKind, scope: Scope, key: str | None = None) -> str:
     """Return the path of a resource, or of all of its kind. Raises UsageError."""
     parts = ["/api/v0"]
     if kind.level is not ResourceLevel.ROOT:
-        parts += ["organizations", slug(_given(scope.organization, "organization"), "organization")]
+        parts += [
+            "organizations",
+            slug(_require(scope.organization, "organization"), "organization"),
+        ]
     if kind.level is ResourceLevel.PROJECT:
-        parts += ["projects", slug(_given(scope.project, "project"), "project")]
+        parts += ["projects", slug(_require(scope.project, "project"), "project")]
     parts.append(kind.plural)
     if key is not None:
         parts.append(quote(kind.key(key), safe=""))
@@ -109,7 +112,7 @@ def related(kind: ResourceKind, key: str) -> str:
     return f"/{kind.plural}/{quote(kind.key(key), safe='')}"
 
 
-def _given(value: str, what: str) -> str:
+def _require(value: str, what: str) -> str:
     if not value:
         raise UsageError(
             f"no {what} is given", hint=f"`cellagent config set account.{what} SLUG`, or --{what}"

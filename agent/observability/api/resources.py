@@ -107,16 +107,16 @@ async def walk(
     """
     page, done = 1, 0
     while True:
-        found = await fetch(page)
-        if found.paging.page != page:
-            raise BadAnswer(f"asked for page {page}, got page {found.paging.page}")
-        for item in found.data:
+        answer = await fetch(page)
+        if answer.paging.page != page:
+            raise BadAnswer(f"asked for page {page}, got page {answer.paging.page}")
+        for item in answer.data:
             yield item
-        done += len(found.data)
+        done += len(answer.data)
         if progress is not None:
-            progress(done, found.paging.total_count)
+            progress(done, answer.paging.total_count)
         # An empty page ends the walk whatever the count says: the list may have shrunk meanwhile.
-        if not found.data or page >= found.paging.page_count:
+        if not answer.data or page >= answer.paging.page_count:
             return
         page += 1
 
@@ -196,7 +196,7 @@ class FetchResource(ResourceCall[Resource]):
 
 @dataclass(frozen=True, slots=True)
 class CreateResource(ResourceCall[Resource | None]):
-    """Create one; the result is the resource if the service returns it."""
+    """Create a resource; the result is the resource if the service returns it."""
 
     repeatable = False
 
@@ -253,7 +253,7 @@ class PutRelation(ResourceCall[Resource | None]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteResource(ResourceCall[None]):
-    """Delete one."""
+    """Delete one resource."""
 
     repeatable = False
 

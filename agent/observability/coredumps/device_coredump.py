@@ -118,8 +118,8 @@ def _check_frame(data: bytes) -> tuple[int, int]:
             f"version {version} of the format; {NEWEST_VERSION} is the newest known"
         )
     if total != len(data):
-        wrong = CoredumpTruncated if total > len(data) else ValueError
-        raise wrong(f"the header says {total} bytes, {len(data)} are there")
+        error_type = CoredumpTruncated if total > len(data) else ValueError
+        raise error_type(f"the header says {total} bytes, {len(data)} are there")
     if version == WITHOUT_FOOTER:
         return total, 0
     end = total - _FOOTER.size

@@ -75,7 +75,7 @@ def read_programs(file: BinaryIO, header: ElfHeader) -> list[ProgramHeader]:
 
 def read_notes(data: bytes, order: str) -> list[tuple[bytes, int, bytes]]:
     """Return name, number and body of each note. Raises ValueError when one runs past the end."""
-    found = []
+    notes = []
     at = 0
     while at + _NOTE_HEADER <= len(data):
         name, size, kind = struct.unpack_from(order + "III", data, at)
@@ -83,9 +83,9 @@ def read_notes(data: bytes, order: str) -> list[tuple[bytes, int, bytes]]:
         if start + size > len(data):
             raise ValueError(f"a note at byte {at} of {len(data)} runs past their end")
         text = data[at + _NOTE_HEADER : at + _NOTE_HEADER + name].rstrip(b"\0")
-        found.append((text, kind, data[start : start + size]))
+        notes.append((text, kind, data[start : start + size]))
         at = start + (size + 3 & ~3)
-    return found
+    return notes
 
 
 def read_at(file: BinaryIO, at: int, size: int) -> bytes:

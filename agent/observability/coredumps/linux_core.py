@@ -204,12 +204,12 @@ def _mapped_files(body: bytes, header: elf.ElfHeader) -> tuple[MappedFile, ...]:
     names = body[names_at:].split(b"\0")
     if names_at > len(body) or len(names) <= count:
         return ()  # truncated: the rest of the core is still read
-    found = []
+    files = []
     for number in range(count):
         at = word * (2 + 3 * number)
         start, end, offset = (_word(body, at + word * each, header) for each in range(3))
-        found.append(MappedFile(start, end, offset * page, _text(names[number])))
-    return tuple(found)
+        files.append(MappedFile(start, end, offset * page, _text(names[number])))
+    return tuple(files)
 
 
 def _word(body: bytes, at: int, header: elf.ElfHeader) -> int:
@@ -240,7 +240,7 @@ def _thread(body: bytes, header: elf.ElfHeader, names: list[str]) -> LinuxThread
 # the note with the build id.
 
 _NT_GNU_BUILD_ID = 3
-_MOST = 65536  # bytes of headers, or of notes
+_MAX_BYTES = 65536  # bytes of headers, or of notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ def loaded_modules(core: LinuxCore, file: BinaryIO) -> list[Module]:
     ranges: dict[str, list[tuple[int, int]]] = {}
     for each in core.files:
         ranges.setdefault(each.name, []).append((each.start, each.end))
-    found = []
+    modules = []
     for each in core.files:
         if each.offset or each.start != min(ranges[each.name])[0]:
             continue
@@ -271,13 +271,13 @@ def loaded_modules(core: LinuxCore, file: BinaryIO) -> list[Module]:
         except ValueError:
             continue  # its first page is damaged, or not in the core
         if read is not None:
-            found.append(Module(each.name, *read, tuple(ranges[each.name])))
-    return found
+            modules.append(Module(each.name, *read, tuple(ranges[each.name])))
+    return modules
 
 
 def _build_id(core: LinuxCore, file: BinaryIO, start: int) -> tuple[str, int] | None:
     """Return the build id and the bias of the module whose ELF header is at `start`."""
-    head = _memory(core, file, start, _MOST)
+    head = _memory(core, file, start, _MAX_BYTES)
     header = elf.read_header(head)
     if header is None:
         return None
@@ -289,7 +289,7 @@ def _build_id(core: LinuxCore, file: BinaryIO, start: int) -> tuple[str, int] | 
     for each in programs:
         if each.kind != elf.PT_NOTE:
             continue
-        notes = _memory(core, file, bias + each.address, min(each.in_memory, _MOST))
+        notes = _memory(core, file, bias + each.address, min(each.in_memory, _MAX_BYTES))
         for name, number, body in elf.read_notes(notes, header.order):
             if (name, number) == (b"GNU", _NT_GNU_BUILD_ID):
                 return body.hex(), bias

@@ -9,9 +9,9 @@ from typing import Any
 from agent.errors import AgentError, UsageError
 
 _PREFIXES = ("_kernel_thread_info_", "_kernel_openocd_")
-_MOST = 64
+_MAX_ENTRIES = 64
 """Entries of the table; it has 15."""
-_OLDEST = 9
+_OLDEST_ENTRIES = 9
 """Entries of the oldest table, which does not say how many it has."""
 
 
@@ -26,7 +26,7 @@ def thread_table(elf: Any) -> tuple[tuple[int, ...], int] | None:
             continue
         word = size[0]
         number = _bytes(elf, table, f"{prefix}num_offsets", word)
-        count = min(int.from_bytes(number, "little"), _MOST) if number else _OLDEST
+        count = min(int.from_bytes(number, "little"), _MAX_ENTRIES) if number else _OLDEST_ENTRIES
         offsets = _bytes(elf, table, f"{prefix}offsets", count * word)
         if offsets is not None:
             words = (offsets[at : at + word] for at in range(0, len(offsets), word))
@@ -41,8 +41,8 @@ def _bytes(elf: Any, table: Any, name: str, size: int) -> bytes | None:
         return None
     section = elf.get_section(symbols[0]["st_shndx"])
     at = symbols[0]["st_value"] - section["sh_addr"]
-    found: bytes = section.data()[at : at + size] if at >= 0 else b""
-    return found if len(found) == size else None
+    content: bytes = section.data()[at : at + size] if at >= 0 else b""
+    return content if len(content) == size else None
 
 
 _THUMB_BIT = 1

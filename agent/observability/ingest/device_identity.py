@@ -27,7 +27,7 @@ class DeviceIdentity:
     software_version: str
 
     def __post_init__(self) -> None:
-        """Check all four."""
+        """Check all four names. Raises UsageError."""
         check_slug("device_serial", self.device_serial)
         check_version("hardware_version", self.hardware_version)
         check_text("software_type", self.software_type)
@@ -136,9 +136,9 @@ class IdentityTracker:
             self._is_event = _begins_event(chunk)
         if not self._is_event:
             return
-        for found in self._messages.receive(chunk):
-            if isinstance(found, chunk_codec.ReassembledMessage):
-                self._report(_names_in(found.data) | self._reported)
+        for result in self._messages.receive(chunk):
+            if isinstance(result, chunk_codec.ReassembledMessage):
+                self._report(_names_in(result.data) | self._reported)
 
     def forget_software(self) -> None:
         """Forget the reported software version: an update may have changed it."""
@@ -179,10 +179,10 @@ def _names_in(message: bytes) -> PartialIdentity:
 def _names_of(event: dict[str, Any]) -> PartialIdentity:
     event = {"software_version": event.get("release_version"), **event}
     checks = (check_slug, check_version, check_text, check_version)
-    found = []
+    names = []
     for field, check in zip(fields(PartialIdentity), checks, strict=True):
         try:
-            found.append(check(field.name, event.get(field.name)))
+            names.append(check(field.name, event.get(field.name)))
         except UsageError:
-            found.append("")
-    return PartialIdentity(*found)
+            names.append("")
+    return PartialIdentity(*names)

@@ -1,4 +1,4 @@
-"""Sends one large file: prepare, put, commit; after a break it continues with what is missing."""
+"""Uploads one large file: prepare, put, commit. After a break it continues where it stopped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _PIECE = 256 * 1024
 _EXPIRED = frozenset({401, 403, 404, 410})  # answers of a storage whose URL has expired
-_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class UploadUrlExpired(errors.Unavailable):
@@ -51,7 +51,8 @@ async def put_bytes(
 ) -> str:
     """Put the bytes of `file` between `bounds`; return the ETag that the storage gave.
 
-    `sent` is called with where in the file it is. Raises UploadUrlExpired, Unavailable, AgentError.
+    `sent` is called with the offset reached in the file. Raises UploadUrlExpired, Unavailable,
+    AgentError.
     """
     start, end = bounds
     headers = {"content-type": "application/octet-stream", "content-length": str(end - start)}
@@ -86,7 +87,7 @@ def _check(status: int) -> None:
     message = f"the storage answered {status} to the upload"
     if status in _EXPIRED:
         raise UploadUrlExpired(message, status=status)
-    if status in _AGAIN:
+    if status in _RETRIED:
         raise errors.Unavailable(message, status=status)
     if 300 <= status < 400:
         raise errors.BadAnswer(f"the storage redirects the upload ({status})", status=status)
@@ -145,7 +146,7 @@ def _source(file: IO[bytes], name: str, *, gzipped: bool) -> UploadSource:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What is uploaded, beside its bytes."""
+    """The description of an upload, without its bytes."""
 
     kind: uploads.FileKind
     device: DeviceIdentity | None = None
@@ -157,7 +158,7 @@ class Upload:
 
     @property
     def host(self) -> Host:
-        """Where it is prepared and committed."""
+        """The host that prepares and commits it."""
         return Host.INGRESS if self.kind.is_coredump else Host.FILES
 
 

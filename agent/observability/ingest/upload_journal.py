@@ -79,7 +79,7 @@ def journal_name(*parts: object) -> str:
 
 
 def remove_old_records(folder: Path) -> None:
-    """Remove the records of uploads that are older than KEPT_S."""
+    """Remove the records of uploads that are older than RETENTION_S."""
     with suppress(OSError):
         for path in folder.glob("*.json"):
             if path.stat().st_mtime < time.time() - RETENTION_S:

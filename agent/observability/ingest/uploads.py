@@ -24,9 +24,9 @@ ZEPHYR_MIMETYPE = "application/vnd.zephyr.coredump"
 
 
 class FileKind(Enum):
-    """What a file is: the name that the service knows, and the path that commits it.
+    """The kind of a file: its name at the service, and the path that commits it.
 
-    The path is that of the project key; "" where it takes a user's or organization's credential.
+    The path is the one for the project key; "" for a kind that needs another credential.
     """
 
     COREDUMP = ("COREDUMP", "coredump")
@@ -70,7 +70,7 @@ class UploadProject:
 
     @property
     def path(self) -> str:
-        """What the paths of the project begin with."""
+        """The beginning of the paths of the project."""
         return f"/api/v0/organizations/{self.organization}/projects/{self.project}"
 
 
@@ -88,7 +88,7 @@ class PreparedUpload:
     """The URL for the bytes, and the token that commits them; valid once, for a short time."""
 
     upload_url: str = field(repr=False)
-    """Signed: whoever has it may put the bytes."""
+    """Signed: anyone who has it may put the bytes."""
     token: str = field(repr=False)
 
 
@@ -146,8 +146,8 @@ class PrepareFile(PrepareUpload):
 class CommitUpload(Call[None]):
     """Report that the bytes have arrived; the service processes them later.
 
-    409 means that it has the file already, which is a success. `details` are the fields of the
-    kind, beside `file`.
+    409 means that the service has the file already, which is a success. `details` are the fields of
+    the kind, beside `file`.
     """
 
     accepts: ClassVar[frozenset[int]] = frozenset({409})
@@ -289,7 +289,7 @@ class PreparedParts:
     """The URLs for the parts, the URL that completes them, and the token of the commit."""
 
     part_urls: tuple[str, ...] = field(repr=False)
-    """Signed, as `complete_url` is: whoever has one may put bytes there."""
+    """Signed, as `complete_url` is: anyone who has one may put bytes there."""
     complete_url: str = field(repr=False)
     token: str = field(repr=False)
 

@@ -1,4 +1,4 @@
-"""What a board's certificate says, whoever signs it; keys as text, and those kept on this host."""
+"""Contents of a board's certificate, for every signer; keys as PEM text, and host key files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BACKDATED = timedelta(days=1)
 def client_certificate(
     public_key: ec.EllipticCurvePublicKey, common_name: str, now: datetime
 ) -> x509.CertificateBuilder:
-    """Return a client certificate for a board's key, still without issuer and signature."""
+    """Return a client certificate for a board's key, without issuer and signature."""
     return (
         x509.CertificateBuilder()
         .subject_name(_name(common_name))
@@ -114,7 +114,7 @@ def host_key_name(uuid: str, pem: str) -> str:
 
 
 def load_or_make_host_key(folder: Path, name: str) -> ec.EllipticCurvePrivateKey:
-    """Return the key in the file `name`, which a run that was cut off noted; else a new key."""
+    """Return the key in the file `name`, which an interrupted run recorded; else a new key."""
     if name and (folder / Path(name).name).exists():
         return load_host_key(folder / Path(name).name)
     return ec.generate_private_key(ec.SECP256R1())

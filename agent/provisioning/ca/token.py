@@ -28,7 +28,7 @@ _LISTED = 5
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A PIN; `source` says where it came from, `typed` that someone is there to type another."""
+    """A PIN. `source` says where it came from; `typed`: a person typed it and can type another."""
 
     value: Secret
     source: str
@@ -120,7 +120,7 @@ def _matches(token: pkcs11.Token, uri: Pkcs11Uri) -> bool:
 
 
 def _pin_for(token: pkcs11.Token, ask_pin: AskPin) -> Pin | None:
-    """Return the token's PIN, None where it takes none, as those of some cloud services."""
+    """Return the token's PIN; None where it takes none, as tokens of some cloud services."""
     if not token.flags & TokenFlag.LOGIN_REQUIRED:
         return None
     refuse_locked(token.label, token.flags)
@@ -169,7 +169,7 @@ def refuse_last_try(label: str, flags: TokenFlag, pin: Pin) -> None:
 
 
 def tries_left(flags: TokenFlag) -> str:
-    """Return what a token shows of the tries left after a wrong PIN: a flag, no number."""
+    """Return a hint about the tries left after a wrong PIN: a token shows a flag, no number."""
     if flags & TokenFlag.USER_PIN_FINAL_TRY:
         return "one try is left before it locks itself"
     return "it does not tell how many tries are left before it locks itself"
@@ -207,7 +207,7 @@ def _find_key(session: pkcs11.Session, uri: Pkcs11Uri, kind: KeyType) -> Any:
 
 
 def _attribute(key: Any, attribute: Attribute, missing: T) -> T:
-    """Return an attribute that not every token keeps, or keeps as the standard has it."""
+    """Return an attribute that some tokens lack, or store in a form of their own."""
     try:
         found: T = key[attribute]
     except (refusals.PKCS11Error, LookupError, ValueError):

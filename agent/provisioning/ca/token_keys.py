@@ -1,8 +1,8 @@
-"""Keys that sign by asking a token: what the certificate builder takes for a private key.
+"""Private keys for the certificate builder whose signatures a token makes.
 
 The builder takes every implementation of these two interfaces and calls `sign` alone, so that one
 set of rules makes all certificates, wherever the CA's key is. The token is asked for one signature
-at a time, and given up when it does not answer.
+at a time, and abandoned when it does not answer.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ AskToken = Callable[[bytes], bytes]
 
 
 class _OnToken:
-    """What neither kind of key can do, since nobody but the token has the key."""
+    """Base of both kinds of key: operations that would need the key outside its token."""
 
     def private_bytes(self, *_: object) -> NoReturn:
         """Refuse: the key does not leave its token."""
@@ -135,7 +135,7 @@ class TokenRsaKey(_OnToken, rsa.RSAPrivateKey):
 class TokenError(AgentError):
     """The token failed: it was taken out, does not answer, or refused.
 
-    `over`: it is not to be asked again in this run.
+    `over`: it is not used again in this run.
     """
 
     kind = "token"

@@ -1,4 +1,4 @@
-"""The ledger: what is recorded of each board, and how a board is claimed for one station."""
+"""The ledger: the record of each board, and the claim of a board by one station."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BoardBusy(AgentError):
 
 @dataclass(frozen=True, slots=True)
 class BoardRecord:
-    """What the ledger knows of a board; "" where it knows nothing.
+    """The ledger's record of a board; "" for an unknown value.
 
     `public_key` and `certificate` are PEM; `key_digest` is what the modem lists for the private
     key. `registered_key` is the SHA-256 of the key, as SPKI, that the service took,
@@ -116,7 +116,7 @@ class Ledger:
             self._database.unlock(uuid)
 
     def abort(self) -> None:
-        """Break off, from any thread, the call that waits for the database: it fails."""
+        """Abort, from any thread, the call that waits for the database: it fails."""
         self._database.abort()
 
     def begin(self, uuid: str, step: str, detail: str = "") -> None:
@@ -132,7 +132,7 @@ class Ledger:
     def finish(
         self, uuid: str, step: str, detail: str = "", writes: int = 0, **columns: str
     ) -> None:
-        """Record that a step was done, with what it has shown (columns of the board).
+        """Record that a step was done, with its results (columns of the board).
 
         `writes` is added to the board's count.
         """
@@ -141,7 +141,7 @@ class Ledger:
             self._set(execute, uuid, columns, writes)
 
     def update(self, uuid: str, **columns: str) -> None:
-        """Store what a step that is not yet done has shown so far (columns of the board)."""
+        """Store the results so far of a step that is not yet done (columns of the board)."""
         with self._change(uuid) as execute:
             self._set(execute, uuid, columns)
 
@@ -153,7 +153,7 @@ class Ledger:
             self._set(execute, uuid, {"outcome": outcome, "reason": reason}, writes)
 
     def board(self, uuid: str) -> BoardRecord | None:
-        """Return what is known of a board."""
+        """Return the record of a board."""
         with self._database.transaction() as execute:
             rows = execute(f"{_SELECT_BOARD} WHERE uuid = :uuid", {"uuid": uuid})
         return self._record(rows[0]) if rows else None

@@ -1,4 +1,4 @@
-"""Opens a ledger: where it is, who may read it, and whether its tables are up to date."""
+"""Opens a ledger: checks its address, its permissions, and the version of its tables."""
 
 from __future__ import annotations
 

@@ -170,6 +170,6 @@ def _engine(address: str, password: str) -> Engine:
 
 
 def shown(address: str) -> str:
-    """Return an address without what stands before an @, which may be secret."""
+    """Return an address without its user part, which may hold a secret."""
     scheme, found, rest = address.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if found else address

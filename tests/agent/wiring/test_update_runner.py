@@ -13,7 +13,7 @@ from agent.errors import ConfigError
 from agent.fota.reporter import UpdateObserver
 from agent.fota.verification import ProofLevel
 from agent.wiring.update_runner import (
-    JobInOtherHands,
+    JobsHeld,
     allowed_hosts_of,
     device_id_of,
     installer_of,
@@ -99,7 +99,7 @@ def test_each_device_has_a_journal_of_its_own_below_the_state_folder(one: str, o
 def test_a_second_worker_is_refused_until_the_first_one_ends(tmp_path: Path):
     with (
         sole_worker(tmp_path / "kit"),
-        pytest.raises(JobInOtherHands),
+        pytest.raises(JobsHeld),
         sole_worker(tmp_path / "kit"),
     ):
         pass
