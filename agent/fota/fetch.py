@@ -1,4 +1,4 @@
-"""From a job to an image that has proven what it must, in the journal."""
+"""Downloads the image of a job, proves it, and records the proof in the journal."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Tlv:
 
 @dataclass(frozen=True, slots=True)
 class McubootImage:
-    """What an MCUboot image says of itself."""
+    """The header and TLVs of an MCUboot image, as it states them."""
 
     version: str
     """As imgtool writes it: "1.2.3+4"."""
@@ -172,8 +172,8 @@ def _area(file: BinaryIO, at: int, size: int, magic: int) -> tuple[int, list[Tlv
 
 
 # "v2.0.1", "2.0.1+4" and "2.0.1.4" (MCUboot's build number), "2.0.1-rc1". A modem's revision
-# ("mfw_nrf9160_1.3.6") has its own grammar, in at.protocol.firmware; the number
-# in it is found here too.
+# ("mfw_nrf9160_1.3.6") has its own grammar, in at.protocol.firmware; the number in
+# it is found here too.
 _NUMBERED = re.compile(
     r"(?:^|[_-])v?(?P<core>\d{1,5}(?:\.\d{1,5}){1,2})(?:[.+](?P<build>\d{1,10}))?"
     r"(?P<suffix>[-+_.][A-Za-z0-9._+-]*)?$"

@@ -1,4 +1,4 @@
-"""From a proven image to a version that was seen to run and that stays."""
+"""Installs a proven image, reads back the running version, and confirms it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEADLINE_S = 300.0
 """A swap of two 1 MB slots takes a minute, a whole modem image a few."""
 PAUSE_S = 2.0
 SAME_ANSWERS = 3
-"""Another version counts once the kit has named it so often in a row."""
+"""Answers in a row with another version after which the install has failed."""
 
 
 class NotSeen(AgentError):
@@ -31,7 +31,7 @@ class NotSeen(AgentError):
 
 
 class Installation:
-    """Puts the proven image of a journal's open job on the kit, and sees it run."""
+    """Installs the proven image of a journal's open job, and verifies that it runs."""
 
     def __init__(
         self, installer: Installer, journal: Journal, clock: AsyncClock, observer: UpdateObserver
@@ -70,10 +70,10 @@ class Installation:
                 now = await self._installer.running(package.job.kind)
                 if now is None or not runs(package, now, before):
                     await self.install(package)
-            await self._seen_to_run(package, before)
+            await self._await_version(package, before)
             self._journal.update(step=JobStep.CONFIRMING)
             await self._installer.confirm(package)
-            return await self._seen_to_run(package, before)
+            return await self._await_version(package, before)
         except InstallFailed as failed:
             text = f"{package.version} ran, but could not be made to stay: {failed}"
             raise JobEnded(JobStatus.FAILED, text) from failed
@@ -83,7 +83,7 @@ class Installation:
         assert opened is not None
         return opened
 
-    async def _seen_to_run(self, package: Package, before: str) -> str:
+    async def _await_version(self, package: Package, before: str) -> str:
         self._observer.stage("waiting for the kit to say what it runs")
         try:
             return await read_back(self._installer, package, before=before, clock=self._clock)
@@ -115,9 +115,9 @@ async def read_back(
         if clock.monotonic() + PAUSE_S > end:
             break
         await clock.sleep(PAUSE_S)
-    wanted = package.version or "the new version"
+    expected = package.version or "the new version"
     if not last:
         raise NotSeen(f"the kit did not answer within {deadline_s:.0f} s after the restart")
     if last == before:
-        raise NotSeen(f"the kit runs {last} as before, not {wanted}: it went back, or never left")
-    raise NotSeen(f"the kit runs {last or 'nothing that it names'}, not {wanted}")
+        raise NotSeen(f"the kit runs {last} as before, not {expected}: it went back, or never left")
+    raise NotSeen(f"the kit runs {last or 'nothing that it names'}, not {expected}")

@@ -99,9 +99,9 @@ class ElfSymbols:
                 name, offset = function, address - start
                 break
         file, line = None, None
-        for start, end, found_file, found_line in self._lines:
+        for start, end, row_file, row_line in self._lines:
             if start <= address < end:
-                file, line = found_file, found_line
+                file, line = row_file, row_line
                 break
         return SourceLocation(address, name, offset, file, line)
 

@@ -138,16 +138,16 @@ class Reassembler:
 
     def receive(self, chunk: bytes, device: str = "") -> list[ReassembledMessage | DamagedMessage]:
         """Read the next chunk of `device`; return what it completed or broke."""
-        found: list[ReassembledMessage | DamagedMessage] = []
+        results: list[ReassembledMessage | DamagedMessage] = []
         stream = self._streams.setdefault(device, _Stream())
         try:
-            message = self._take(chunk, device, stream, found)
+            message = self._take(chunk, device, stream, results)
         except (_BadChunk, ValueError) as exc:
-            found.append(DamagedMessage(device, str(exc)))
+            results.append(DamagedMessage(device, str(exc)))
         else:
             if message is not None:
-                found.append(ReassembledMessage(device, message))
-        return found
+                results.append(ReassembledMessage(device, message))
+        return results
 
     def finish(self) -> list[ReassembledMessage | DamagedMessage]:
         """Return every unfinished message as damaged; no more chunks will come."""
@@ -162,7 +162,7 @@ class Reassembler:
         chunk: bytes,
         device: str,
         stream: _Stream,
-        found: list[ReassembledMessage | DamagedMessage],
+        results: list[ReassembledMessage | DamagedMessage],
     ) -> bytes | None:
         if not chunk:
             raise _BadChunk("an empty chunk")
@@ -177,7 +177,7 @@ class Reassembler:
             raise _BadChunk(f"unknown configuration in header byte 0x{header:02x}")
         damage = _give_up(device, stream, "it was started again")
         if damage is not None:
-            found.append(damage)
+            results.append(damage)
         return self._start(chunk, stream)
 
     def _start(self, chunk: bytes, stream: _Stream) -> bytes | None:
@@ -262,7 +262,7 @@ def _exactly(chunk: bytes, at: int, count: int) -> bytes:
 
 
 def _check(message: bytes, crc: int) -> None:
-    if (found := crc16(message)) != crc:
+    if (own := crc16(message)) != crc:
         raise _BadChunk(
-            f"CRC 0x{crc:04x} does not agree with the {len(message)} bytes received (0x{found:04x})"
+            f"CRC 0x{crc:04x} does not agree with the {len(message)} bytes received (0x{own:04x})"
         )
