@@ -42,7 +42,7 @@ class CredentialKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who sent a request. `reason` says why nobody was identified, where `kind` is NONE."""
+    """The sender of a request. If `kind` is NONE, `reason` says why nobody was identified."""
 
     kind: CredentialKind
     team: str = ""
@@ -65,7 +65,7 @@ class Principal:
 
 
 def identify(request: Request, cloud: Cloud) -> Principal:
-    """Return who sent a request, by the Authorization header, else by the project key."""
+    """Return the sender of a request, by the Authorization header, else by the project key."""
     header = request.headers.get("authorization")
     if header is None:
         return _by_project_key(request, cloud)

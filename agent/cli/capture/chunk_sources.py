@@ -1,4 +1,4 @@
-"""Where chunks come from at the command line: console text, lines of JSON, stored chunks."""
+"""Chunks that commands read: from console text, lines of JSON or stored chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where `cellagent console` puts chunks and core dumps: the outbox, and files."""
+"""Sinks of `cellagent console` for chunks and core dumps: the outbox, and files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def outbox_sink(
 ) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
     """Give a function that stores chunks and dumps in the outbox, and deliver them meanwhile.
 
-    `note` is called with what goes wrong. Raises UsageError, OutboxHeld.
+    `note` is called with each problem. Raises UsageError, OutboxHeld.
     """
     from agent.cli.observability.queueing import open_outbox
     from agent.outbox.delivery_loop import Delivery
@@ -108,7 +108,7 @@ class FileSink:
     """
 
     def __init__(self, folder: Path, names: IdentityTracker, note: Callable[[str], None]) -> None:
-        """`note` is called with the file of each dump, and with what goes wrong."""
+        """`note` is called with the file of each dump, and with each problem."""
         make_private_folder(folder)
         self._files = DumpFiles.unused(folder / "coredump.bin")
         self._chunk_file = folder / "chunks.jsonl"

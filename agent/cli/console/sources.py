@@ -1,4 +1,4 @@
-"""Where `cellagent console` reads from: the kit's port, or the agent that holds the kit."""
+"""Sources of `cellagent console`: the kit's port, or the running agent that holds the kit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TypedLines:
 
 
 class ConsoleSource(ABC):
-    """The console of one kit, read until the command ends; what went away is waited for."""
+    """The console of one kit, read until the command ends; a source that is away is waited for."""
 
     def __init__(
         self,

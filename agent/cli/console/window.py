@@ -1,4 +1,4 @@
-"""What `cellagent console` shows of what the kit prints: to a person, or to a program."""
+"""The output of `cellagent console`, for a person or for a program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT = 32 * 1024 * 1024
 """Bytes that wait to be shown; what comes beyond them is counted, and not shown."""
 _AT_ONCE = 16384  # bytes of short lines that are written together
 LEAVE_S = 5.0
-"""How long the end of the command waits for a terminal that takes nothing."""
+"""Seconds that the end of the command waits for a terminal that takes nothing."""
 
 
 class PacedOutput:
@@ -102,7 +102,7 @@ def _write(descriptor: int, data: bytes) -> None:
     while left:
         try:
             left = left[os.write(descriptor, left) :]
-        except BlockingIOError:  # somebody else has made the terminal so
+        except BlockingIOError:  # another process made the terminal non-blocking
             select.select([], [descriptor], [])
 
 

@@ -70,10 +70,10 @@ async def _make(request: MakeJwt, *, show_token: bool) -> None:
             await check_time(modem)
         token = await modem.send(request)
     if options().json:
-        found = as_json(token)
+        fields = as_json(token)
         if show_token:
-            found["token"] = token.token
-        emit(found)
+            fields["token"] = token.token
+        emit(fields)
         return
     for line in describe(token):
         say(line)
@@ -91,10 +91,10 @@ async def check_time(modem: Modem) -> None:
 
     try:
         await modem.send(ReadClock())
-    except CommandRejected as no:
+    except CommandRejected as error:
         raise NoModemTime(
             "the modem does not know the time, so its token would never expire", hint=NO_TIME
-        ) from no
+        ) from error
 
 
 def describe(token: Jwt) -> list[str]:

@@ -73,7 +73,7 @@ async def _serve(
         emit({"ready": True, "port": served.port})
         playing = asyncio.create_task(player.play_on(served, stays=lenient))
         stack.callback(playing.cancel)
-        if not cmd:  # CMD may go on without the port; with no CMD there is nothing left to serve
+        if not cmd:  # CMD may go on without the port; without CMD nothing is left to serve
             playing.add_done_callback(lambda _: player.end(None))
         code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, player.over)
     if player.over.done() and (mismatch := player.over.result()) is not None:
@@ -100,7 +100,7 @@ class _Player:
         self._steps: asyncio.Queue[list[TranscriptStep]] = asyncio.Queue()
         self._client_came = asyncio.Event()
         self.over: asyncio.Future[AtError | None] = asyncio.get_running_loop().create_future()
-        """What ended the replay: a mismatch, or None where the recorded link had ended for good."""
+        """The mismatch that ended the replay; None if the recorded link had ended for good."""
 
     def receive(self, data: bytes) -> None:
         """Match bytes of the client with the transcript; a mismatch ends the replay."""

@@ -14,7 +14,7 @@ from at.commands.signal import Monitor, SignalQuality
 from at.driver.modem import Modem
 
 _BAR = 20
-# What people call bad and good: the ends of the bars.
+# Levels that count as bad and good: the ends of the bars.
 _RSRP = (-140.0, -70.0)
 _RSRQ = (-20.0, -5.0)
 _SNR = (-10.0, 25.0)

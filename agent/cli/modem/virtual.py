@@ -15,7 +15,7 @@ from at.virtual.options import VirtualOptions
 
 @dataclass(frozen=True, slots=True)
 class ServedPorts:
-    """Where the ports of the kit are served: paths of terminals, or HOST:PORT."""
+    """The addresses of the kit's ports: paths of terminals, or HOST:PORT."""
 
     pty: str | None
     tcp: str | None

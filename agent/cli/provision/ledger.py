@@ -1,4 +1,4 @@
-"""`cellagent provision status` and `export`: what the ledger knows, for people and services."""
+"""`cellagent provision status` and `export`: the boards of the ledger, for people and services."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
 
 
 def _ask_secret(why: str, prompt: str, variable: str) -> Secret:
-    """Ask for a secret on the terminal. Raises CredentialMissing where nobody gives one."""
+    """Ask for a secret on the terminal. Raises CredentialMissing if none is typed."""
     import getpass
 
     from agent.config.secrets import Secret
@@ -223,7 +223,7 @@ def board_finder(
     """
     from agent.provisioning.discovery import chosen_boards
 
-    # Not the profile's own port: a board is provisioned when it is named, here or around us.
+    # Not the profile's port: a board is provisioned only if an option or the environment names it.
     names = given.boards or tuple(
         filter(None, [options().port or os.environ.get("CELLAGENT_PORT")])
     )
@@ -233,7 +233,7 @@ def board_finder(
 
 @asynccontextmanager
 async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
-    """Open the port of a place, or borrow its modem from a running agent. Raises AtError."""
+    """Open the port of a board, or lease its modem from a running agent. Raises AtError."""
     from agent.provisioning.modem_board import ModemBoard
 
     async with modem_on(location.port) as modem:

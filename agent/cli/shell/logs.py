@@ -1,4 +1,4 @@
-"""Where the log goes while a command runs: standard error, redacted."""
+"""The log of a running command or agent: on standard error, redacted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent.redact import redact
 
 _INDENT = " " * 11
 LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
-"""By the number of -v."""
+"""Log levels by the number of -v."""
 
 
 class RedactingFormatter(logging.Formatter):
@@ -50,7 +50,7 @@ def log_of_the_agent(verbosity: int) -> None:
     root.handlers = [handler]
     level = (logging.INFO, logging.DEBUG)[min(verbosity, 1)]
     root.setLevel(level)
-    # These log each try; the concern that tries logs the trouble once.
+    # These log each try; the concern logs the same trouble once.
     quiet = logging.CRITICAL if verbosity == 0 else level
     for name in ("agent.outbox.delivery_loop", "agent.http.client", "stamina"):
         logging.getLogger(name).setLevel(quiet)

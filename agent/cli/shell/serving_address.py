@@ -1,4 +1,4 @@
-"""Where a command serves an AT port: a terminal, or a TCP address (loopback by default)."""
+"""Serve an AT port for a command: on a terminal, or a TCP address (loopback by default)."""
 
 from __future__ import annotations
 

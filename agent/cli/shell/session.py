@@ -46,8 +46,8 @@ def _with_chosen_kit(profile: Profile) -> Profile:
     from at.ports.usb import same_port
 
     port, table = profile.kit.port, list(kits_of(profile).values())
-    meant = [kit for kit in table if same_port(kit.port, port)] if port else table
-    return msgspec.structs.replace(profile, kit=meant[0]) if len(meant) == 1 else profile
+    matches = [kit for kit in table if same_port(kit.port, port)] if port else table
+    return msgspec.structs.replace(profile, kit=matches[0]) if len(matches) == 1 else profile
 
 
 def chosen_kit() -> KitSettings:

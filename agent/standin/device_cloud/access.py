@@ -17,60 +17,62 @@ def user(request: Request, cloud: Cloud) -> Principal:
 
 
 def user_or_device(request: Request, cloud: Cloud, device_id: str, service: str) -> Principal:
-    """Return who sent a request for one device: with an API key, its JWT or a service key."""
-    who = _require(
+    """Return the sender of a request for one device: by API key, its JWT or a service key."""
+    principal = _require(
         request,
         cloud,
         frozenset({CredentialKind.API_KEY, CredentialKind.DEVICE_JWT, CredentialKind.SERVICE_JWT}),
     )
-    if who.kind is CredentialKind.SERVICE_JWT and who.service != service:
-        raise unauthorized(f"a service key for {who.service} does not open {service}")
-    if who.device_id and who.device_id.casefold() != device_id.casefold():
+    if principal.kind is CredentialKind.SERVICE_JWT and principal.service != service:
+        raise unauthorized(f"a service key for {principal.service} does not open {service}")
+    if principal.device_id and principal.device_id.casefold() != device_id.casefold():
         raise forbidden("the JWT speaks for another device")
-    return who
+    return principal
 
 
 def location_client(request: Request, cloud: Cloud) -> Principal:
-    """Return who uses a legacy location path: a device, a proxy or an evaluation."""
+    """Return the user of a legacy location path: a device, a proxy or an evaluation."""
     kinds = frozenset(
         {CredentialKind.DEVICE_JWT, CredentialKind.SERVICE_JWT, CredentialKind.EVALUATION_TOKEN}
     )
-    who = _require(request, cloud, kinds)
-    if who.kind is CredentialKind.SERVICE_JWT and who.service != "location":
-        raise unauthorized(f"a service key for {who.service} does not open location")
-    return who
+    principal = _require(request, cloud, kinds)
+    if principal.kind is CredentialKind.SERVICE_JWT and principal.service != "location":
+        raise unauthorized(f"a service key for {principal.service} does not open location")
+    return principal
 
 
 def project_client(request: Request, cloud: Cloud, organization: str, project: str) -> Principal:
-    """Return who uses a path of a project, with the token of its organization."""
-    who = _require(request, cloud, frozenset({CredentialKind.ORGANIZATION_TOKEN}), change=False)
-    if cloud.project(organization, project) is None or who.organization != organization:
+    """Return the user of a path of a project, by the token of its organization."""
+    principal = _require(
+        request, cloud, frozenset({CredentialKind.ORGANIZATION_TOKEN}), change=False
+    )
+    if cloud.project(organization, project) is None or principal.organization != organization:
         # One answer for both: a token must not reveal the slugs of another organization.
         raise unauthorized("the token does not belong to this organization and project")
-    return who
+    return principal
 
 
 def project_location_client(
     request: Request, cloud: Cloud, organization: str, project: str
 ) -> Principal:
-    """Return who uses a location path of the organization form (clauses D8.4, D10.7)."""
-    who = project_client(request, cloud, organization, project)
+    """Return the user of a location path of the organization form (clauses D8.4, D10.7)."""
+    principal = project_client(request, cloud, organization, project)
     found = cloud.project(organization, project)
     if found is None or not found["location"]:
         raise forbidden("the project does not have location services enabled")
-    return who
+    return principal
 
 
 def _require(
     request: Request, cloud: Cloud, kinds: frozenset[CredentialKind], *, change: bool | None = None
 ) -> Principal:
-    who = identify(request, cloud)
-    if who.kind is CredentialKind.NONE:
-        raise unauthorized(who.reason)
-    if who.kind not in kinds:
+    principal = identify(request, cloud)
+    if principal.kind is CredentialKind.NONE:
+        raise unauthorized(principal.reason)
+    if principal.kind not in kinds:
         taken = ", ".join(sorted(kind.value for kind in kinds))
-        raise unauthorized(f"this operation takes {taken}, not {who.kind.value}")
+        raise unauthorized(f"this operation takes {taken}, not {principal.kind.value}")
     changes = request.method not in {"GET", "HEAD"} if change is None else change
-    if changes and who.kind is CredentialKind.API_KEY and who.role in READ_ONLY_ROLES:
-        raise forbidden(f"the role {who.role} may read and not change")
-    return who
+    if changes and principal.kind is CredentialKind.API_KEY and principal.role in READ_ONLY_ROLES:
+        raise forbidden(f"the role {principal.role} may read and not change")
+    return principal

@@ -20,8 +20,8 @@ from agent.standin.state import Cloud
 
 EARLIEST_REMOVAL = datetime(2026, 7, 2, tzinfo=UTC)
 """The deprecated paths may be removed any time after July 1, 2026, and not before."""
-ALWAYS_THERE = "2025-01-02T03:04:05.678Z"
-"""When the account was made."""
+CREATED_AT = "2025-01-02T03:04:05.678Z"
+"""Creation time of every account."""
 PLANS_WITH_SERVICE_KEYS = frozenset({"PRO", "ENTERPRISE"})
 
 
@@ -35,26 +35,26 @@ def routes(cloud: Cloud) -> list[Route]:
         return answer_one(_to_resource(cloud, access.user(request, cloud)))
 
     async def service_token(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         _require_deprecated_paths(cloud)
-        record = keys.service_key(cloud, who.team, "location")
-        token = keys.service_token(cloud, who.team)
+        record = keys.service_key(cloud, principal.team, "location")
+        token = keys.service_token(cloud, principal.team)
         return JSON({"token": token, "createdAt": record["created_at"]})
 
     async def service_key_and_token(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         _require_deprecated_paths(cloud)
-        plan = cloud.table("teams").get(who.team)["plan"]
+        plan = cloud.table("teams").get(principal.team)["plan"]
         if plan.upper() not in PLANS_WITH_SERVICE_KEYS:
             raise forbidden("a service key needs a Pro or Enterprise plan")
-        if who.role != "owner":
+        if principal.role != "owner":
             raise forbidden("a service key needs the role of team owner")
         service = request.query_params.get("service", "location")
         if service not in keys.SERVICES:
             raise invalid(f"there are keys for {', '.join(keys.SERVICES)}")
         # The account lists its keys, so it is the resource that this changes.
-        check_if_match(request, _to_resource(cloud, who)["$meta"]["version"])
-        record = keys.make_service_key(cloud, who.team, service)
+        check_if_match(request, _to_resource(cloud, principal)["$meta"]["version"])
+        record = keys.make_service_key(cloud, principal.team, service)
         token = keys.signed_by(cloud, record)
         return JSON(
             {
@@ -78,16 +78,16 @@ def _require_deprecated_paths(cloud: Cloud) -> None:
         raise not_found("this path was removed; organization auth tokens replace service tokens")
 
 
-def _to_resource(cloud: Cloud, who: Principal) -> dict[str, Any]:
-    team = who.team
+def _to_resource(cloud: Cloud, principal: Principal) -> dict[str, Any]:
+    team = principal.team
     record = cloud.table("teams").get(team)
     made = (cloud.table("service_keys").get(f"{team}/{service}") for service in keys.SERVICES)
     resource = {
         "mqttEndpoint": "mqtt.standin.invalid",
         "mqttTopicPrefix": f"prod/{team}/",
         "team": {"tenantId": team, "name": record["name"]},
-        "role": who.role,
-        "userId": cloud.table("users").get(who.email)["id"],
+        "role": principal.role,
+        "userId": cloud.table("users").get(principal.email)["id"],
         "tags": [],
         "plan": {
             "name": record["plan"],
@@ -100,4 +100,4 @@ def _to_resource(cloud: Cloud, who: Principal) -> dict[str, Any]:
             ],
         },
     }
-    return with_meta(resource, ALWAYS_THERE)
+    return with_meta(resource, CREATED_AT)

@@ -50,11 +50,11 @@ _INTERVAL = 240
 """Minutes between two predictions where the request names no interval."""
 
 
-async def agnss(request: Request, cloud: Cloud, who: Principal) -> Response:
+async def agnss(request: Request, cloud: Cloud, principal: Principal) -> Response:
     """Answer with assistance data, or with the range of it that is requested."""
     options = await read_json(request, location_input.ASSISTANCE)
     cached: dict[tuple[Principal, bytes], bytes] = cloud.transient.setdefault("agnss", {})
-    key = (who, msgspec.json.encode(options, order="sorted"))
+    key = (principal, msgspec.json.encode(options, order="sorted"))
     # The data changes with time: later ranges are of the same file as the first one.
     file = cached.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None
     cached[key] = file or _agnss_file(options, cloud.clock.time())

@@ -64,22 +64,24 @@ def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of bundles."""
 
     async def listed(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         modem = paging.boolean(request, "modemOnly", default=False)
         found = (
             to_resource(row)
             for row in cloud.table("bundles").values()
-            if row["team"] == who.team and (not modem or row["type"] in {"MODEM", "MDM_FULL"})
+            if row["team"] == principal.team and (not modem or row["type"] in {"MODEM", "MDM_FULL"})
         )
         items, rest = paging.page(request).cut(found)
         return JSON({"items": items, **rest})
 
     async def fetch(request: Request) -> Response:
-        who = access.user(request, cloud)
-        return answer_one(to_resource(find(cloud, who.team, request.path_params["bundle_id"])))
+        principal = access.user(request, cloud)
+        return answer_one(
+            to_resource(find(cloud, principal.team, request.path_params["bundle_id"]))
+        )
 
     async def upload(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = await request.body()
         if kind == "text/plain":
@@ -90,13 +92,13 @@ def routes(cloud: Cloud) -> list[Route]:
         elif kind not in {"application/zip", "application/octet-stream"}:
             raise DeviceCloudRefused(415, "a bundle is sent as application/zip")
         manifest, files = read_zip(body)
-        bundle = add(cloud, who.team, manifest, files)
+        bundle = add(cloud, principal.team, manifest, files)
         base = cloud.urls["downloads"]
         return JSON({"uris": [f"{base}/{path}" for path in bundle["paths"]]}, 202)
 
     async def delete(request: Request) -> Response:
-        who = access.user(request, cloud)
-        row = find(cloud, who.team, request.path_params["bundle_id"])
+        principal = access.user(request, cloud)
+        row = find(cloud, principal.team, request.path_params["bundle_id"])
         check_if_match(request, to_resource(row)["$meta"]["version"])
         for path in row["paths"]:
             cloud.table("files").delete(path)

@@ -53,10 +53,10 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def current(request: Request) -> Response:
         device_id = request.path_params["device_id"]
-        who = access.user_or_device(request, cloud, device_id, "fota")
+        principal = access.user_or_device(request, cloud, device_id, "fota")
         kind = request.query_params.get("firmwareType")
         for row in of_device(cloud, device_id):
-            if row["team"] != who.team or kind not in {None, row["document"]["firmwareType"]}:
+            if row["team"] != principal.team or kind not in {None, row["document"]["firmwareType"]}:
                 continue
             # First in, first out: a download in progress holds back later jobs.
             if row["status"] == "DOWNLOADING":
@@ -67,9 +67,9 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def update(request: Request) -> Response:
         device_id = request.path_params["device_id"]
-        who = access.user_or_device(request, cloud, device_id, "fota")
+        principal = access.user_or_device(request, cloud, device_id, "fota")
         await receive_body(request)
-        row = _find(request, cloud, who.team)
+        row = _find(request, cloud, principal.team)
         check_if_match(request, to_resource(row)["$meta"]["version"])
         body = await read_json(request, REPORT)
         status, details = body["status"], body.get("details", "")
@@ -94,25 +94,25 @@ def routes(cloud: Cloud) -> list[Route]:
 
 def _lists(cloud: Cloud) -> list[Route]:
     async def listed(request: Request) -> Response:
-        who = access.user(request, cloud)
-        record = registry(cloud).get(who.team, request.path_params["device_id"])
+        principal = access.user(request, cloud)
+        record = registry(cloud).get(principal.team, request.path_params["device_id"])
         rows = of_device(cloud, record["fields"]["id"])
-        items, rest = paging.page(request).cut([r for r in rows if r["team"] == who.team])
+        items, rest = paging.page(request).cut([r for r in rows if r["team"] == principal.team])
         return JSON({"items": [to_resource(row) for row in items], **rest})
 
     async def fetch(request: Request) -> Response:
-        who = access.user(request, cloud)
-        return answer_one(to_resource(_find(request, cloud, who.team)))
+        principal = access.user(request, cloud)
+        return answer_one(to_resource(_find(request, cloud, principal.team)))
 
     async def of_one_job(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         if request.path_params["job_id"] not in cloud.table("jobs"):
             raise not_found("no such job")
         wanted = set(paging.listed(request, "status"))
         rows = [
             row
             for row in of_job(cloud, request.path_params["job_id"])
-            if row["team"] == who.team and (not wanted or row["status"] in wanted)
+            if row["team"] == principal.team and (not wanted or row["status"] in wanted)
         ]
         items, rest = paging.page(request).cut(rows)
         return JSON({"items": [to_resource(row) for row in items], **rest})

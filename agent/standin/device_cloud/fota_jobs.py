@@ -64,22 +64,22 @@ def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of jobs."""
 
     async def create(request: Request) -> Response:
-        who = access.user(request, cloud)
-        row = _job(cloud, who.team, await read_json(request, JOB))
+        principal = access.user(request, cloud)
+        row = _job(cloud, principal.team, await read_json(request, JOB))
         cloud.table("jobs").put(row["jobId"], row)
         if row["status"] == "IN_PROGRESS":
             _apply(cloud, row)
         return JSON({"jobId": row["jobId"]}, 201)
 
     async def listed(request: Request) -> Response:
-        who = access.user(request, cloud)
-        rows = [row for row in cloud.table("jobs").values() if row["team"] == who.team]
+        principal = access.user(request, cloud)
+        rows = [row for row in cloud.table("jobs").values() if row["team"] == principal.team]
         items, rest = paging.page(request, descending=True).cut(rows)
         return JSON({"items": [to_resource(cloud, row) for row in items], **rest})
 
     async def fetch(request: Request) -> Response:
-        who = access.user(request, cloud)
-        return answer_one(to_resource(cloud, _find(request, cloud, who.team)))
+        principal = access.user(request, cloud)
+        return answer_one(to_resource(cloud, _find(request, cloud, principal.team)))
 
     async def apply(request: Request) -> Response:
         row = _job_to_change(request, cloud)
@@ -199,8 +199,8 @@ def _find(request: Request, cloud: Cloud, team: str) -> dict[str, Any]:
 
 
 def _job_to_change(request: Request, cloud: Cloud) -> dict[str, Any]:
-    who = access.user(request, cloud)
-    row = _find(request, cloud, who.team)
+    principal = access.user(request, cloud)
+    row = _find(request, cloud, principal.team)
     check_if_match(request, to_resource(cloud, row)["$meta"]["version"])
     return row
 

@@ -71,8 +71,8 @@ def _organization_form(cloud: Cloud, handler: Handler) -> Callable[..., Awaitabl
     async def answer(request: Request) -> Response:
         path = request.path_params
         organization, project = path["organization"], path["project"]
-        who = access.project_location_client(request, cloud, organization, project)
-        return await handler(request, cloud, who)
+        principal = access.project_location_client(request, cloud, organization, project)
+        return await handler(request, cloud, principal)
 
     return answer
 
@@ -80,8 +80,8 @@ def _organization_form(cloud: Cloud, handler: Handler) -> Callable[..., Awaitabl
 def _legacy_form(cloud: Cloud, handler: Handler) -> Callable[..., Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         _require_legacy_paths(cloud)
-        who = access.location_client(request, cloud)
-        return await handler(request, cloud, who)
+        principal = access.location_client(request, cloud)
+        return await handler(request, cloud, principal)
 
     return answer
 
@@ -95,14 +95,14 @@ def _position_routes(cloud: Cloud) -> list[Route]:
     """Return the routes of stored positions and of addresses."""
 
     async def history(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         device = request.query_params.get("deviceId")
         since = paging.moment(request, "start", default=0.0)
         until = paging.moment(request, "end", default=float("inf"))
         rows = [
             row["fix"]
             for row in cloud.table("fixes").values()
-            if row["team"] == who.team
+            if row["team"] == principal.team
             and device in {None, row["fix"]["deviceId"]}
             and since <= row["at"] < until
         ]
@@ -111,11 +111,11 @@ def _position_routes(cloud: Cloud) -> list[Route]:
 
     async def gnss(request: Request) -> Response:
         _require_legacy_paths(cloud)
-        who = access.location_client(request, cloud)
+        principal = access.location_client(request, cloud)
         body = await read_json(request, location_input.FIX)
         lon = body["lon"] if "lon" in body else body["lng"]
         fix = Fix(float(body["lat"]), float(lon), float(body.get("acc", 10)), "GNSS")
-        _record_fix(request, cloud, who, fix, "GNSS")
+        _record_fix(request, cloud, principal, fix, "GNSS")
         return accepted()
 
     async def geo(request: Request) -> Response:
@@ -137,43 +137,43 @@ def _position_routes(cloud: Cloud) -> list[Route]:
     ]
 
 
-async def wifi(request: Request, cloud: Cloud, who: Principal) -> Response:
+async def wifi(request: Request, cloud: Cloud, principal: Principal) -> Response:
     """Answer with the position of a Wi-Fi scan."""
     points = location_input.access_points(await read_json(request, location_input.WIFI_SCAN))
-    fix, known = strongest_anchor(cloud, who.team or cloud.team_id, points)
+    fix, known = strongest_anchor(cloud, principal.team or cloud.team_id, points)
     fix = fix or radio_world().by_wifi(points)
-    return _answer(request, cloud, who, fix, service="WIFI", more=_anchors(known))
+    return _answer(request, cloud, principal, fix, service="WIFI", more=_anchors(known))
 
 
-async def cell(request: Request, cloud: Cloud, who: Principal) -> Response:
+async def cell(request: Request, cloud: Cloud, principal: Principal) -> Response:
     """Answer with the position of a cell scan."""
     found = location_input.cells(await read_json(request, location_input.CELL_SCAN))
     fallback = paging.boolean(request, "fallback", default=True)
     fix = radio_world().by_cells(found, fallback=fallback)
-    return _answer(request, cloud, who, fix, service="CELL")
+    return _answer(request, cloud, principal, fix, service="CELL")
 
 
-async def single_cell(request: Request, cloud: Cloud, who: Principal) -> Response:
+async def single_cell(request: Request, cloud: Cloud, principal: Principal) -> Response:
     """Answer with the position of one cell, which is in the query (deprecated)."""
     found = location_input.of_query(request, location_input.CELL)
     fix = radio_world().by_cells([found], fallback=True)
-    return _answer(request, cloud, who, fix, service="CELL")
+    return _answer(request, cloud, principal, fix, service="CELL")
 
 
-async def ground_fix(request: Request, cloud: Cloud, who: Principal) -> Response:
+async def ground_fix(request: Request, cloud: Cloud, principal: Principal) -> Response:
     """Answer with the position of Wi-Fi, or else of cells."""
     body = await read_json(request, location_input.ANY_SCAN)
     found = location_input.cells(body)
     scan = location_input.access_points(body["wifi"]) if "wifi" in body else []
     fallback = paging.boolean(request, "fallback", default=True)
     both = paging.boolean(request, "alt", default=False)
-    by_anchor, known = strongest_anchor(cloud, who.team or cloud.team_id, scan)
+    by_anchor, known = strongest_anchor(cloud, principal.team or cloud.team_id, scan)
     by_wifi = by_anchor or radio_world().by_wifi(scan)
     by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
     alternative = by_cells if by_wifi and both else None
     sure = paging.boolean(request, "hiConf", default=False)
-    more = _anchors(known) | _alternative(by_wifi, alternative, who, sure=sure)
-    return _answer(request, cloud, who, by_wifi or by_cells, service="GROUND_FIX", more=more)
+    more = _anchors(known) | _alternative(by_wifi, alternative, principal, sure=sure)
+    return _answer(request, cloud, principal, by_wifi or by_cells, service="GROUND_FIX", more=more)
 
 
 HANDLERS: tuple[tuple[str, str, Handler], ...] = (
@@ -191,7 +191,7 @@ HANDLERS: tuple[tuple[str, str, Handler], ...] = (
 def _answer(
     request: Request,
     cloud: Cloud,
-    who: Principal,
+    principal: Principal,
     fix: Fix | None,
     *,
     service: str,
@@ -201,10 +201,10 @@ def _answer(
     reply = paging.boolean(request, "doReply", default=True)
     if fix is None:
         raise not_found("no position found for this scan")
-    _record_fix(request, cloud, who, fix, service)
+    _record_fix(request, cloud, principal, fix, service)
     if not reply:
         return PlainTextResponse("")
-    return JSON({**_to_resource(fix, who, sure=sure), **(more or {})})
+    return JSON({**_to_resource(fix, principal, sure=sure), **(more or {})})
 
 
 def _anchors(known: list[dict[str, str]]) -> dict[str, Any]:
@@ -212,16 +212,16 @@ def _anchors(known: list[dict[str, str]]) -> dict[str, Any]:
 
 
 def _alternative(
-    fix: Fix | None, other: Fix | None, who: Principal, *, sure: bool
+    fix: Fix | None, other: Fix | None, principal: Principal, *, sure: bool
 ) -> dict[str, Any]:
     if fix is None or other is None:
         return {}
     distance_m = round(assistance.distance_m(fix, other), 1)
-    return {"alt": {"loc": _to_resource(other, who, sure=sure), "dist": distance_m}}
+    return {"alt": {"loc": _to_resource(other, principal, sure=sure), "dist": distance_m}}
 
 
-def _to_resource(fix: Fix, who: Principal, *, sure: bool) -> dict[str, Any]:
-    method = fix.method + ("_EVAL" if who.kind is CredentialKind.EVALUATION_TOKEN else "")
+def _to_resource(fix: Fix, principal: Principal, *, sure: bool) -> dict[str, Any]:
+    method = fix.method + ("_EVAL" if principal.kind is CredentialKind.EVALUATION_TOKEN else "")
     return {
         "lat": fix.lat,
         "lon": fix.lon,
@@ -230,9 +230,11 @@ def _to_resource(fix: Fix, who: Principal, *, sure: bool) -> dict[str, Any]:
     }
 
 
-def _record_fix(request: Request, cloud: Cloud, who: Principal, fix: Fix, service: str) -> None:
+def _record_fix(
+    request: Request, cloud: Cloud, principal: Principal, fix: Fix, service: str
+) -> None:
     """Store the position if the request names a device; numbers are texts in the history."""
-    device = who.device_id or request.headers.get("x-custom-device-id", "")
+    device = principal.device_id or request.headers.get("x-custom-device-id", "")
     if not device:
         return
     if not is_device_id(device):
@@ -249,7 +251,7 @@ def _record_fix(request: Request, cloud: Cloud, who: Principal, fix: Fix, servic
         "lon": str(fix.lon),
         "uncertainty": str(fix.uncertainty_m),
     }
-    team = who.team or cloud.team_id
+    team = principal.team or cloud.team_id
     table.put(resource["id"], {"team": team, "at": at, "fix": with_meta(resource, now)})
     if len(table) > _MOST_FIXES:
         table.delete(next(iter(table)))
@@ -285,40 +287,42 @@ def anchor_routes(cloud: Cloud) -> list[Route]:
         return key, row
 
     async def create(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         body = await read_json(request, ANCHOR)
         address = mac_address(body["macAddress"])
-        if f"{who.team}/{address}" in table:
+        if f"{principal.team}/{address}" in table:
             raise DeviceCloudRefused(409, "there is an anchor of that address")
         now = cloud.clock.iso()
         row = {"macAddress": address, **_fields(body), "createdAt": now, "updatedAt": now}
-        table.put(f"{who.team}/{address}", row)
+        table.put(f"{principal.team}/{address}", row)
         return accepted()
 
     async def listed(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         mine = (
-            _anchor_resource(row) for key, row in table.items() if key.startswith(f"{who.team}/")
+            _anchor_resource(row)
+            for key, row in table.items()
+            if key.startswith(f"{principal.team}/")
         )
         items, rest = paging.page(request).cut(mine)
         return JSON({"items": items, **rest})
 
     async def fetch(request: Request) -> Response:
-        who = access.user(request, cloud)
-        return answer_one(_anchor_resource(find(request, who.team)[1]))
+        principal = access.user(request, cloud)
+        return answer_one(_anchor_resource(find(request, principal.team)[1]))
 
     async def update(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         await receive_body(request)
-        key, row = find(request, who.team)
+        key, row = find(request, principal.team)
         check_if_match(request, _anchor_resource(row)["$meta"]["version"])
         body = await read_json(request, ANCHOR_CHANGE)
         table.put(key, {**row, **_fields({**row, **body}), "updatedAt": cloud.clock.iso()})
         return accepted()
 
     async def delete(request: Request) -> Response:
-        who = access.user(request, cloud)
-        key, row = find(request, who.team)
+        principal = access.user(request, cloud)
+        key, row = find(request, principal.team)
         check_if_match(request, _anchor_resource(row)["$meta"]["version"])
         table.delete(key)
         return accepted()

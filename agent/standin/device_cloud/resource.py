@@ -1,4 +1,4 @@
-"""What resources have in common: `$meta`, `ETag`, `If-Match`, JSON bodies (D2.3, D5.1 to D5.3)."""
+"""The common parts of resources: `$meta`, `ETag`, `If-Match`, JSON bodies (D2.3, D5.1 to D5.3)."""
 
 from __future__ import annotations
 

@@ -30,15 +30,15 @@ def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of values of BLE devices."""
 
     async def read_value(request: Request) -> Response:
-        who = access.user(request, cloud)
-        record = registry(cloud).get(who.team, request.path_params["device_id"])
+        principal = access.user(request, cloud)
+        record = registry(cloud).get(principal.team, request.path_params["device_id"])
         found = _attribute(record["fields"], request.path_params)
         return JSON(found["value"], headers={"ETag": record["version"]})
 
     async def write_value(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         await receive_body(request)
-        record = registry(cloud).get(who.team, request.path_params["device_id"])
+        record = registry(cloud).get(principal.team, request.path_params["device_id"])
         fields = copy.deepcopy(record["fields"])
         found = _attribute(fields, request.path_params)
         check_if_match(request, record["version"])
@@ -67,22 +67,22 @@ def gateway_routes(cloud: Cloud) -> list[Route]:
         return accepted()
 
     async def scan(request: Request) -> Response:
-        who = access.user(request, cloud)
-        gateway = registry(cloud).get(who.team, request.path_params["device_id"])
+        principal = access.user(request, cloud)
+        gateway = registry(cloud).get(principal.team, request.path_params["device_id"])
         check_if_match(request, gateway["version"])
         if gateway["fields"]["type"] != "Gateway":
             raise DeviceCloudRefused(409, "the device is no gateway: it cannot look for others")
         return accepted()
 
     async def add(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         devices = registry(cloud)
-        gateway = _gateway(cloud, who.team, request.path_params["gateway_id"])
+        gateway = _gateway(cloud, principal.team, request.path_params["gateway_id"])
         check_if_match(request, gateway["version"])
         device_id = request.path_params["device_id"]
         taken = devices.find(device_id)
         if taken is None:
-            devices.create(who.team, seed.ble_device(device_id, gateway["fields"]["id"]))
+            devices.create(principal.team, seed.ble_device(device_id, gateway["fields"]["id"]))
             devices.sync_connections(gateway["fields"]["id"])
         elif taken["fields"].get("gatewayId") != gateway["fields"]["id"]:
             raise DeviceCloudRefused(409, "a device of that id is connected elsewhere")
@@ -109,9 +109,9 @@ def _gateway(cloud: Cloud, team: str, gateway_id: str) -> Record:
 
 def _pair(request: Request, cloud: Cloud) -> tuple[Record, Record]:
     """Return the gateway and the BLE device that is connected through it."""
-    who = access.user(request, cloud)
-    gateway = _gateway(cloud, who.team, request.path_params["gateway_id"])
-    child = registry(cloud).get(who.team, request.path_params["device_id"])
+    principal = access.user(request, cloud)
+    gateway = _gateway(cloud, principal.team, request.path_params["gateway_id"])
+    child = registry(cloud).get(principal.team, request.path_params["device_id"])
     if child["fields"].get("gatewayId") != gateway["fields"]["id"]:
         raise no_device(request.path_params["device_id"])
     return gateway, child

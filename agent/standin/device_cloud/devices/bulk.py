@@ -72,16 +72,18 @@ def routes(cloud: Cloud) -> list[Route]:
         return key, row
 
     async def fetch(request: Request) -> Response:
-        who = access.user(request, cloud)
-        key, row = find(request, who.team)
+        principal = access.user(request, cloud)
+        key, row = find(request, principal.team)
         resource = _to_resource(cloud, key, row)
         if request.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOL):
             return JSON(resource, headers={"ETag": resource.pop("$meta")["version"]})
         return answer_one(resource)
 
     async def listed(request: Request) -> Response:
-        who = access.user(request, cloud)
-        rows = [(key, row) for key, row in cloud.table("bulk").items() if row["team"] == who.team]
+        principal = access.user(request, cloud)
+        rows = [
+            (key, row) for key, row in cloud.table("bulk").items() if row["team"] == principal.team
+        ]
         items, rest = paging.page(request, descending=True).cut(rows)
         return JSON({"items": [_to_resource(cloud, key, row) for key, row in items], **rest})
 

@@ -108,34 +108,36 @@ def routes(cloud: Cloud) -> list[Route]:
     """Return the routes of claimed devices."""
 
     async def claim(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         dry = paging.boolean(request, "dryrun", default=False)
         body = await request.body()
         # A released tool sends CSV with no content type at all, so the body decides.
         if not body.lstrip().startswith(b"{"):
-            return _claim_csv(cloud, who.team, body, dry=dry)
+            return _claim_csv(cloud, principal.team, body, dry=dry)
         request_body = decode_json(body)
         require(request_body, CLAIM)
-        device = _claim(cloud, who.team, request_body, dry=dry)
+        device = _claim(cloud, principal.team, request_body, dry=dry)
         if dry:
             return Response(status_code=202)
         return answer_one(_to_resource(device, cloud.table("claimed").get(device)), 201)
 
     async def listed(request: Request) -> Response:
-        who = access.user(request, cloud)
-        rows = [(key, r) for key, r in cloud.table("claimed").items() if r["team"] == who.team]
+        principal = access.user(request, cloud)
+        rows = [
+            (key, r) for key, r in cloud.table("claimed").items() if r["team"] == principal.team
+        ]
         items, rest = paging.page(request).cut(rows)
         return JSON({"items": [_to_resource(key, row) for key, row in items], **rest})
 
     async def fetch(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         device = request.path_params["device"]
-        return answer_one(_to_resource(device, find(cloud, who.team, device)))
+        return answer_one(_to_resource(device, find(cloud, principal.team, device)))
 
     async def unclaim(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         device = request.path_params["device"]
-        row = find(cloud, who.team, device)
+        row = find(cloud, principal.team, device)
         check_if_match(request, _to_resource(device, row)["$meta"]["version"])
         for command in row["commands"]:
             cloud.table("provisioning").delete(command)
@@ -166,22 +168,22 @@ def _rule_routes(cloud: Cloud, path: str, key: str) -> list[Route]:
     table = cloud.table(path.rpartition("/")[2])
 
     async def listed(request: Request) -> Response:
-        who = access.user(request, cloud)
-        rows = [row["shown"] for row in table.values() if row["team"] == who.team]
+        principal = access.user(request, cloud)
+        rows = [row["shown"] for row in table.values() if row["team"] == principal.team]
         items, rest = paging.page(request).cut(rows)
         return JSON({"items": items, **rest})
 
     async def create(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         body = await read_json(request, rule_schema(key))
-        row = f"{who.team}/{body[key]}"
+        row = f"{principal.team}/{body[key]}"
         known = table.get(row)
         if known is not None:
             check_if_match(request, known["shown"]["$meta"]["version"])
         tags = list(dict.fromkeys(body.get("tags", [])))
         resource = {"id": str(uuid.uuid4()), **body, "tags": tags}
         resource = with_meta(resource, cloud.clock.iso())
-        table.put(row, {"team": who.team, "shown": resource})
+        table.put(row, {"team": principal.team, "shown": resource})
         return answer_one(resource, 201)
 
     return [
@@ -239,10 +241,10 @@ def provisioning_routes(cloud: Cloud) -> list[Route]:
     """Return the routes of provisioning commands."""
 
     async def create(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         device = request.path_params["device"]
         await receive_body(request)
-        claimed = find(cloud, who.team, device)
+        claimed = find(cloud, principal.team, device)
         body = await read_json(request, COMMAND)
         command = str(uuid.uuid4())
         now = cloud.clock.time()
@@ -260,15 +262,15 @@ def provisioning_routes(cloud: Cloud) -> list[Route]:
         return answer_one(_command_resource(cloud, command, row), 201)
 
     async def listed(request: Request) -> Response:
-        who = access.user(request, cloud)
-        commands = find(cloud, who.team, request.path_params["device"])["commands"]
+        principal = access.user(request, cloud)
+        commands = find(cloud, principal.team, request.path_params["device"])["commands"]
         items, rest = paging.page(request).cut(commands)
         table = cloud.table("provisioning")
         return JSON({"items": [_command_resource(cloud, c, table.get(c)) for c in items], **rest})
 
     async def fetch(request: Request) -> Response:
-        who = access.user(request, cloud)
-        claimed = find(cloud, who.team, request.path_params["device"])
+        principal = access.user(request, cloud)
+        claimed = find(cloud, principal.team, request.path_params["device"])
         command = request.path_params["command"]
         if command not in claimed["commands"]:
             raise not_found("no such command")

@@ -39,14 +39,14 @@ def routes(cloud: Cloud) -> list[Route]:
     """Return the routes that read devices."""
 
     async def list_devices(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         devices = registry(cloud)
         expression = request.query_params.get("transform")
         state = paging.boolean(request, "includeState", default=False)
         metadata = paging.boolean(request, "includeStateMeta", default=False)
         wanted = _filter(request)
         page = paging.page(request)
-        found = (record for record in devices.walk(who.team) if wanted(record))
+        found = (record for record in devices.walk(principal.team) if wanted(record))
         records, rest = page.cut(found)
         if expression is None:
             items = [devices.to_resource(r, state=state, metadata=metadata) for r in records]
@@ -57,9 +57,9 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def fetch_device(request: Request) -> Response:
         device_id = request.path_params["device_id"]
-        who = access.user_or_device(request, cloud, device_id, "device")
+        principal = access.user_or_device(request, cloud, device_id, "device")
         devices = registry(cloud)
-        device = devices.to_resource(devices.get(who.team, device_id))
+        device = devices.to_resource(devices.get(principal.team, device_id))
         expression = request.query_params.get("transform")
         if expression is None:
             return resource.answer_one(device)
@@ -140,9 +140,9 @@ def change_routes(cloud: Cloud) -> list[Route]:
 
     async def update_state(request: Request) -> Response:
         device_id = request.path_params["device_id"]
-        who = access.user_or_device(request, cloud, device_id, "device")
+        principal = access.user_or_device(request, cloud, device_id, "device")
         await resource.receive_body(request)
-        record = registry(cloud).get(who.team, device_id)
+        record = registry(cloud).get(principal.team, device_id)
         resource.check_if_match(request, record["version"])
         change = await resource.read_json(request, STATE)
         if record["fields"]["type"] == "BLE":
@@ -168,9 +168,9 @@ def change_routes(cloud: Cloud) -> list[Route]:
 
 async def _device_to_change(request: Request, cloud: Cloud) -> Record:
     """Return the device that a user changes, once it may be changed."""
-    who = access.user(request, cloud)
+    principal = access.user(request, cloud)
     await resource.receive_body(request)
-    record = registry(cloud).get(who.team, request.path_params["device_id"])
+    record = registry(cloud).get(principal.team, request.path_params["device_id"])
     resource.check_if_match(request, record["version"])
     return record
 

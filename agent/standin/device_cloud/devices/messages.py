@@ -40,19 +40,19 @@ def routes(cloud: Cloud) -> list[Route]:
 
     async def send(request: Request) -> Response:
         device_id = request.path_params["device_id"]
-        who = access.user_or_device(request, cloud, device_id, "device")
-        record = registry(cloud).get(who.team, device_id)
+        principal = access.user_or_device(request, cloud, device_id, "device")
+        record = registry(cloud).get(principal.team, device_id)
         body = await read_json(request, MESSAGE)
         own = record["fields"]["id"]
         topic = body.get("topic", f"d/{own}/d2c")
         if not isinstance(topic, str) or not _is_topic(topic, own):
             raise invalid(f"a topic of this device is d/{own}/d2c, …/d2c/bulk or …/d2c/bin")
         for message in _messages(topic, body["message"]):
-            _store(cloud, who.team, own, topic, message)
+            _store(cloud, principal.team, own, topic, message)
         return accepted()
 
     async def listed(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         query = request.query_params
         since = paging.moment(request, "inclusiveStart", "start", default=0.0)
         until = paging.moment(request, "exclusiveEnd", "end", default=float("inf"))
@@ -60,7 +60,7 @@ def routes(cloud: Cloud) -> list[Route]:
         found = (
             row["message"]
             for row in cloud.table("messages").values()
-            if row["team"] == who.team
+            if row["team"] == principal.team
             and max(since, oldest) <= row["at"] < until
             and query.get("deviceId") in {None, row["message"]["deviceId"]}
             and query.get("topic") in {None, row["message"]["topic"]}

@@ -67,23 +67,25 @@ def routes(cloud: Cloud) -> list[Route]:
         endpoint: str, table: credentials.CsvTable
     ) -> Callable[[Request], Awaitable[Response]]:
         async def accept(request: Request) -> Response:
-            who = access.user(request, cloud)
+            principal = access.user(request, cloud)
             text = await credentials.read_text(request)
             table.rows(text)
-            return JSON({"bulkOpsRequestId": bulk.start(cloud, who.team, endpoint, text)}, 202)
+            return JSON(
+                {"bulkOpsRequestId": bulk.start(cloud, principal.team, endpoint, text)}, 202
+            )
 
         return accept
 
     async def onboard_one(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         await receive_body(request)
         device_id = request.path_params["device_id"]
         known = registry(cloud).find(device_id)
-        if known is not None and known["team"] == who.team:
+        if known is not None and known["team"] == principal.team:
             check_if_match(request, known["version"])
         device = _new_device(device_id, await read_json(request, NEW_DEVICE))
         try:
-            bulk.onboard(cloud, who.team, device)
+            bulk.onboard(cloud, principal.team, device)
         except credentials.BadKey as error:
             raise refusals.DeviceCloudRefused(400, str(error), code=40001) from error
         return accepted()
@@ -125,7 +127,7 @@ def project_routes(cloud: Cloud) -> list[Route]:
 
     async def create(request: Request) -> Response:
         path = request.path_params
-        who = access.project_client(request, cloud, path["organization"], path["project"])
+        principal = access.project_client(request, cloud, path["organization"], path["project"])
         head, *rest = re.split(
             credentials.LINE_END, await credentials.read_text(request), maxsplit=1
         )
@@ -137,7 +139,7 @@ def project_routes(cloud: Cloud) -> list[Route]:
         if columns != PROJECT_DEVICES.header.split(","):
             raise refusals.invalid("the first row names the columns: deviceId,certificate")
         PROJECT_DEVICES.rows(rows)
-        key = bulk.start(cloud, who.team or cloud.team_id, bulk.CREATE_DEVICES, rows)
+        key = bulk.start(cloud, principal.team or cloud.team_id, bulk.CREATE_DEVICES, rows)
         return Response(status_code=202, headers={"Location": f"{request.url.path}/{key}"})
 
     async def fetch(request: Request) -> Response:
@@ -178,7 +180,7 @@ def certificate_routes(cloud: Cloud) -> list[Route]:
     """Return the route that makes a certificate for just-in-time provisioning."""
 
     async def create(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         device_id = request.path_params["device_id"]
         if not is_device_id(device_id):
             raise refusals.invalid("that is no device id")
@@ -187,10 +189,10 @@ def certificate_routes(cloud: Cloud) -> list[Route]:
             raise refusals.bad_request("the body is the ownership code")
         made = _certificate(device_id, cloud.clock.now())
         try:
-            credentials.register(cloud, who.team, device_id, made["clientCert"])
+            credentials.register(cloud, principal.team, device_id, made["clientCert"])
         except credentials.BadKey as error:
             raise refusals.DeviceCloudRefused(400, str(error), code=40001) from error
-        cloud.table("ownership").put(device_id.casefold(), {"team": who.team, "code": code})
+        cloud.table("ownership").put(device_id.casefold(), {"team": principal.team, "code": code})
         return JSON({"clientId": device_id, **made}, 201)
 
     path = "/v1/devices/{device_id}/certificates"
@@ -239,7 +241,7 @@ def association_routes(cloud: Cloud) -> list[Route]:
     """Return the routes that claim a device with its ownership code, and release it."""
 
     async def associate(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         device_id = request.path_params["device_id"]
         if not is_device_id(device_id):
             raise refusals.invalid("that is no device id")
@@ -247,27 +249,27 @@ def association_routes(cloud: Cloud) -> list[Route]:
         known = registry(cloud).find(device_id)
         if known is not None:
             check_if_match(request, known["version"])
-            if known["team"] != who.team:
+            if known["team"] != principal.team:
                 raise refusals.DeviceCloudRefused(401, "owned by another account", code=40101)
             return accepted()
         owned = cloud.table("ownership").get(device_id.casefold())
-        if owned is not None and owned["team"] != who.team:
+        if owned is not None and owned["team"] != principal.team:
             raise refusals.DeviceCloudRefused(401, "owned by another account", code=40101)
         # The code of a device that got its certificate elsewhere is not known here.
         if not code or (
             owned is not None and not compare_digest(owned["code"].encode(), code.encode())
         ):
             raise refusals.DeviceCloudRefused(401, "the ownership code is wrong", code=40102)
-        registry(cloud).create(who.team, ip_device(device_id, "Generic"))
+        registry(cloud).create(principal.team, ip_device(device_id, "Generic"))
         return accepted()
 
     async def dissociate(request: Request) -> Response:
-        who = access.user(request, cloud)
+        principal = access.user(request, cloud)
         device_id = request.path_params["device_id"]
         known = registry(cloud).find(device_id)
         if known is None:
             raise refusals.DeviceCloudRefused(404, "device not found", code=40413)
-        if known["team"] != who.team:
+        if known["team"] != principal.team:
             raise refusals.no_device(device_id)
         check_if_match(request, known["version"])
         registry(cloud).delete(known)

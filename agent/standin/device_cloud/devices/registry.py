@@ -22,7 +22,7 @@ Record = dict[str, Any]
 """{"team", "fields": a Device without tenantId and $meta, "version", "created_at", "updated_at"}"""
 _TAG: Schema = {"type": "string", "maxLength": 799, "pattern": "^[a-zA-Z0-9_.@:#-]+$"}
 TAGS: Schema = {"type": "array", "items": _TAG}
-_ALWAYS_THERE_S = 1_735_787_045.678
+_CREATED_AT_S = 1_735_787_045.678
 """When the fleet was made: 2025-01-02T03:04:05.678Z."""
 # Any text may be an id (clause D2.2); a control character is none.
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
@@ -179,7 +179,7 @@ class Registry:
         self.change(record, fields)
 
     def _fleet_record(self, index: int) -> Record:
-        made = iso(_ALWAYS_THERE_S)
+        made = iso(_CREATED_AT_S)
         return {
             "team": self._team,
             "fields": seed.fleet_device(index),
