@@ -1,4 +1,4 @@
-"""Why a port cannot be opened: which process holds it, which group may open it.
+"""Reasons why a port cannot be opened: the process that holds it, the group that may open it.
 
 The holder is read from /proc; where that hides it, from the list of ports that ModemManager gives.
 """
@@ -22,7 +22,7 @@ _PSEUDO_TERMINALS = range(136, 144)  # major numbers: Linux, Documentation/admin
 
 
 def opening_error(name: str, device: str, error: Exception) -> PortError:
-    """Return the PortError for what opening `device` raised."""
+    """Return the PortError for the error that opening `device` raised."""
     code = getattr(error, "errno", None)
     shown = name if name == device else f"{name} ({device})"
     if code in {errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK} or "exclusively lock" in str(error):

@@ -73,29 +73,29 @@ class Framer:
 
     `expects_prompt`: a ">" at the start of a line is a prompt although no line end follows.
     `multiline`: the name ("%CMNG") of the lines whose quoted text may run over line ends; "" for
-    none; None for any, where nobody knows which command is being answered.
+    none; None for any, if the command being answered is unknown.
     """
 
     def __init__(self, limit: int = LIMIT_BYTES) -> None:
         self.limit = limit
         self.expects_prompt = False
         self.multiline: str | None = None
-        self._pending = bytearray()  # of the line that has no end yet
-        self._skipping = False  # of an overlong line
-        self._after_cr = False  # an LF that follows belongs to that CR
-        self._after_prompt = False  # a blank that follows belongs to the prompt
-        self._held = b""  # whole lines of a text whose quote is open
-        self._held_cr = False  # that CR ended one of them, and no log line between
-        self._head = b""  # of a line that a log line cut
+        self._pending = bytearray()  # the line that has no end yet
+        self._skipping = False  # the rest of an overlong line is dropped
+        self._after_cr = False  # the last byte was a CR: an LF belongs to it
+        self._after_prompt = False  # the last event was a prompt: a blank belongs to it
+        self._held = b""  # the whole lines of a text whose quote is open
+        self._held_cr = False  # the last CR ended one of the held lines
+        self._head = b""  # the beginning of a line that a log line cut
 
     def plain_lines(self, data: bytes) -> list[str] | None:
         """Consume `data` and return its lines if they are plain ones, ended by CR LF.
 
-        None, with nothing consumed, where anything needs `feed`. Nearly all that a modem sends
-        goes this way, in one pass over the bytes.
+        Return None, with nothing consumed, if a byte needs `feed`. Nearly all output of a modem
+        is plain, and is read here in one pass over the bytes.
         """
         end = data.rfind(b"\n") + 1
-        if not end or self._expecting() or len(data) > self.limit:
+        if not end or self._in_special_state() or len(data) > self.limit:
             return None
         whole, rest = (data, b"") if end == len(data) else (data[:end], data[end:])
         if self._pending:
@@ -170,8 +170,8 @@ class Framer:
             return data[1:]
         return data
 
-    def _expecting(self) -> bool:
-        """Return whether the next bytes may be something else than a new line of text."""
+    def _in_special_state(self) -> bool:
+        """Return whether the next bytes need more than being joined to a plain line."""
         return bool(
             self._held
             or self._head
@@ -250,7 +250,7 @@ class Framer:
             return
         head, self._head = self._head, b""
         if _FRESH.match(body) or _FINAL.fullmatch(body):
-            # The rest of the head is lost: what follows stands for itself.
+            # The rest of the cut line is lost: this line is a new one.
             yield Line(_text(head), mended=True)
             yield from self._line(body, end)
         elif log := _LOG_WITHIN.search(body):
@@ -269,7 +269,7 @@ class Framer:
         if _LOG_WITHIN.match(body):
             yield Log(_text(body))
         elif _FRESH.match(body) or len(self._held) + len(body) > self.limit:
-            # It was a stray quote: no text of ours begins a line like an answer does.
+            # The quote was a stray one: no quoted text has a line that begins like an answer.
             yield from self._release()
             yield from self._line(body, end)
         elif (self._held + body).count(b'"') & 1:

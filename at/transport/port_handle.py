@@ -21,7 +21,7 @@ def termios_error() -> type[Exception]:
 
 
 class PortHandle(serial.Serial):
-    """A serial port that keeps what had arrived before it was opened: a boot banner, a notice."""
+    """A serial port that keeps bytes received before it was opened: a boot banner, a notice."""
 
     def _reset_input_buffer(self) -> None:
         """Keep the bytes: pyserial's open() would throw them away."""
@@ -60,5 +60,5 @@ def release_handle(handle: PortHandle) -> None:
         import fcntl
         import termios
 
-        with contextlib.suppress(OSError, termios.error):  # an unplugged port holds nobody off
+        with contextlib.suppress(OSError, termios.error):  # an unplugged port excludes nobody
             fcntl.ioctl(handle.fileno(), termios.TIOCNXCL)

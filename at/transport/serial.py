@@ -54,7 +54,7 @@ class SerialTransport:
         return self._name
 
     async def open(self, receiver: Receiver) -> None:
-        """Open the port; push what is there and what comes. Raises PortError."""
+        """Open the port; push the bytes that wait and those that arrive. Raises PortError."""
         self._handle = open_handle(self._name, baud=self._baud, rtscts=self._rtscts)
         self._protocol = _Protocol(receiver)
         self._port = _Port(asyncio.get_running_loop(), self._protocol, self._handle)
@@ -107,8 +107,8 @@ class SerialTransport:
 class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
     """pyserial-asyncio's transport, with four differences.
 
-    It reports its end once, and for each way in which a port can go; it does not wait for the far
-    end on the loop's thread (tcdrain); and it reads what there is with one call.
+    It reports its end once, and for each way in which a port can be lost; it does not wait for the
+    far end on the loop's thread (tcdrain); and it reads all available bytes with one call.
     """
 
     _serial: Any
@@ -145,7 +145,7 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
             if self._polling is not None and not self._over:  # nothing was written meanwhile
                 self._polling = self._loop.call_later(_POLL_S, self._poll)
         elif self._polling is not None:
-            self._stop_polling()  # the reader tells nothing at hand from a far end that is gone
+            self._stop_polling()  # only the reader tells an idle far end from one that hung up
 
     def _stop_polling(self) -> None:
         timer, self._polling = self._polling, None
@@ -156,7 +156,7 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
             self._ensure_reader()
 
     def _fetch(self) -> bytes | None:
-        """Deliver what is there and return it: b"" for nothing, None where reading failed."""
+        """Deliver the available bytes and return them: b"" for none or the end, None on error."""
         try:
             data = os.read(self._serial.fd, _READ_BYTES)
         except (BlockingIOError, InterruptedError):

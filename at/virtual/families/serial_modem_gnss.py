@@ -10,7 +10,7 @@ from at.virtual.kit import Reply, VirtualKit, fail, ok
 STOP, START = range(2)
 STOPPED, STARTED, WOKEN, TIMED_OUT, FIXED = range(5)
 _ONCE, _CONTINUOUS, _SHORTEST_PERIOD = 0, 1, 10
-# Until a fix: from nothing, with assistance from the cloud, and once the satellites are known.
+# Seconds until a fix: cold, with assistance data, and once the satellites are known.
 _COLD_S, _ASSISTED_S, _HOT_S = 32.0, 6.0, 1.5
 _ALTITUDE_M, _ACCURACY_M = 21.5, 4.25
 

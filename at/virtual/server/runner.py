@@ -110,7 +110,7 @@ class ModemRunner:
         self._senders[port] = send
 
     def start(self) -> None:
-        """Start; the state file exists from now on."""
+        """Start; write the state file at once."""
         self.flush()
 
     def receive(self, data: bytes) -> None:
@@ -178,7 +178,7 @@ class ModemRunner:
         self.flush()
 
     def stop(self) -> None:
-        """Stop: cancel downloads and send nothing more."""
+        """Stop sending, and cancel downloads."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -136,7 +136,7 @@ def _prepare(event: DeviceEvent, serial: str) -> tuple[dict[str, Any], float | N
 
 
 def _by_key(project: Project, key: str) -> Project:
-    """Return the project of the key in a message, which overrides that of the request."""
+    """Return the project of a message's own key. Raises BadMessage for an unknown key."""
     for other in project.cloud.table("projects").values():
         if other["project_key"] == key:
             return type(project)(project.cloud, other["organization"], other["slug"])
