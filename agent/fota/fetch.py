@@ -40,7 +40,7 @@ class ImageFetcher:
         """Download the files of the job, one for each target, and prove them.
 
         `check_offered` is awaited after each tenth of a file; what it raises ends the download.
-        Raises JobEnded, and TryAgain where the download host is out of reach.
+        Raises JobEnded, and DownloadInterrupted if the download host is out of reach.
         """
         journal = self._journal
         try:
@@ -72,7 +72,7 @@ class ImageFetcher:
     async def leave_to_kit(self, job: Job, target: Target) -> Package:
         """Leave the download to the kit: only the size that the host states is checked.
 
-        Raises JobEnded, and TryAgain where the download host is out of reach.
+        Raises JobEnded, and DownloadInterrupted if the download host is out of reach.
         """
         if (
             verification.required_level(job.kind, self._trust)

@@ -57,8 +57,8 @@ def project_location_client(
 ) -> Principal:
     """Return the user of a location path of the organization form (clauses D8.4, D10.7)."""
     principal = project_client(request, cloud, organization, project)
-    found = cloud.project(organization, project)
-    if found is None or not found["location"]:
+    owned = cloud.project(organization, project)
+    if owned is None or not owned["location"]:
         raise forbidden("the project does not have location services enabled")
     return principal
 

@@ -183,10 +183,12 @@ def _apply(cloud: Cloud, row: dict[str, Any]) -> None:
     target, devices = row["target"], registry(cloud)
     if target["tags"]:
         wanted = set(target["tags"])
-        found = [r for r in devices.walk(row["team"]) if not wanted.isdisjoint(r["fields"]["tags"])]
+        records = [
+            r for r in devices.walk(row["team"]) if not wanted.isdisjoint(r["fields"]["tags"])
+        ]
     else:
-        found = [devices.get(row["team"], device_id) for device_id in target["deviceIds"]]
-    for record in found:
+        records = [devices.get(row["team"], device_id) for device_id in target["deviceIds"]]
+    for record in records:
         executions.create(cloud, row, record["fields"]["id"])
     _store(cloud, row)
 

@@ -212,11 +212,11 @@ _ROWS = {
 
 def _pending(cloud: Cloud) -> set[str]:
     """Return the ids of the requests that are not done; collected once, after a start."""
-    found: set[str] | None = cloud.transient.get("bulk")
-    if found is None:
+    pending: set[str] | None = cloud.transient.get("bulk")
+    if pending is None:
         rows = cloud.table("bulk").items()
-        found = cloud.transient["bulk"] = {key for key, row in rows if not row["done"]}
-    return found
+        pending = cloud.transient["bulk"] = {key for key, row in rows if not row["done"]}
+    return pending
 
 
 def _ulid(now_s: float) -> str:

@@ -46,8 +46,8 @@ def routes(cloud: Cloud) -> list[Route]:
         metadata = paging.boolean(request, "includeStateMeta", default=False)
         wanted = _filter(request)
         page = paging.page(request)
-        found = (record for record in devices.walk(principal.team) if wanted(record))
-        records, rest = page.cut(found)
+        matching = (record for record in devices.walk(principal.team) if wanted(record))
+        records, rest = page.cut(matching)
         if expression is None:
             items = [devices.to_resource(r, state=state, metadata=metadata) for r in records]
         else:

@@ -57,7 +57,7 @@ def routes(cloud: Cloud) -> list[Route]:
         since = paging.moment(request, "inclusiveStart", "start", default=0.0)
         until = paging.moment(request, "exclusiveEnd", "end", default=float("inf"))
         oldest = cloud.clock.time() - KEPT_S
-        found = (
+        matching = (
             row["message"]
             for row in cloud.table("messages").values()
             if row["team"] == principal.team
@@ -66,7 +66,7 @@ def routes(cloud: Cloud) -> list[Route]:
             and query.get("topic") in {None, row["message"]["topic"]}
             and query.get("appId") in {None, _app_id(row["message"]["message"])}
         )
-        items, rest = paging.page(request, descending=True).cut(found)
+        items, rest = paging.page(request, descending=True).cut(matching)
         return JSON({"items": items, **rest})
 
     return [
