@@ -109,7 +109,7 @@ async def test_the_kits_own_word_goes_before_the_programs(
     async def tells(_modem: object, _kind: FirmwareType) -> RunningVersion:
         return RunningVersion("0.9.0")
 
-    monkeypatch.setattr(command_module, "running_by_at", tells)
+    monkeypatch.setattr(command_module.base, "running_by_at", tells)
     words = program("print('version: 1.0.0')")
     installer = CommandInstaller(words, 30, object())  # type: ignore[arg-type]
     assert await installer.check(JOB) == ""
