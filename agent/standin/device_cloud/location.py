@@ -299,11 +299,8 @@ def anchor_routes(cloud: Cloud) -> list[Route]:
 
     async def listed(request: Request) -> Response:
         principal = access.user(request, cloud)
-        mine = (
-            _anchor_resource(row)
-            for key, row in table.items()
-            if key.startswith(f"{principal.team}/")
-        )
+        own = f"{principal.team}/"
+        mine = (_anchor_resource(row) for key, row in table.items() if key.startswith(own))
         items, rest = paging.page(request).cut(mine)
         return JSON({"items": items, **rest})
 
