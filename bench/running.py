@@ -43,14 +43,14 @@ asyncio.run(main())
 MODEMS = """
 import asyncio, json, sys
 from at.virtual.modem import Port
-from at.virtual.options import Options
-from at.virtual.server.runner import Runner, make_modem
+from at.virtual.options import VirtualOptions
+from at.virtual.server.runner import ModemRunner, make_modem
 from at.virtual.server.tcp import TcpServer
 async def main():
     ports, kept = [], []
     for number in range(int(sys.argv[1])):
-        options = Options(imei=f"001018340{number:05d}", instant=True)
-        runner = Runner(make_modem(options))
+        options = VirtualOptions(imei=f"001018340{number:05d}", instant=True)
+        runner = ModemRunner(make_modem(options))
         server = TcpServer(runner.receive)
         await server.listen("127.0.0.1", 0)
         runner.attach(Port.AT, server.send)
