@@ -79,18 +79,22 @@ class SqliteDatabase:
         return str(found[0]) if found else None
 
     def migrate(self) -> None:
-        """Run the migrations that are missing."""
-        from sqlalchemy import URL, create_engine, pool
+        """Run the migrations that are missing: all of them, or none where this is cut short."""
+        from sqlalchemy import create_engine, pool
         from sqlalchemy.exc import DBAPIError
 
         from agent.provisioning.ledger.database import upgrade
 
         engine = create_engine(
-            URL.create("sqlite", database=str(self._path)), poolclass=pool.NullPool
+            "sqlite://", creator=lambda: _connected(self._path), poolclass=pool.NullPool
         )
         try:
-            with engine.begin() as connection:
+            with engine.connect() as connection:
+                # Two commands may come first to a ledger at once, and one of them may only want
+                # to read: the second waits here, then finds nothing to do.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
                 upgrade(connection)
+                connection.commit()
         except DBAPIError as error:
             raise DatabaseFailed(str(error.orig)) from error
         finally:

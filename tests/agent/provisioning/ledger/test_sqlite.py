@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from ledgers import NOW, UUID, opened
+from sqlalchemy import Connection
 
 from agent.provisioning.ledger import (
     LedgerHeld,
+    database,
     open_ledger,
 )
 
@@ -49,6 +53,48 @@ def test_a_ledger_that_may_only_be_read_is_read_and_nothing_about_it_changes(
     assert (path.stat().st_mtime_ns, path.stat().st_mode) == (before.st_mtime_ns, before.st_mode)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o500
     path.parent.chmod(0o700)
+
+
+def test_nobody_else_changes_the_tables_while_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`provision status` and `provision run` may both come first to a new ledger."""
+    path = tmp_path / "ledger.sqlite"
+    refusals = []
+
+    def upgrade_watched(connection: Connection) -> None:
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+            try:
+                other.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                refusals.append(str(error))
+        upgrade(connection)
+
+    upgrade = database.upgrade
+    monkeypatch.setattr(database, "upgrade", upgrade_watched)
+    opened(str(path)).close()
+    assert refusals == ["database is locked"]
+
+
+def test_tables_that_were_made_by_half_are_gone_and_are_made_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ledger.sqlite"
+
+    def upgrade_and_end(connection: Connection) -> None:
+        upgrade(connection)
+        raise KeyboardInterrupt
+
+    upgrade = database.upgrade
+    monkeypatch.setattr(database, "upgrade", upgrade_and_end)
+    with pytest.raises(KeyboardInterrupt):
+        opened(str(path))
+    monkeypatch.undo()
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("SELECT name FROM sqlite_master").fetchall() == []
+    ledger = opened(str(path))
+    ledger.claim(UUID)
+    ledger.close()
 
 
 def test_the_file_is_private_from_the_first_moment(tmp_path: Path) -> None:
