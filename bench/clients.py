@@ -19,12 +19,15 @@ from measure import Row, median_us
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
-from agent.auth.jwt import LIFE_S, check_claims, read_claims, sign
+from agent.auth.key_files import sign
+from agent.auth.modem_jwt import check_claims
+from agent.auth.token_cache import LIFE_S
 from agent.call import Host
 from agent.cloud import DeviceCloud
 from agent.cloud.devices import FetchDevice
 from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport, tls_context
+from at.tokens.jwt import read_jwt
 
 NAME = "clients"
 CALL_RATIO = 1.3
@@ -133,7 +136,7 @@ def _tokens(count: int) -> Iterator[Row]:
         jwt.get_unverified_header(token)
         jwt.decode(token, options={"verify_signature": False, "verify_exp": True})
 
-    mine = median_us(lambda: check_claims(read_claims(token), now=now), count)
+    mine = median_us(lambda: check_claims(read_jwt(token), now=now), count)
     control = median_us(read_with_pyjwt, count)
     what = "a modem's token checked"
     yield Row(what, mine, "us", control * TOKEN_RATIO, f"PyJWT, unverified {control:.0f} us")

@@ -5,13 +5,23 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agent.auth.jwt import CachedToken, sign, signing_key
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from agent.auth.token_cache import LIFE_S, CachedToken
 from agent.call import Call, Scheme
-from agent.errors import ConfigError, CredentialMissing
+from agent.config.private_files import read_private
+from agent.errors import ConfigError, CredentialError, CredentialMissing
+
+RSA_ADVICE = (
+    "the service takes ES256 alone: delete the device, then provision it again with an ES256 "
+    "(P-256) certificate (`cellagent provision`)"
+)
 
 
 class DeviceKey:
@@ -129,3 +139,26 @@ class ServiceKeys:
             )
         claims = {"aud": self._team_id, **({"sub": device_id} if device_id else {})}
         return sign(claims, signing_key(path), self._now())
+
+
+def sign(claims: dict[str, Any], key: ec.EllipticCurvePrivateKey, now: float) -> str:
+    """Return a token with these claims that lives LIFE_S from `now` (Unix seconds)."""
+    issued = int(now)
+    return jwt.encode({**claims, "iat": issued, "exp": issued + LIFE_S}, key, algorithm="ES256")
+
+
+@lru_cache(maxsize=64)
+def signing_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """Return the P-256 key in a PEM file, loaded once. Raises ConfigError, CredentialError."""
+    pem = read_private(path, "private key")
+    try:
+        key = load_pem_private_key(pem.encode(), password=None)
+    except TypeError as error:
+        raise CredentialError(f"{path} is encrypted: store the key without a passphrase") from error
+    except ValueError as error:
+        raise CredentialError(f"{path} holds no private key in PEM form") from error
+    if isinstance(key, rsa.RSAPrivateKey):
+        raise CredentialError(f"{path} is an RSA key", hint=RSA_ADVICE)
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
+        raise CredentialError(f"{path} is no P-256 key: ES256 signs with P-256", hint=RSA_ADVICE)
+    return key

@@ -7,18 +7,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
-from agent.auth.jwt import LIFE_S, CachedToken, TokenClaims, check_claims, read_claims
+from agent.auth.key_files import RSA_ADVICE
+from agent.auth.token_cache import LIFE_S, CachedToken
 from agent.call import Call, Scheme
 from agent.errors import CredentialError
 from at.commands.jwt import MakeJwt
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected
+from at.tokens.jwt import Jwt
 
 
 class AskModem(Protocol):
     """A function that requests a token from a modem (`AT%JWT`)."""
 
-    async def __call__(self, subject: str, life_s: int) -> str:
+    async def __call__(self, subject: str, life_s: int) -> Jwt:
         """Return an ES256 token that lives `life_s`; without `sub` where `subject` is ""."""
 
 
@@ -77,34 +79,56 @@ class ModemJwt:
         )
 
     async def _make(self) -> str:
-        token, claims = await self._requested()
-        if (
-            not self._subject
-            and self._configured_id
-            and not _same_uuid(claims, self._configured_id)
-        ):
+        made = await self._requested()
+        if not self._subject and self._configured_id and not _same_uuid(made, self._configured_id):
             self._subject = self._configured_id
-            token, claims = await self._requested()
-        if not self._subject and not _uuid(claims.uuid):
+            made = await self._requested()
+        self._uuid = _issuer_uuid(made)
+        if not self._subject and not _uuid(self._uuid):
             raise CredentialError(
                 "the modem's token names no device: neither `sub` nor a UUID in `iss`",
                 hint="name the device's id in kit.device_id",
             )
-        self._uuid = claims.uuid
-        return token
+        return made.token
 
-    async def _requested(self) -> tuple[str, TokenClaims]:
-        token = await self._ask(self._subject, LIFE_S)
-        claims = read_claims(token)
-        check_claims(claims, now=self._now())
-        if claims.audience is not None:
+    async def _requested(self) -> Jwt:
+        made = await self._ask(self._subject, LIFE_S)
+        check_claims(made, now=self._now())
+        if made.claims.get("aud") is not None:
             raise CredentialError("the modem's token has an `aud`, which a device's may not have")
-        if (claims.subject or "") != self._subject:
+        subject = made.claims.get("sub", "")
+        if subject != self._subject:
             raise CredentialError(
-                f"the modem's token is for {claims.subject or 'nobody'!r}, "
+                f"the modem's token is for {subject or 'nobody'!r}, "
                 f"asked for {self._subject or 'no subject'!r}"
             )
-        return token, claims
+        return made
+
+
+def check_claims(token: Jwt, *, now: float) -> None:
+    """Check what the service checks of every token, whatever its subject. Raises CredentialError.
+
+    `now` is this machine's clock in Unix seconds.
+    """
+    algorithm, expires_at = str(token.header.get("alg")), token.claims.get("exp")
+    if algorithm != "ES256":
+        raise CredentialError(
+            f"the token is signed with {algorithm[:16]}, not ES256", hint=RSA_ADVICE
+        )
+    if expires_at is None:
+        raise CredentialError("the token has no end (`exp`): it was asked for with one")
+    if expires_at <= now:
+        raise CredentialError(
+            f"the token had expired {now - expires_at:.0f} s ago when it was made",
+            hint="the modem's clock or this machine's is wrong: compare AT+CCLK? with `date -u`, "
+            "then see `--set-clock`",
+        )
+
+
+def _issuer_uuid(token: Jwt) -> str:
+    """Return the device UUID in `iss` (`<chip>.<uuid>` or bare), lower case; "" without one."""
+    issuer: str = token.claims.get("iss", "")
+    return issuer.rpartition(".")[2].lower()
 
 
 def _uuid(text: str) -> UUID | None:
@@ -114,8 +138,8 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _same_uuid(claims: TokenClaims, device_id: str) -> bool:
-    uuid = _uuid(claims.uuid)
+def _same_uuid(token: Jwt, device_id: str) -> bool:
+    uuid = _uuid(_issuer_uuid(token))
     return uuid is not None and uuid == _uuid(device_id)
 
 
@@ -129,12 +153,12 @@ def ask_modem(modem: Modem, security_tag: int) -> AskModem:
     provisioning is not the only way to register a key.
     """
 
-    async def ask(subject: str, life_s: int) -> str:
+    async def ask(subject: str, life_s: int) -> Jwt:
         try:
-            return (await modem.send(MakeJwt(subject, "", life_s, security_tag))).token
+            return await modem.send(MakeJwt(subject, "", life_s, security_tag))
         except CommandRejected as refusal:
             if refusal.code != _KEY_NOT_FOUND:
                 raise
-        return (await modem.send(MakeJwt(subject, "", life_s))).token
+        return await modem.send(MakeJwt(subject, "", life_s))
 
     return ask

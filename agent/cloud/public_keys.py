@@ -148,7 +148,7 @@ def _refuse_other_keys(pem: bytes, device_id: str) -> None:
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
     from cryptography.x509 import load_pem_x509_certificate
 
-    from agent.auth.jwt import RSA_ADVICE
+    from agent.auth.key_files import RSA_ADVICE
 
     key: object
     try:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from agent.errors import AgentError
+from at.tokens.jwt import Jwt
 
 T = TypeVar("T")
 _LONGEST_COMMAND_S = 60.0
@@ -106,7 +107,7 @@ class BoardPort(Protocol):
     async def make_key(self, tag: int, subject: str) -> MadeKey:
         """Make a key in the modem. Raises WrongAnswer when its proof does not hold."""
 
-    async def token(self, subject: str, life_s: int, tag: int) -> str:
+    async def token(self, subject: str, life_s: int, tag: int) -> Jwt:
         """Return a JWT signed by the key in a tag; without `sub` where `subject` is ""."""
 
     async def attestation(self) -> str:

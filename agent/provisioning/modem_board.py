@@ -23,6 +23,7 @@ from at.commands.keys import GenerateKey
 from at.driver.modem import Modem, open_modem
 from at.protocol.errors import CommandRejected, ParseError
 from at.protocol.firmware import gate
+from at.tokens.jwt import Jwt
 
 _NOT_FOUND = 513
 _ATTEST = "AT%ATTESTTOKEN"
@@ -113,9 +114,9 @@ class ModemBoard:
             made.public_key_pem, made.device_uuid or "", f"{checked}; attestation {attested}"
         )
 
-    async def token(self, subject: str, life_s: int, tag: int) -> str:
+    async def token(self, subject: str, life_s: int, tag: int) -> Jwt:
         """Return a JWT. Raises NoModemTime where the modem does not know the time."""
-        return (await self._modem.send(MakeJwt(subject, "", life_s, tag))).token
+        return await self._modem.send(MakeJwt(subject, "", life_s, tag))
 
     async def attestation(self) -> str:
         """Return the attestation token as the modem gave it, checked to be one."""

@@ -17,6 +17,7 @@ from agent.provisioning.plan import ProvisioningStep
 if TYPE_CHECKING:
     from agent.provisioning.board_ledger import BoardLedger
     from agent.provisioning.registrar import Registrar
+    from at.tokens.jwt import Jwt
 
 
 class ServiceSteps:
@@ -102,7 +103,7 @@ class ServiceSteps:
         if registrar is None:
             return
 
-        async def ask(subject: str, life_s: int) -> str:
+        async def ask(subject: str, life_s: int) -> Jwt:
             return await uninterrupted(self._port.token(subject, life_s, self._goal.security_tag))
 
         try:

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent.auth.modem_jwt import ModemJwt
 from agent.call import Call, Host, Request, Scheme
+from at.tokens.jwt import Jwt, read_jwt
 
 UUID = "50363154-3930-4d96-80f9-13121cf35adc"
 
@@ -37,14 +38,14 @@ class Modem:
         self.asked: list[str] = []
         self.changed = changed
 
-    async def __call__(self, subject: str, life_s: int) -> str:
+    async def __call__(self, subject: str, life_s: int) -> Jwt:
         self.asked.append(subject)
         claims: dict[str, Any] = {"iss": f"nRF9161.{UUID}", "jti": f"x{len(self.asked)}"}
         claims |= {"iat": int(NOW), "exp": int(NOW) + life_s}
         if subject:
             claims["sub"] = subject
         claims = {k: v for k, v in (claims | self.changed).items() if v is not None}
-        return jwt.encode(claims, self.key, "ES256")
+        return read_jwt(jwt.encode(claims, self.key, "ES256"))
 
 
 def claims_of(headers: Any) -> dict[str, Any]:

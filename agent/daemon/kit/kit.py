@@ -31,6 +31,7 @@ from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait, first_of, wait_for_event
 from at.driver.modem import Modem
 from at.ports.usb import model_at
+from at.tokens.jwt import Jwt
 
 CHECK_S = 60.0
 """Between two checks of a kit that sends nothing: a dead link shows within this time."""
@@ -252,7 +253,7 @@ class KitAgent:
         kit = msgspec.structs.replace(self.kit, device_id=device_id)
         return msgspec.structs.replace(self.profile, kit=kit)
 
-    async def _ask_modem(self, subject: str, life_s: int) -> str:
+    async def _ask_modem(self, subject: str, life_s: int) -> Jwt:
         tag = self.profile.provisioning.security_tag
         return await ask_modem(await self.link.wait_available(), tag)(subject, life_s)
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import jwt
 import pytest
 from credential_calls import NOW, UUID, Push, claims_of, pem
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from agent.auth.jwt import signing_key
-from agent.auth.key_files import DeviceKey, ServiceKeys
+from agent.auth.key_files import DeviceKey, ServiceKeys, signing_key
 from agent.call import Call, Scheme
-from agent.errors import ConfigError, CredentialMissing
+from agent.errors import ConfigError, CredentialError, CredentialMissing
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +77,24 @@ async def test_tokens_for_many_devices_are_kept_within_a_bound(p256: Path) -> No
     for number in range(300):
         await credential.headers(Locate(f"nrf-{number}"))
     assert len(credential._tokens) == 256
+
+
+@pytest.mark.contract("D10.2")
+def test_keys_of_other_kinds_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CredentialError, match="RSA key") as caught:
+        signing_key(pem(tmp_path / "rsa", rsa.generate_private_key(65537, 2048)))
+    assert "provision it again" in caught.value.hint
+    with pytest.raises(CredentialError, match="no P-256 key"):
+        signing_key(pem(tmp_path / "p384", ec.generate_private_key(ec.SECP384R1())))
+    junk = tmp_path / "junk"
+    junk.write_text("no key")
+    junk.chmod(0o600)
+    with pytest.raises(CredentialError, match="no private key in PEM form"):
+        signing_key(junk)
+    junk.chmod(0o644)
+    with pytest.raises(ConfigError, match="others can read"):
+        signing_key(junk)
+
+
+def test_a_key_is_loaded_once(p256: Path) -> None:
+    assert signing_key(p256) is signing_key(p256)

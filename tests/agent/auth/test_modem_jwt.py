@@ -1,7 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from credential_calls import UUID, Modem, Push, claims_of, modem_jwt
+from credential_calls import NOW, UUID, Modem, Push, claims_of, modem_jwt
+
+from agent.auth.modem_jwt import ModemJwt
+from agent.errors import CredentialError
+from at.protocol.errors import ParseError
+from at.tokens.jwt import Jwt
 
 
 @pytest.mark.contract("D10.3", "C4")
@@ -46,3 +53,40 @@ async def test_calls_at_the_same_time_ask_the_modem_once() -> None:
     credential = modem_jwt(modem, "x")
     await asyncio.gather(*(credential.headers(Push()) for _ in range(20)))
     assert len(modem.asked) == 1
+
+
+@pytest.mark.contract("D10.3")
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"aud": "team"}, "aud"),
+        ({"sub": "another"}, "is for 'another'"),
+        ({"sub": None}, "is for 'nobody'"),
+        ({"exp": None}, "no end"),
+        ({"exp": int(NOW) - 90}, "expired 90 s ago"),
+    ],
+)
+async def test_a_token_that_the_service_would_refuse_is_not_sent(
+    changed: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(CredentialError, match=named):
+        await modem_jwt(Modem(**changed), "mine").headers(Push())
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [({"exp": "soon"}, "exp is no time"), ({"jti": 5}, "jti is no text")],
+)
+async def test_a_token_that_cannot_be_read_is_not_sent(changed: dict[str, Any], named: str) -> None:
+    with pytest.raises(ParseError, match=named):
+        await modem_jwt(Modem(**changed), "mine").headers(Push())
+
+
+@pytest.mark.contract("D10.2")
+async def test_a_token_signed_otherwise_is_refused_with_the_way_out() -> None:
+    async def ask(subject: str, life_s: int) -> Jwt:
+        return Jwt({"alg": "RS256"}, {"sub": subject, "exp": int(NOW) + life_s})
+
+    with pytest.raises(CredentialError, match="RS256, not ES256") as caught:
+        await ModemJwt(ask, "mine", now=lambda: NOW).headers(Push())
+    assert "delete the device, then provision it again" in caught.value.hint

@@ -12,8 +12,7 @@ from standin import StandIn
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Credential, Keyring
-from agent.auth.jwt import signing_key
-from agent.auth.key_files import DeviceKey
+from agent.auth.key_files import DeviceKey, signing_key
 from agent.call import Host, Scheme
 from agent.cloud import DeviceCloud, NewDevice, PublicKey
 from agent.cloud.devices import ListDevices

@@ -1,0 +1,41 @@
+"""Keeps a short-lived token (clause D10.2) and has it made anew before it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+LIFE_S = 600
+"""How long a token is good; the vendor's clients take the same."""
+RENEW_AFTER_S = 0.8 * LIFE_S
+
+
+class CachedToken:
+    """A token that is made when it is first needed and again at 80 % of its life."""
+
+    def __init__(
+        self,
+        make: Callable[[], Awaitable[str]],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._make = make
+        self._monotonic = monotonic
+        self._token = ""
+        self._renew_at = 0.0
+        self._making = asyncio.Lock()
+
+    async def get(self) -> str:
+        """Return the token, making it if need be; callers at the same time share one."""
+        async with self._making:
+            if not self._token or self._monotonic() >= self._renew_at:
+                # Its life is counted from before it was made, by a clock that nobody sets.
+                asked = self._monotonic()
+                self._token = await self._make()
+                self._renew_at = asked + RENEW_AFTER_S
+        return self._token
+
+    def drop(self) -> None:
+        """Drop the token: the next `get` makes a new one."""
+        self._token = ""

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from credential_calls import Modem, Push, modem_jwt
+
+from agent.auth.token_cache import LIFE_S, RENEW_AFTER_S
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.value = 1000.0
+
+    def __call__(self) -> float:
+        return self.value
+
+
+async def test_a_token_is_renewed_at_four_fifths_of_its_life_and_after_a_refusal() -> None:
+    modem, clock = Modem(), Clock()
+    credential = modem_jwt(modem, "x", monotonic=clock)
+    first = await credential.headers(Push())
+    clock.value += RENEW_AFTER_S - 0.1
+    assert await credential.headers(Push()) == first
+    assert RENEW_AFTER_S == 0.8 * LIFE_S
+    clock.value += 0.2
+    assert await credential.headers(Push()) != first
+    assert credential.forget() is True
+    await credential.headers(Push())
+    assert len(modem.asked) == 3
