@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.shell.command import AgentGroup, emit, note, options, run
-from agent.cli.shell.session import configured, kit_modem
-from agent.cli.shell.table import TableWriter
+from agent.cli.framework.command import AgentGroup, emit, note, options, run
+from agent.cli.framework.session import configured, kit_modem
+from agent.cli.framework.table import TableWriter
 from agent.location.pgps_file import (
     INTERVAL_STEP_MIN,
     MAX_INTERVAL_MIN,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agent.cli.shell.command import AgentGroup, emit, note, run, say
+from agent.cli.framework.command import AgentGroup, emit, note, run, say
 from agent.config.write import write_profile
 from agent.errors import UsageError
 
@@ -148,7 +148,7 @@ class _ServeOptions:
 
 
 async def _serve(given: _ServeOptions) -> int:
-    from agent.cli.shell.signals import HANG_UP, first_signal, not_ignored, run_program
+    from agent.cli.framework.signals import HANG_UP, first_signal, not_ignored, run_program
     from agent.standin.faults import install
     from agent.standin.keys import credentials
     from agent.standin.serve import serving

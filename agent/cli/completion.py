@@ -14,7 +14,7 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from agent.cli.shell.command import AgentCommand
+from agent.cli.framework.command import AgentCommand
 
 _POWERSHELL = """\
 Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {

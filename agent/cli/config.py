@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.shell.command import AgentGroup, emit, note, options, say
-from agent.cli.shell.table import TableWriter
+from agent.cli.framework.command import AgentGroup, emit, note, options, say
+from agent.cli.framework.table import TableWriter
 from agent.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.errors import AgentError
 
 _WORDS = {

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.shell.command import AgentGroup, emit, note, options, say
-from agent.cli.shell.session import device_cloud_command
-from agent.cli.shell.table import TableWriter
+from agent.cli.framework.command import AgentGroup, emit, note, options, say
+from agent.cli.framework.session import device_cloud_command
+from agent.cli.framework.table import TableWriter
 from agent.errors import UsageError
 
 if TYPE_CHECKING:

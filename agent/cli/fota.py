@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
-from agent.cli.shell.session import configured, kit_modem
-from agent.cli.shell.terminal import printable
+from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
+from agent.cli.framework.session import configured, kit_modem
+from agent.cli.framework.terminal import printable
 from agent.errors import UsageError
 from agent.fota.reporter import UpdateObserver
 

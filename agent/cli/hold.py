@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
-from agent.cli.shell.session import configured
+from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
+from agent.cli.framework.session import configured
 
 
 class _CommandWithProgram(AgentCommand):
@@ -38,7 +38,7 @@ def hold(ctx: click.Context, kit: str) -> None:
 async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
     import asyncio
 
-    from agent.cli.shell.signals import serve_until_stopped
+    from agent.cli.framework.signals import serve_until_stopped
     from agent.daemon.control.client import TURN_S, open_request, process_name
     from agent.daemon.control.socket import control_socket_of
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
-from agent.cli.shell.session import chosen_kit, configured, kit_modem
+from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
+from agent.cli.framework.session import chosen_kit, configured, kit_modem
 
 if TYPE_CHECKING:
     from agent.location.locator import Fix

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import agent
-from agent.cli.shell.command import run_command_line
+from agent.cli.framework.command import run_command_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, options, run, say
-from agent.cli.shell.session import configured
+from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.session import configured
 from agent.config.paths import state_dir
 from agent.daemon.control.leased_transport import HeldKit, held_kits
 from at.discovery import PortReport

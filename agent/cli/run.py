@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, options, run, say
-from agent.cli.shell.session import configured, only_kit_port
-from agent.cli.shell.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
+from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.session import configured, only_kit_port
+from agent.cli.framework.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
 from agent.errors import AgentError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def command(*, print_unit: bool, print_udev: bool) -> None:
     if print_unit or print_udev:
         _print("cellagent.service" if print_unit else "60-cellagent.rules")
         return
-    from agent.cli.shell.logs import log_of_the_agent
+    from agent.cli.framework.logs import log_of_the_agent
 
     log_of_the_agent(options().verbosity)
     run(_agent())

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
-from agent.cli.shell.session import configured, kit_modem
-from agent.cli.shell.table import TableWriter, bar
+from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
+from agent.cli.framework.session import configured, kit_modem
+from agent.cli.framework.table import TableWriter, bar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

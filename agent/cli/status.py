@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, options, run, say
-from agent.cli.shell.session import configured
-from agent.cli.shell.terminal import printable, wrapped
+from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.session import configured
+from agent.cli.framework.terminal import printable, wrapped
 
 _WIDTH = 80
 

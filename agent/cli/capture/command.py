@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from agent.cli.capture.chunk_sources import read_chunks, read_pieces
-from agent.cli.shell.command import AgentGroup, emit, note, options, say
+from agent.cli.framework.command import AgentGroup, emit, note, options, say
 from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.console.window import RANK, ConsoleWindow
-from agent.cli.shell.command import AgentCommand, run
-from agent.cli.shell.session import chosen_kit, held_kit
+from agent.cli.framework.command import AgentCommand, run
+from agent.cli.framework.session import chosen_kit, held_kit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

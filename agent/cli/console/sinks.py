@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 from agent.cli.capture.dump_files import DumpFiles, write_device_file
-from agent.cli.shell.session import configured
+from agent.cli.framework.session import configured
 from agent.config.private_files import make_private_folder, private_opener
 from agent.config.profile import KitSettings
 from agent.console.chunk_lines import ChunkLine

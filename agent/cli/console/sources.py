@@ -13,8 +13,8 @@ from dataclasses import asdict
 from typing import Any
 
 from agent.cli.console.window import ConsoleWindow
-from agent.cli.shell.session import held_kit
-from agent.cli.shell.terminal import typed_lines
+from agent.cli.framework.session import held_kit
+from agent.cli.framework.terminal import typed_lines
 from agent.config.profile import KitSettings
 from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader
 from agent.daemon.control.client import AgentConnection

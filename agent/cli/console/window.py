@@ -10,8 +10,8 @@ from collections import deque
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.shell.command import json_line, options
-from agent.cli.shell.terminal import printable
+from agent.cli.framework.command import json_line, options
+from agent.cli.framework.terminal import printable
 from agent.redact import redact
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import get_args
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
-from agent.cli.shell.session import kit_modem
+from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
+from agent.cli.framework.session import kit_modem
 from agent.errors import UsageError
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.exchange import Answer

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit
+from agent.cli.framework.command import AgentCommand, emit
 
 
 @click.command(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, options, run, say
-from agent.cli.shell.session import kit_modem
+from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.session import kit_modem
 from at.commands.jwt import MakeJwt
 from at.driver.modem import Modem
 from at.tokens.jwt import Jwt

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, note, options, run
-from agent.cli.shell.serving_address import serve_port
-from agent.cli.shell.session import chosen_kit, modem_on, transport_on
+from agent.cli.framework.command import AgentCommand, emit, note, options, run
+from agent.cli.framework.serving_address import serve_port
+from agent.cli.framework.session import chosen_kit, modem_on, transport_on
 from agent.errors import RefusedByRule, UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def _record(
     import asyncio
     import tempfile
 
-    from agent.cli.shell.signals import serve_until_stopped
+    from agent.cli.framework.signals import serve_until_stopped
     from at.protocol.errors import LinkLost
     from at.transcripts.recorder import RecordingTransport
 

@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, note, run
-from agent.cli.shell.serving_address import require_one, serve_port
+from agent.cli.framework.command import AgentCommand, emit, note, run
+from agent.cli.framework.serving_address import require_one, serve_port
 from at.protocol.errors import AtError
 from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import TranscriptStep
@@ -59,7 +59,7 @@ async def _serve(
 ) -> int:
     import asyncio
 
-    from agent.cli.shell.signals import serve_until_stopped
+    from agent.cli.framework.signals import serve_until_stopped
     from at.protocol.errors import TranscriptError
     from at.transcripts.recorded_port import load_transcript
     from at.transcripts.transcript import escape

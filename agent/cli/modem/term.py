@@ -6,9 +6,9 @@ import asyncio
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, note, options, run, say
-from agent.cli.shell.session import kit_modem
-from agent.cli.shell.terminal import typed_lines
+from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
+from agent.cli.framework.session import kit_modem
+from agent.cli.framework.terminal import typed_lines
 from agent.tasks import cancel_and_wait
 from at.driver.modem import Modem
 from at.driver.stream import Stream

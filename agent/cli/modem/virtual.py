@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import click
 
-from agent.cli.shell.command import AgentCommand, emit, options, run, say
-from agent.cli.shell.serving_address import require_one, serve_port, serve_terminal
+from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.serving_address import require_one, serve_port, serve_terminal
 from agent.errors import UsageError
 from at.virtual.options import VirtualOptions
 
@@ -75,7 +75,7 @@ async def _serve(
     state: str | None,
     cmd: tuple[str, ...],
 ) -> int:
-    from agent.cli.shell.signals import serve_until_stopped
+    from agent.cli.framework.signals import serve_until_stopped
     from at.virtual.modem import Port
     from at.virtual.options import OptionError
     from at.virtual.server.runner import ModemRunner, make_modem

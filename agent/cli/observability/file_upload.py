@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.cli.shell.command import emit, note, options, say
+from agent.cli.framework.command import emit, note, options, say
 from agent.config import Configuration, load
 from agent.http import HttpClient
 from agent.observability.ingest import upload_journal

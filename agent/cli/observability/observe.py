@@ -10,9 +10,9 @@ from typing import IO, Any, TypeAlias
 
 import click
 
-from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
-from agent.cli.shell.session import services
-from agent.cli.shell.table import TableWriter, progress
+from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
+from agent.cli.framework.session import services
+from agent.cli.framework.table import TableWriter, progress
 from agent.config import Configuration
 from agent.errors import UsageError
 from agent.observability import Observability, Resource, ResourceKind

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.shell.command import AgentGroup, emit, note, options, run, say
+from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

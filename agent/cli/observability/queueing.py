@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from agent.cli.shell.command import emit, note, options, say
-from agent.cli.shell.session import configured
+from agent.cli.framework.command import emit, note, options, say
+from agent.cli.framework.session import configured
 from agent.errors import AgentError, CredentialError, Unavailable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from agent.cli.shell.command import AgentGroup, note, run
+from agent.cli.framework.command import AgentGroup, note, run
 from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:

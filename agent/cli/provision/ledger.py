@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agent.cli.framework.command import AgentCommand, emit, options, say
+from agent.cli.framework.table import TableWriter
 from agent.cli.provision.settings import configuration, ledger_of
-from agent.cli.shell.command import AgentCommand, emit, options, say
-from agent.cli.shell.table import TableWriter
 from agent.errors import UsageError
 
 if TYPE_CHECKING:

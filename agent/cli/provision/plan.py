@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.provision.settings import (
     BenchOptions,
     bench_options,
@@ -18,7 +19,6 @@ from agent.cli.provision.settings import (
     open_board,
     registrar_of,
 )
-from agent.cli.shell.command import AgentCommand, emit, options, run, say
 
 if TYPE_CHECKING:
     from typing import Any

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent.cli.framework.command import AgentCommand, note, run
 from agent.cli.provision.settings import (
     BenchOptions,
     bench_options,
@@ -21,7 +22,6 @@ from agent.cli.provision.settings import (
     open_board,
     registrar_of,
 )
-from agent.cli.shell.command import AgentCommand, note, run
 from agent.errors import AgentError
 
 if TYPE_CHECKING:

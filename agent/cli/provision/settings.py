@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from agent.cli.shell.command import note, options
-from agent.cli.shell.session import configured, modem_on
+from agent.cli.framework.command import note, options
+from agent.cli.framework.session import configured, modem_on
 from agent.errors import AgentError, ConfigError, CredentialMissing, UsageError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.shell.command import emit, note, options, say
-from agent.cli.shell.terminal import printable
+from agent.cli.framework.command import emit, note, options, say
+from agent.cli.framework.terminal import printable
 
 if TYPE_CHECKING:
     from agent.provisioning.board import BoardLocation

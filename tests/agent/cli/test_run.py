@@ -6,8 +6,8 @@ import click
 import pytest
 from command_line import completed
 
+from agent.cli.framework.command import Options
 from agent.cli.run import _configure
-from agent.cli.shell.command import Options
 from agent.config import Configuration
 from agent.config.kits import kits_of
 from agent.config.write import set_value

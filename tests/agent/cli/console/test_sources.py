@@ -10,7 +10,7 @@ import pytest
 
 from agent.cli.console.sources import PortSource, TypedLines
 from agent.cli.console.window import ConsoleWindow
-from agent.cli.shell.command import Options
+from agent.cli.framework.command import Options
 from agent.config.profile import KitSettings
 from agent.console.line_classifier import ConsoleItem
 from at.protocol.errors import PortError

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from agent.cli.shell.terminal import printable
+from agent.cli.framework.terminal import printable
 from agent.redact import redact
 
 
@@ -43,7 +43,7 @@ class AgentCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Send the log to standard error, then run the command."""
-        from agent.cli.shell.logs import log_to_stderr
+        from agent.cli.framework.logs import log_to_stderr
 
         log_to_stderr(ctx.ensure_object(Options).verbosity)
         try:
@@ -94,7 +94,7 @@ def run(work: Coroutine[Any, Any, int | None]) -> None:
     """Run a command's coroutine to its end and exit with the code that it returns."""
     import asyncio  # `--help` of a command must not pay for it
 
-    from agent.cli.shell.signals import cancel_on_signal, signals_wake_the_loop
+    from agent.cli.framework.signals import cancel_on_signal, signals_wake_the_loop
 
     async def awake() -> int | None:
         with signals_wake_the_loop():
@@ -115,7 +115,7 @@ def run_command_line(root: click.Command) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, click.Abort):
-        from agent.cli.shell.signals import EXIT_INTERRUPTED
+        from agent.cli.framework.signals import EXIT_INTERRUPTED
 
         return _fail(as_json, EXIT_INTERRUPTED, "interrupted", "stopped by Ctrl-C", "")
     except click.ClickException as wrong:
@@ -123,7 +123,7 @@ def run_command_line(root: click.Command) -> int:
         hint = f"see `{ctx.command_path} --help`" if ctx else ""
         return _fail(as_json, 2, "usage", wrong.format_message(), hint)
     except Exception as error:
-        from agent.cli.shell.failure import describe  # only a failure pays for it
+        from agent.cli.framework.failure import describe  # only a failure pays for it
 
         failure = describe(error)
         if failure is None:

@@ -8,7 +8,7 @@ import shutil
 import sys
 from datetime import UTC, datetime
 
-from agent.cli.shell.terminal import printable, wrapped
+from agent.cli.framework.terminal import printable, wrapped
 from agent.redact import redact
 
 _INDENT = " " * 11

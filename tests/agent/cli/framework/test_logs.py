@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.cli.shell.logs import log_of_the_agent, log_to_stderr
+from agent.cli.framework.logs import log_of_the_agent, log_to_stderr
 from agent.config.secrets import Secret
 
 CANARY = "canary-of-the-log-0123456789"

@@ -8,8 +8,8 @@ from typing import TypeVar
 import click
 import pytest
 
-from agent.cli.shell.command import Options
-from agent.cli.shell.session import chosen_kit, configured, only_kit_port
+from agent.cli.framework.command import Options
+from agent.cli.framework.session import chosen_kit, configured, only_kit_port
 from agent.config.write import set_value
 from agent.errors import UsageError
 from at.ports import usb

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from agent.cli.shell.terminal import printable
+from agent.cli.framework.terminal import printable
 
 _BATCH = 100
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
-from agent.cli.shell.command import options, run
+from agent.cli.framework.command import options, run
 from agent.errors import UsageError
 
 if TYPE_CHECKING:

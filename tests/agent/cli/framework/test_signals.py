@@ -11,7 +11,7 @@ import pytest
 # nothing but the wake-up of the loop.
 PROGRAM = """
 import asyncio, os, signal, threading
-from agent.cli.shell.command import run
+from agent.cli.framework.command import run
 
 main = os.getpid()
 
