@@ -123,13 +123,36 @@ def run_command_line(root: click.Command) -> int:
         hint = f"see `{ctx.command_path} --help`" if ctx else ""
         return _fail(as_json, 2, "usage", wrong.format_message(), hint)
     except Exception as error:
-        from agent.cli.framework.failure import describe  # only a failure pays for it
-
-        failure = describe(error)
+        failure = _describe(error)
         if failure is None:
             raise
         return _fail(as_json, *failure)
     return 0
+
+
+def _describe(error: Exception) -> tuple[int, str, str, str] | None:
+    """Return exit code, kind, message and hint; None for an exception that is a defect of ours."""
+    from agent.errors import AgentError, exit_code_of  # only a failure pays for it
+    from at.protocol.errors import AtError, PortBusy
+
+    if isinstance(error, AgentError | AtError):
+        hint = _hold_hint() if isinstance(error, PortBusy) else ""
+        return exit_code_of(error), error.kind, str(error), hint or error.hint
+    if isinstance(error, OSError) and error.filename is not None:
+        return 1, "file", f"{error.filename}: {error.strerror}", ""
+    return None
+
+
+def _hold_hint() -> str:
+    """Return the hint for a port that the running agent may hold, "" where none runs."""
+    from agent.config.paths import state_dir
+    from agent.daemon.control.socket import control_sockets
+
+    if not any(control_sockets(state_dir())):
+        return ""
+    return (
+        "if `cellagent run` has it: try again, or `cellagent hold -- COMMAND` lets COMMAND have it"
+    )
 
 
 def _fail(as_json: bool, code: int, kind: str, message: str, hint: str) -> int:
