@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, note, options, run
-from agent.cli.framework.serving_address import serve_port
 from agent.cli.framework.session import chosen_kit, modem_on, transport_on
+from agent.cli.modem.serve_port import serve_port
 from agent.errors import RefusedByRule, UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, note, run
-from agent.cli.framework.serving_address import require_one, serve_port
+from agent.cli.modem.serve_port import require_one, serve_port
 from at.protocol.errors import AtError
 from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import TranscriptStep

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
-from agent.cli.framework.serving_address import require_one, serve_port, serve_terminal
+from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
 from agent.errors import UsageError
 from at.virtual.options import VirtualOptions
 
