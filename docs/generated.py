@@ -29,10 +29,9 @@ def commands() -> str:
     """Return one section a command group, read from the command line itself."""
     parts = ["# Commands\n"]
     for name, entry in COMMANDS.items():
-        target = entry.target if isinstance(entry, Entry) else f"main:{name.upper()}"
-        module, _, attribute = target.partition(":")
+        where = f"{entry.module}:command" if isinstance(entry, Entry) else f"main:{name.upper()}"
         parts.append(
-            f"```{{eval-rst}}\n.. click:: agent.cli.{module}:{attribute or 'command'}\n"
+            f"```{{eval-rst}}\n.. click:: agent.cli.{where}\n"
             f"   :prog: cellagent {name}\n   :nested: full\n```\n"
         )
     return "\n".join(parts)

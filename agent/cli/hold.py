@@ -1,10 +1,10 @@
-"""`cellagent hold` and `reload`: requests to the running agent."""
+"""`cellagent hold`: the running agent lets go of a kit, while a command runs."""
 
 from __future__ import annotations
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
+from agent.cli.framework.command import AgentCommand, emit, note, options, run
 from agent.cli.framework.session import configured
 
 
@@ -27,7 +27,7 @@ class _CommandWithProgram(AgentCommand):
 )
 @click.argument("kit", default="", metavar="[KIT] [-- CMD...]")
 @click.pass_context
-def hold(ctx: click.Context, kit: str) -> None:
+def command(ctx: click.Context, kit: str) -> None:
     """Make the running agent let go of KIT (its name or port) while CMD runs.
 
     Ends with CMD's exit code. Without CMD it holds the kit until Ctrl-C.
@@ -56,21 +56,3 @@ async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
             return await serve_until_stopped(cmd, {"CELLAGENT_PORT": held["port"]})
         finally:
             ended.cancel()
-
-
-@click.command(cls=AgentCommand, name="reload", epilog="Example: cellagent reload")
-def reload() -> None:
-    """Make the running agent read its profile and secrets again; a mistake leaves it as it is."""
-    run(_reload())
-
-
-async def _reload() -> int:
-    from agent.daemon.control.client import send_request
-
-    configuration = configured()
-    await send_request(configuration.state_dir, configuration.name, do="reload")
-    if options().json:
-        emit({"reloaded": configuration.name})
-    else:
-        say(f"profile {configuration.name} was read again")
-    return 0

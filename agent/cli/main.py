@@ -18,20 +18,14 @@ from agent.cli.framework.command import run_command_line
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command: where it is, and its line in the help of its group.
+    """A command: `command` of a module below agent.cli, and its line in the help of its group."""
 
-    `target` is a module below agent.cli, whose `command` it is, or MODULE:NAME.
-    """
-
-    target: str
+    module: str
     short_help: str
 
     def load(self) -> click.Command:
         """Import the module of the command and return the command."""
-        module, _, name = self.target.partition(":")
-        command: click.Command = getattr(
-            importlib.import_module(f"agent.cli.{module}"), name or "command"
-        )
+        command: click.Command = importlib.import_module(f"agent.cli.{self.module}").command
         return command
 
 
@@ -84,9 +78,9 @@ MODEM = LazyGroup(
         "signal": Entry("modem.signal", "Signal levels of the serving cell; --watch follows them."),
         "jwt": Entry("modem.jwt", "A token signed by the modem (AT%JWT)."),
         "decode": Entry("modem.decode", "Captured bytes of a modem to one JSON object per thing."),
-        "record": Entry("modem.record:record", "Record a session as a transcript."),
+        "record": Entry("modem.record", "Record a session as a transcript."),
         "replay": Entry("modem.replay", "Play a transcript as a modem."),
-        "import": Entry("modem.record:import_log", "Make a transcript from a terminal's log."),
+        "import": Entry("modem.import_log", "Make a transcript from a terminal's log."),
         "virtual": Entry("modem.virtual", "A virtual nRF91 on a PTY or a TCP port."),
     },
 )
@@ -100,11 +94,11 @@ PROVISION = LazyGroup(
         "plan": Entry("provision.plan", "What would be done to each board, before anything is."),
         "run": Entry("provision.run", "Do it: many boards at once, each step kept in the ledger."),
         "status": Entry(
-            "provision.ledger:status",
+            "provision.status",
             "The state of every board in the ledger, or the steps of one.",
         ),
         "export": Entry(
-            "provision.ledger:export", "The ledger as CSV or JSON, for people and for services."
+            "provision.export", "The ledger as CSV or JSON, for people and for services."
         ),
     },
 )
@@ -134,8 +128,8 @@ COMMANDS: Mapping[str, Entry | LazyGroup] = {
     "config": Entry("config", "Profiles and where each value comes from."),
     "run": Entry("run", "The agent: everything for one kit or many, for months."),
     "status": Entry("status", "What the running agent does and how its kits are."),
-    "hold": Entry("hold:hold", "Make the running agent let go of a kit, while a command runs."),
-    "reload": Entry("hold:reload", "Make the running agent read its profile again."),
+    "hold": Entry("hold", "Make the running agent let go of a kit, while a command runs."),
+    "reload": Entry("reload", "Make the running agent read its profile again."),
     "demo": Entry(
         "demo", "All that the agent does, in twenty seconds, with no kit and no account."
     ),

@@ -1,18 +1,17 @@
-"""`cellagent modem record` and `import`: a transcript of a session, or from a terminal's log."""
+"""`cellagent modem record`: the session between a program and the modem, as a transcript."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, options, run
+from agent.cli.framework.command import AgentCommand, emit, note, run
 from agent.cli.framework.session import chosen_kit, modem_on, transport_on
 from agent.cli.modem.serve_port import serve_port
-from agent.errors import RefusedByRule, UsageError
+from agent.errors import UsageError
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--redact", type=click.Choice(["identity"]), help="Redact IMEI, ICCID and UUIDs, too."
 )
-def record(
+def command(
     file: str,
     cmd: tuple[str, ...],
     pty: str | None,
@@ -136,52 +135,3 @@ class _Relay:
         """Set `lost` if there is a reason: the link was not closed by us."""
         if reason is not None and not self._lost.done():
             self._lost.set_result(reason)
-
-
-@click.command(
-    cls=AgentCommand,
-    name="import",
-    epilog="Example: cellagent modem import putty.log --output session.transcript",
-)
-@click.argument("log", metavar="LOG|-")
-@click.option("--output", metavar="FILE", help="Write to FILE (0600, never over another).")
-@click.option(
-    "--redact", type=click.Choice(["identity"]), help="Redact IMEI, ICCID and UUIDs, too."
-)
-def import_log(log: str, output: str | None, redact: str | None) -> None:
-    """Make a transcript from a terminal's or a desktop tool's LOG (- is standard input).
-
-    Time stamps, log prefixes and marks of direction are understood. Tokens, keys and passwords
-    are redacted.
-    """
-    from at.transcripts.importer import import_log as import_steps
-    from at.transcripts.transcript import format_transcript
-
-    data = sys.stdin.buffer.read() if log == "-" else Path(log).read_bytes()
-    imported = import_steps(
-        data.decode("utf-8", "surrogateescape"), redact_identity=redact == "identity"
-    )
-    steps = len(imported.transcript.steps)
-    text = format_transcript(imported.transcript)
-    if output is not None:
-        _write_new(Path(output), text)
-    if options().json:
-        emit({"steps": steps, "skipped": imported.skipped, "output": output})
-    elif output is None:
-        sys.stdout.write(text)
-    note(f"{steps} steps; {imported.skipped} lines of neither side left out")
-
-
-def _write_new(path: Path, text: str) -> None:
-    """Write `text` to a new file, 0600. Raises RefusedByRule if it exists, OSError."""
-    from agent.config.private_files import private_opener
-
-    try:
-        with open(
-            path, "x", encoding="utf-8", errors="surrogateescape", opener=private_opener
-        ) as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise RefusedByRule(
-            f"{path} exists already", hint="nothing is overwritten: name another file"
-        ) from error

@@ -1,1 +1,1 @@
-"""`cellagent provision`: the options, a file for each command, and the view of a run."""
+"""`cellagent provision`: the options, a file for each command, and the progress of a run."""

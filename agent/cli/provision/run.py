@@ -74,7 +74,7 @@ async def _provision(
     rediscover: Callable[[], list[BoardLocation]] | None,
     label_folder: Path | None,
 ) -> int:
-    from agent.cli.provision.view import BenchView
+    from agent.cli.provision.run_progress import BenchView
     from agent.provisioning.batch import run_boards, watch_boards
     from agent.provisioning.board_ledger import AsyncLedger
     from agent.provisioning.board_run import Station

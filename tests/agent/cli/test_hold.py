@@ -1,11 +1,11 @@
-"""`cellagent hold` and `reload`: what is the kit, what is the program, and no agent at all."""
+"""`cellagent hold`: what is the kit, what is the program, and no agent at all."""
 
 from __future__ import annotations
 
 import pytest
 from command_line import completed
 
-from agent.cli.hold import hold
+from agent.cli.hold import command
 
 
 @pytest.mark.parametrize(
@@ -20,14 +20,11 @@ from agent.cli.hold import hold
 def test_what_follows_the_first_dashes_is_the_program_s(
     arguments: list[str], kit: str, program: tuple[str, ...]
 ) -> None:
-    context = hold.make_context("hold", arguments)
+    context = command.make_context("hold", arguments)
     assert (context.params["kit"], context.meta.get("cmd", ())) == (kit, program)
 
 
-@pytest.mark.parametrize("arguments", [("hold", "kit", "--", "true"), ("reload",)])
-def test_where_no_agent_runs_it_is_exit_3_and_the_program_is_not_run(
-    arguments: tuple[str, ...],
-) -> None:
-    done = completed(*arguments)
+def test_where_no_agent_runs_it_is_exit_3_and_the_program_is_not_run() -> None:
+    done = completed("hold", "kit", "--", "true")
     assert done.returncode == 3
     assert "Traceback" not in done.stderr

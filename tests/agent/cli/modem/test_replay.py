@@ -149,3 +149,10 @@ def test_a_replay_whose_line_was_closed_for_good_ends_by_itself(tmp_path: Path) 
                 assert terminal.read(1) == b""
         assert served.wait(60) == 0
     assert not os.path.lexists(link)
+
+
+def test_a_transcript_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "played.transcript").write_text("AT+CGMR\n")
+    done = run(tmp_path, "replay", "played.transcript", "--pty", "played")
+    assert done.returncode == 1
+    assert "line 1 is no step" in done.stderr

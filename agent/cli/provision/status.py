@@ -1,8 +1,7 @@
-"""`cellagent provision status` and `export`: the boards of the ledger, for people and services."""
+"""`cellagent provision status`: every board of the ledger, or the steps of one."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ _HEADING = ("slot", "device", "outcome", "changed")
 
 @click.command(cls=AgentCommand, name="status", epilog="Example: cellagent provision status --json")
 @click.argument("uuid", required=False)
-def status(uuid: str | None) -> None:
+def command(uuid: str | None) -> None:
     """List every board, or the steps of one."""
     ledger = ledger_of(configuration(), writes=False)
     try:
@@ -60,7 +59,6 @@ def _row(record: BoardRecord) -> tuple[str, ...]:
 
 
 def _steps(uuid: str, steps: Sequence[StepRecord]) -> None:
-
     if not steps:
         raise UsageError(f"the ledger knows no board {uuid}", hint="cellagent provision status")
     if options().json:
@@ -80,44 +78,3 @@ def _steps(uuid: str, steps: Sequence[StepRecord]) -> None:
 
 def _plain(value: object) -> object:
     return value if isinstance(value, str | int) or value is None else str(value)
-
-
-@click.command(
-    cls=AgentCommand,
-    name="export",
-    epilog="Example: cellagent provision export --as csv > tray.csv",
-)
-@click.option(
-    "--as", "form", type=click.Choice(["csv", "bulk", "nordic", "json"]), default="csv",
-    show_default=True, help="csv for a spreadsheet, bulk for OnboardDevices, nordic for its tools.",
-)  # fmt: skip
-@click.option("--outcome", help="Only boards that ended so, such as done.")
-def export(form: str, outcome: str | None) -> None:
-    """Write the boards of the ledger to standard output."""
-    from agent.provisioning import exports
-
-    settings = configuration()
-    ledger = ledger_of(settings, writes=False)
-    try:
-        records = [
-            record for record in ledger.boards() if outcome is None or record.outcome == outcome
-        ]
-    finally:
-        ledger.close()
-    section = settings.profile.provisioning
-    if form == "json":
-        for record in records:
-            emit({column: str(getattr(record, column) or "") for column in exports.COLUMNS})
-        return
-    if form == "bulk":
-        text = exports.for_bulk_onboarding(
-            records,
-            sub_type=section.sub_type,
-            tags=section.tags,
-            firmware_types=section.firmware_types,
-        )
-    elif form == "nordic":
-        text = exports.for_nordic_tools(records)
-    else:
-        text = exports.for_spreadsheet(records)
-    sys.stdout.write(text)

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from agent.cli.provision.view import Row, drawn, fitting
+from agent.cli.provision.run_progress import Row, drawn, fitting
 from agent.provisioning.board import BoardLocation
 from agent.provisioning.board_run import Outcome
 

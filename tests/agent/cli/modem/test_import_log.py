@@ -1,0 +1,29 @@
+"""`modem import` as a person and a script use it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from command_line import completed
+
+
+def run(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return completed("modem", *arguments, stdin=stdin, folder=folder)
+
+
+def test_a_log_is_imported_from_a_file_or_a_pipe(tmp_path: Path) -> None:
+    log = '[12:00:00] AT%CMNG=0,7,3,"c0ffee"\n[12:00:01] OK\n'
+    piped = run(tmp_path, "import", "-", stdin=log)
+    assert piped.returncode == 0, piped.stderr
+    assert "c0ffee" not in piped.stdout
+    assert "@1.000000 < OK" in piped.stdout
+    (tmp_path / "terminal.log").write_text(log)
+    made = run(tmp_path, "import", "terminal.log", "--output", "out.transcript", "--json")
+    assert json.loads(made.stdout) == {"steps": 2, "skipped": 0, "output": "out.transcript"}
+    assert (tmp_path / "out.transcript").stat().st_mode & 0o777 == 0o600
+    assert run(tmp_path, "import", "terminal.log", "--output", "out.transcript").returncode == 4
+    missing = run(tmp_path, "import", "missing.log")
+    assert missing.returncode == 1
+    assert "missing.log" in missing.stderr
