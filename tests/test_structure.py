@@ -12,21 +12,38 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 IMPORTS = ROOT / "docs" / "reference" / "imports.md"
 
-# A part of the agent -> the other parts that it may import.
+# A room of the agent -> the other rooms that it may import; the rings of docs/architecture.md.
+BASE = {
+    "__init__": set(),
+    "errors": set(),
+    "redact": set(),
+    "tasks": set(),
+    "call": {"errors"},
+    "retry": {"errors"},
+    "config": {"errors", "redact"},
+    "auth": {"call", "config", "errors", "redact"},
+    "http": {"__init__", "auth", "call", "config", "errors", "redact", "retry"},
+}
 PARTS = {
-    "cloud": set(),
+    "cloud": set[str](),
     "observability": set(),
     "outbox": {"observability"},
     "console": set(),
-    "location": {"cloud"},
-    "fota": {"cloud"},
+    "location": set(),
+    "fota": set(),
     "provisioning": {"cloud"},
-    "standin": set(),
-    "auth": set(),
-    "config": set(),
 }
-# What every part but the stand-in may import.
-BASE = {"config", "http", "retry", "errors", "auth", "call", "redact", "tasks", "__init__"}
+_WIRED = {*BASE, "cloud", "observability", "outbox", "console", "fota"}
+ROOMS = {
+    **BASE,
+    **{part: {*BASE, *others} for part, others in PARTS.items()},
+    "standin": set(),
+    "wiring": _WIRED,
+    "daemon": {*_WIRED, "location", "wiring"},
+    "demo": {*BASE, *PARTS, "wiring", "standin"},
+    "cli": {*BASE, *PARTS, "wiring", "standin", "daemon", "demo"},
+    "__main__": {"cli"},
+}
 # Modules of `at` that take bytes, times and answers as arguments, and never wait or open.
 IO_MODULES = {"asyncio", "socket", "serial", "serial_asyncio", "threading", "time", "pty", "select"}
 AT_IO = {
@@ -59,12 +76,13 @@ def imported(path: Path) -> set[str]:
 
 
 def part(path: Path) -> str:
-    """Return the room of a module: "cloud" for agent/cloud/devices.py, "http" for agent/http.py."""
+    """Return the room of a module: "cloud" for agent/cloud/devices.py, "call" for agent/call.py."""
     return path.relative_to(ROOT).parts[1].removesuffix(".py")
 
 
 def agent_part(name: str) -> str:
-    return name.split(".")[1] if "." in name else "__init__"
+    room = name.split(".")[1] if "." in name else "__init__"
+    return "__init__" if room == "__version__" else room
 
 
 @pytest.mark.parametrize("path", modules("at"), ids=lambda path: str(path.relative_to(ROOT)))
@@ -96,18 +114,18 @@ def test_the_virtual_modem_shares_no_code_with_what_it_tests(path: Path) -> None
     assert shared <= {"at.protocol.dialect.Dialect", "at.protocol.dialect.Terminator"}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in modules("agent") if part(path) in PARTS],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_the_parts_of_the_agent_import_one_way(path: Path) -> None:
+@pytest.mark.parametrize("path", modules("agent"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_rooms_of_the_agent_import_one_way(path: Path) -> None:
     own = part(path)
-    allowed = {own} | PARTS[own] | (set() if own == "standin" else BASE)
     used = {agent_part(name) for name in imported(path) if name.split(".")[0] == "agent"}
-    assert used <= allowed
+    assert used <= {own} | ROOMS[own]
     if own == "standin":
         assert not {name for name in imported(path) if name.split(".")[0] in {"at", "httpx"}}
+
+
+def test_the_rings_of_the_agent_have_no_cycle_and_leave_no_room_out() -> None:
+    TopologicalSorter(ROOMS).prepare()
+    assert {part(path) for path in modules("agent")} == set(ROOMS)
 
 
 @pytest.mark.parametrize(
