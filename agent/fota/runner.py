@@ -13,7 +13,6 @@ from agent.fota import jobs, verification
 from agent.fota.allowed_hosts import AllowedHosts, job_target
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.fetch import ImageFetcher, package_of
-from agent.fota.image import same_version
 from agent.fota.install import Installation
 from agent.fota.installers.base import Installer, Package
 from agent.fota.jobs import (
@@ -30,6 +29,7 @@ from agent.fota.jobs import (
 from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, JobStep, Journal, OpenJob
 from agent.fota.reporter import JobReporter, JobSource
 from agent.fota.verification import TrustPolicy
+from agent.fota.versions import same_version
 from agent.http.addresses import SourceRefused, Target
 
 

@@ -21,11 +21,10 @@ from agent.fota.image import (
     BadImage,
     hash_of,
     is_mcuboot,
-    is_older,
     read_image,
-    same_version,
 )
 from agent.fota.jobs import MCUBOOT_TYPES, MODEM_TYPES, FirmwareType, Job
+from agent.fota.versions import is_older, same_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AgentError
-from agent.fota.image import same_version
 from agent.fota.jobs import MODEM_TYPES, FirmwareType
+from agent.fota.versions import same_version
 from at.commands.identity import ReadRevision
 from at.commands.serial_modem import ReadSerialModemVersion
 from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
