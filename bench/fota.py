@@ -22,8 +22,8 @@ from measure import Row
 from signed_images import signed_image, signing_key
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
-from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import Downloader, DownloadRequest
+from agent.fota.download.requests import DownloadNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

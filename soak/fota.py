@@ -21,8 +21,8 @@ from measure import Row
 from signed_images import public_pem, signed_image, signing_key
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
-from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import Downloader, DownloadRequest
+from agent.fota.download.requests import DownloadNetwork
 from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.verification import NotProven, TrustPolicy, check_level, load_public_key, prove

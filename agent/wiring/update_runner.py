@@ -20,8 +20,8 @@ from agent.config import Configuration, Profile
 from agent.config.private_files import make_private_folder
 from agent.errors import ConfigError, CredentialMissing, RefusedByRule, ResourceUnavailable
 from agent.fota.allowed_hosts import AllowedHosts
-from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import AsyncClock, Downloader, LoopClock
+from agent.fota.download.requests import DownloadNetwork
 from agent.fota.fetch import ImageFetcher
 from agent.fota.install import Installation
 from agent.fota.installers.base import Installer

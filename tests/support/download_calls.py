@@ -11,13 +11,13 @@ from download_server import FileServer
 from manual_clock import ManualClock
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
-from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import (
     DownloadedFile,
     Downloader,
     DownloadLimits,
     DownloadRequest,
 )
+from agent.fota.download.requests import DownloadNetwork
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -17,8 +17,8 @@ from manual_clock import ManualClock
 
 from agent.errors import NotFound
 from agent.fota.allowed_hosts import AllowedHosts
-from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import AsyncClock, Downloader, DownloadLimits
+from agent.fota.download.requests import DownloadNetwork
 from agent.fota.image import is_mcuboot, read_image
 from agent.fota.installers.base import Installer, InstallFailed, Package, RunningVersion
 from agent.fota.jobs import Execution, FirmwareType, Job, JobStatus, read_execution

@@ -21,7 +21,7 @@ from typing import Protocol, Self
 from agent.config.private_files import private_opener
 from agent.errors import Unavailable
 from agent.fota.download import ranges
-from agent.fota.download.connection import DownloadConnection, DownloadNetwork, pieces
+from agent.fota.download.requests import DownloadConnection, DownloadNetwork, pieces
 from agent.http import StreamedResponse
 from agent.http.addresses import Target
 from agent.retry import backoff_s

@@ -11,7 +11,6 @@ import pytest
 from download_server import Fault, file_server
 from manual_clock import ManualClock
 
-from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import (
     DiskFull,
     DownloadedFile,
@@ -27,6 +26,7 @@ from agent.fota.download.ranges import (
     ImageMissing,
     WrongLength,
 )
+from agent.fota.download.requests import DownloadNetwork
 
 if TYPE_CHECKING:
     pass

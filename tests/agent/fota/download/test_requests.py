@@ -8,11 +8,11 @@ from download_server import Fault, file_server
 from manual_clock import ManualClock
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
-from agent.fota.download.connection import DownloadNetwork
 from agent.fota.download.downloader import (
     Downloader,
     DownloadRequest,
 )
+from agent.fota.download.requests import DownloadNetwork
 from agent.http.addresses import SourceRefused
 
 if TYPE_CHECKING:

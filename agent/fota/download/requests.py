@@ -17,7 +17,7 @@ from agent.fota.download.ranges import DownloadInterrupted
 from agent.http import Deadlines, HttpTransport, StreamedResponse
 from agent.http.addresses import SourceRefused, Target, addresses_of, checked_address
 
-MAX_REDIRECTS = 5
+MAX_DOWNLOAD_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -61,7 +61,7 @@ class DownloadConnection:
 
         Raises SourceRefused, DownloadInterrupted. The body is read by `pieces`.
         """
-        for _ in range(MAX_REDIRECTS + 1):
+        for _ in range(MAX_DOWNLOAD_REDIRECTS + 1):
             address = await self._address(target)
             with _own_errors(target):
                 asked = self._transport.open("GET", target.url, headers=headers, address=address)
@@ -73,7 +73,7 @@ class DownloadConnection:
                 target = self._next(target, stream.headers.get("location", ""))
             finally:
                 await asked.__aexit__(None, None, None)
-        raise SourceRefused(f"{target.host} redirects more than {MAX_REDIRECTS} times")
+        raise SourceRefused(f"{target.host} redirects more than {MAX_DOWNLOAD_REDIRECTS} times")
 
     async def _address(self, target: Target) -> str:
         if self._network.proxy:
