@@ -26,7 +26,7 @@ from agent.fota.download.requests import DownloadNetwork
 from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.verification import NotProven, TrustPolicy, check_level, load_public_key, prove
-from agent.http.addresses import SourceRefused, Target, checked_address
+from agent.http.download_targets import SourceRefused, Target, checked_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Checks the hosts that an image may come from, in a job or a redirect. No I/O.
 
 The author of a job chooses what is fetched from inside our network. So the host must be in the
-profile's list, besides the rule for every download (`agent.http.addresses`).
+profile's list, besides the rule for every download (`agent.http.download_targets`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from agent.config.urls import is_loopback
-from agent.http.addresses import SourceRefused, Target, base_of, plain_target
+from agent.http.download_targets import SourceRefused, Target, base_of, plain_target
 
 # What RFC 3986 allows in a path, and "*", which bundle ids hold and the service wants untouched.
 _PATH_SAFE = "/*!$&'()+,;=:@-._~%"

@@ -12,7 +12,7 @@ from agent.fota.jobs import Job, JobEnded, JobStatus
 from agent.fota.journal import JobStep, Journal
 from agent.fota.reporter import UpdateObserver
 from agent.fota.verification import Proof, TrustPolicy
-from agent.http.addresses import SourceRefused, Target
+from agent.http.download_targets import SourceRefused, Target
 
 
 class ImageFetcher:

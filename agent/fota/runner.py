@@ -30,7 +30,7 @@ from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, JobStep, Journal, 
 from agent.fota.reporter import JobReporter, JobSource
 from agent.fota.verification import TrustPolicy
 from agent.fota.versions import same_version
-from agent.http.addresses import SourceRefused, Target
+from agent.http.download_targets import SourceRefused, Target
 
 
 @dataclass(frozen=True, slots=True)

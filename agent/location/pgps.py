@@ -13,7 +13,7 @@ import msgspec
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import BadAnswer, DeadlineExceeded, UsageError
 from agent.http import HttpClient
-from agent.http.addresses import (
+from agent.http.download_targets import (
     Target,
     addresses_of,
     checked_address,

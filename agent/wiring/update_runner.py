@@ -31,7 +31,7 @@ from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import TrustPolicy, load_public_key, parse_level
 from agent.http import HttpClient
-from agent.http.addresses import is_loopback_url
+from agent.http.download_targets import is_loopback_url
 from agent.wiring.service_client import connect
 from at.commands.identity import ReadDeviceUuid, ReadRevision
 from at.commands.jwt import MakeJwt

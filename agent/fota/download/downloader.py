@@ -23,7 +23,7 @@ from agent.errors import Unavailable
 from agent.fota.download import ranges
 from agent.fota.download.requests import DownloadConnection, DownloadNetwork, pieces
 from agent.http import StreamedResponse
-from agent.http.addresses import Target
+from agent.http.download_targets import Target
 from agent.retry import backoff_s
 
 MAX_STARTS_OVER = 3

@@ -15,7 +15,7 @@ from agent.errors import Unavailable, UsageError
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.http import Deadlines, HttpTransport, StreamedResponse
-from agent.http.addresses import SourceRefused, Target, addresses_of, checked_address
+from agent.http.download_targets import SourceRefused, Target, addresses_of, checked_address
 
 MAX_DOWNLOAD_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

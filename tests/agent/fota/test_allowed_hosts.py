@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
-from agent.http.addresses import (
+from agent.http.download_targets import (
     SourceRefused,
 )
 

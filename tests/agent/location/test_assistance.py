@@ -18,7 +18,7 @@ from agent.call import Host
 from agent.config.secrets import Secret
 from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound
 from agent.http import HttpClient, HttpTransport
-from agent.http.addresses import SourceRefused
+from agent.http.download_targets import SourceRefused
 from agent.location import agnss
 from agent.location.agnss import MAX_PIECES, AgnssRequest, ServingCell, fetch_agnss
 from agent.location.agnss_file import DamagedAssistance, parse_agnss

@@ -13,7 +13,7 @@ from agent.fota.download.downloader import (
     DownloadRequest,
 )
 from agent.fota.download.requests import DownloadNetwork
-from agent.http.addresses import SourceRefused
+from agent.http.download_targets import SourceRefused
 
 if TYPE_CHECKING:
     pass

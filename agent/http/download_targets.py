@@ -1,4 +1,4 @@
-"""Checks the URLs and IP addresses that a file may be fetched from.
+"""Which URLs and IP addresses a file may be fetched from: images, predictions.
 
 The author of a job or an answer chooses what is fetched from inside our network: an address of
 this machine, the local network or a metadata service is refused. The caller resolves a name with
