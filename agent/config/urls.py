@@ -1,13 +1,13 @@
-"""Checks which URLs may be used, and whether two have the same origin. Pure."""
+"""Checks which URLs may be used. Pure."""
 
 from __future__ import annotations
 
 from ipaddress import ip_address
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from agent.errors import BadAnswer, ConfigError
+from agent.errors import ConfigError
 
-_PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def checked_url(url: str, what: str) -> SplitResult:
@@ -22,7 +22,7 @@ def checked_url(url: str, what: str) -> SplitResult:
         port_is_number = parts.port is None or parts.port > 0
     except ValueError as error:
         raise ConfigError(f"{what}: {url!r} is no URL ({error})") from error
-    if parts.scheme not in _PORTS or not parts.hostname or not port_is_number:
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or not port_is_number:
         raise ConfigError(f"{what}: {url!r} is no http or https URL")
     if parts.username is not None or parts.password is not None:
         raise ConfigError(
@@ -37,26 +37,6 @@ def checked_url(url: str, what: str) -> SplitResult:
     return parts
 
 
-def same_origin(first: str, second: str) -> bool:
-    """Return whether scheme, host and port agree: else no secret is sent."""
-    return _origin(urlsplit(first)) == _origin(urlsplit(second))
-
-
-def next_url(url: str, location: str) -> str:
-    """Return the target of a redirect from `url` to `location`.
-
-    Raises BadAnswer if it is no URL, or not encrypted although `url` is.
-    """
-    try:
-        target = urljoin(url, location)
-        checked_url(target, "redirect")
-    except (ConfigError, ValueError) as error:
-        raise BadAnswer(f"a redirect that cannot be followed: {error}") from error
-    if url.startswith("https:") and not target.startswith("https:"):
-        raise BadAnswer("a redirect from https to http is not followed")
-    return target
-
-
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine by its name or address alone; nothing is resolved."""
     if host.lower().rstrip(".") == "localhost":
@@ -65,8 +45,3 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def _origin(parts: SplitResult) -> tuple[str, str, int]:
-    host = (parts.hostname or "").lower()
-    return parts.scheme, host, parts.port or _PORTS.get(parts.scheme, 0)

@@ -1,4 +1,7 @@
-"""Sends a `Call`: credential, retries, one renewal of a token; turns refusals into errors."""
+"""Sends a `Call`: credential, retries, one renewal of a token; turns refusals into errors.
+
+Connections, their deadlines and TLS are of the transport (`agent.http.transport`).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,9 @@ import msgspec
 
 from agent.auth.credential import Credential, Keyring
 from agent.call import Call, Host, Response, Scheme
-from agent.config.urls import checked_url, next_url, same_origin
+from agent.config.urls import checked_url
 from agent.errors import BadAnswer, ConfigError, Unauthorized, Unavailable
+from agent.http.redirects import REDIRECTS, next_url, same_origin
 from agent.http.refusals import refusal
 from agent.http.transport import HttpTransport
 from agent.retry import DEFAULT_RETRIES, RetryPolicy, wait_before_retry
@@ -25,7 +29,6 @@ from agent.retry import DEFAULT_RETRIES, RetryPolicy, wait_before_retry
 T = TypeVar("T")
 
 MAX_REDIRECTS = 5
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _log = logging.getLogger(__name__)
 
@@ -220,7 +223,7 @@ class HttpClient:
                 max_bytes=call.max_bytes,
             )
             location = response.headers.get("location", "")
-            if not (call.follows and location and response.status in _REDIRECTS):
+            if not (call.follows and location and response.status in REDIRECTS):
                 return self._accepted(call, response, credential)
             if prepared.method not in {"GET", "HEAD"}:
                 return self._accepted(call, response, credential)

@@ -16,9 +16,9 @@ from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.http import Deadlines, HttpTransport, StreamedResponse
 from agent.http.download_targets import SourceRefused, Target, addresses_of, checked_address
+from agent.http.redirects import REDIRECTS
 
 MAX_DOWNLOAD_REDIRECTS = 5
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -67,7 +67,7 @@ class DownloadConnection:
                 asked = self._transport.open("GET", target.url, headers=headers, address=address)
                 stream = await asked.__aenter__()
             try:
-                if stream.status not in _REDIRECTS:
+                if stream.status not in REDIRECTS:
                     yield stream
                     return
                 target = self._next(target, stream.headers.get("location", ""))
