@@ -11,9 +11,9 @@ from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
 from at.commands.registration import ReadRegistration
 from at.commands.sim import ReadPinState
 from at.driver.modem import Modem
+from at.firmware_gate import FirmwareVerdict
 from at.protocol.command import Command
 from at.protocol.errors import CommandRejected, ParseError
-from at.protocol.firmware import FirmwareVerdict
 
 REGISTRATION = {
     0: "not registered, not searching",

@@ -16,7 +16,7 @@ from at.protocol.answer_or_notice import REGISTRATIONS, owner_of
 from at.protocol.command import Command, Form, read_command
 from at.protocol.errors import AtError
 from at.protocol.exchange import Answer, Echo, Exchange, Item, NoticeLine, Restart, Unknown
-from at.protocol.firmware import read_firmware
+from at.protocol.firmware_version import read_firmware
 from at.protocol.framing import DroppedLine, Log, Prompt
 from at.protocol.values import after_name, as_json, name_before_colon
 
@@ -181,7 +181,7 @@ def _check_revision(value: object) -> None:
     """Raise ParseError for a firmware name that begins like Nordic's and breaks off.
 
     The command itself accepts any text, since other makers' revisions have no grammar. What a
-    damaged one means for device calls is decided by `at.protocol.firmware.gate`.
+    damaged one means for device calls is decided by `at.firmware_gate`.
     """
     match value:
         case Revision(revision=text) if text.lower().startswith("mfw"):

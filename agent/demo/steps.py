@@ -45,8 +45,8 @@ from at.commands.functional_mode import FunctionalMode, SetFunctionalMode
 from at.discovery import probe
 from at.driver.modem import open_modem
 from at.driver.opening import transport_of
+from at.firmware_gate import firmware_verdict
 from at.ports.usb import UsbPort
-from at.protocol.firmware import gate
 
 if TYPE_CHECKING:
     from agent.console.line_classifier import ConsoleItem
@@ -98,7 +98,7 @@ class Demonstration:
     async def gate(self) -> Detail:
         """Check whether the modem's firmware may make device calls."""
         assert self.kit is not None
-        verdict = gate(self.kit.firmware or "")
+        verdict = firmware_verdict(self.kit.firmware or "")
         if not verdict.allowed:
             raise DemoFailed(verdict.reason)
         return {"firmware": self.kit.firmware, "allowed": True}

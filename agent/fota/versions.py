@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 # "v2.0.1", "2.0.1+4" and "2.0.1.4" (MCUboot's build number), "2.0.1-rc1". A modem's revision
-# ("mfw_nrf9160_1.3.6") has its own grammar, in at.protocol.firmware; the number in
+# ("mfw_nrf9160_1.3.6") has its own grammar, in at.protocol.firmware_version; the number in
 # it is found here too.
 _NUMBERED = re.compile(
     r"(?:^|[_-])v?(?P<core>\d{1,5}(?:\.\d{1,5}){1,2})(?:[.+](?P<build>\d{1,10}))?"

@@ -20,8 +20,9 @@ from at.commands.identity import ReadRevision
 from at.commands.signal import Monitor, ReadMonitor
 from at.driver.modem import Modem
 from at.driver.stream import Stream
+from at.firmware_gate import require
 from at.protocol.errors import AtError, CommandRejected, CommandTimeout, ParseError
-from at.protocol.firmware import read_firmware, require
+from at.protocol.firmware_version import read_firmware
 from at.protocol.notices import Malformed, Notice
 
 _TYPES_SINCE = (1, 3, 4)

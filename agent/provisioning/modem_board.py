@@ -21,8 +21,8 @@ from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel, ReadRevisi
 from at.commands.jwt import MakeDefaultJwt, MakeJwt
 from at.commands.keys import GenerateKey
 from at.driver.modem import Modem, open_modem
+from at.firmware_gate import firmware_verdict
 from at.protocol.errors import CommandRejected, ParseError
-from at.protocol.firmware import gate
 from at.tokens.jwt import Jwt
 
 _NOT_FOUND = 513
@@ -47,7 +47,7 @@ class ModemBoard:
         send = self._modem.send
         imei = await self.imei()
         revision = (await send(ReadRevision())).revision
-        verdict = gate(revision)
+        verdict = firmware_verdict(revision)
         if not verdict.allowed:
             return BoardState(
                 imei, "", "", revision, verdict.reason, 0, has_time=False, credentials=()

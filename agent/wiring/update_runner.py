@@ -37,9 +37,9 @@ from at.commands.identity import ReadDeviceUuid, ReadRevision
 from at.commands.jwt import MakeJwt
 from at.commands.serial_modem import ReadSerialModemUuid
 from at.driver.modem import Modem
+from at.firmware_gate import firmware_verdict
 from at.ports.process_lock import HeldByAnother, ProcessLock
 from at.protocol.errors import CommandRejected, ParseError
-from at.protocol.firmware import gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ async def gate_of(modem: Modem) -> str:
         text = (await modem.send(ReadRevision())).revision
     except (CommandRejected, ParseError):
         text = ""
-    verdict = gate(text)
+    verdict = firmware_verdict(text)
     return "" if verdict.allowed else verdict.reason
 
 

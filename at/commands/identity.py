@@ -32,7 +32,7 @@ class Model(values.Record):
 
 @dataclass(frozen=True, slots=True)
 class Revision(values.Record):
-    """Answer of +CGMR: "mfw_nrf9160_1.3.7" (see at.protocol.firmware)."""
+    """Answer of +CGMR: "mfw_nrf9160_1.3.7" (see at.protocol.firmware_version)."""
 
     revision: str
 

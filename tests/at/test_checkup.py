@@ -8,7 +8,7 @@ from line_modem import LineModem
 
 from at.checkup import Check, check_modem, firmware_check
 from at.driver.modem import Modem
-from at.protocol.firmware import gate
+from at.firmware_gate import firmware_verdict
 
 HEALTHY = {
     "AT+CGMM": "nRF9161-LACA",
@@ -83,7 +83,7 @@ def test_what_breaks_its_grammar_is_not_understood() -> None:
     ("text", "ok"), [("mfw_nrf91x1_2.0.4", True), ("mfw_nrf9160_1.2.3", False)]
 )
 def test_the_firmware_line_says_what_the_gate_says(text: str, ok: bool) -> None:
-    check = firmware_check(gate(text))
+    check = firmware_check(firmware_verdict(text))
     assert (check.value, check.ok) == (text, ok)
     assert check.shown.startswith(text)
     assert bool(check.hint) is not ok

@@ -25,11 +25,11 @@ def command() -> None:
 async def _check() -> int:
     from at.checkup import check_modem, firmware_check
     from at.commands.identity import ReadRevision
-    from at.protocol.firmware import gate
+    from at.firmware_gate import firmware_verdict
 
     async with kit_modem() as modem:
         revision = await modem.send(ReadRevision())
-        verdict = gate(revision.revision)
+        verdict = firmware_verdict(revision.revision)
         checks = [
             Check("dialect", modem.dialect.value, modem.dialect.value),
             Check("terminator", modem.terminator.value, modem.terminator.value),

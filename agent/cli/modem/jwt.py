@@ -61,7 +61,7 @@ def command(
 
 async def _make(request: MakeJwt, *, show_token: bool) -> None:
     from at.commands.identity import ReadRevision
-    from at.protocol.firmware import require
+    from at.firmware_gate import require
     from at.protocol.values import as_json
 
     async with kit_modem() as modem:

@@ -18,9 +18,9 @@ from at.commands.functional_mode import LTE_MODES
 from at.commands.identity import ReadRevision
 from at.commands.registration import ReadRegistration
 from at.driver.modem import Modem
+from at.firmware_gate import FirmwareVerdict, firmware_verdict
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError
-from at.protocol.firmware import FirmwareVerdict, gate
 
 _NOTICES = 5  # the form of +CEREG with the most fields
 SETTLE_S = 30.0
@@ -95,7 +95,7 @@ async def gate_modem(modem: Modem) -> FirmwareVerdict:
     text = ""
     with suppress(CommandRejected, ParseError):
         text = (await modem.send(ReadRevision())).revision
-    return gate(text)
+    return firmware_verdict(text)
 
 
 async def read_contact(modem: Modem, device_id: str) -> Contact:

@@ -13,15 +13,15 @@ from agent.daemon.kit.identity import KitIdentity, KitStore
 from agent.observability.ingest.chunk_codec import encode
 from agent.observability.ingest.device_identity import DeviceIdentity
 from at.checkup import Check
+from at.firmware_gate import firmware_verdict
 from at.ports.usb import MODELS
-from at.protocol.firmware import gate
 
 IMEI, OTHER = "352656100441776", "352656100441784"
 
 
 def contact(imei: str, *, device_id: str = "", application: str = "") -> Contact:
     checks = (Check("imei", imei, imei), Check("model", "nRF9161-LACA", "nRF9161-LACA"))
-    return Contact(gate("mfw_nrf91x1_2.0.4"), checks, device_id, application)
+    return Contact(firmware_verdict("mfw_nrf91x1_2.0.4"), checks, device_id, application)
 
 
 def send_event(names: KitIdentity, version: str) -> None:

@@ -1,0 +1,80 @@
+"""The firmware gate: whether a modem's firmware may make calls in the kit's name (D1.3)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from at.protocol.errors import FirmwareRefused, ParseError
+from at.protocol.firmware_version import Firmware, read_firmware
+
+MINIMUM = (1, 3, 0)
+
+_UPDATE = (
+    "update the modem firmware to mfw 1.3.0 or later with the maker's programmer, "
+    "then run `cellagent modem check`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FirmwareVerdict:
+    """Whether a modem may make calls in its own name. `note` explains an unusual permission."""
+
+    allowed: bool
+    text: str
+    reason: str = ""
+    hint: str = ""
+    note: str = ""
+
+
+def firmware_verdict(version_text: str) -> FirmwareVerdict:
+    """Return whether this firmware may make device calls; if not, why and what to try."""
+    text = version_text.strip()
+    try:
+        firmware = read_firmware(text)
+    except ParseError:
+        shown = text[:60] or "nothing"
+        return FirmwareVerdict(
+            False,
+            text,
+            f"the modem's firmware cannot be told from its answer to AT+CGMR ({shown!r})",
+            "send `cellagent modem at AT+CGMR`; if it names no mfw version, "
+            "another line or another device answered",
+        )
+    if "nr+" in text.lower():
+        return FirmwareVerdict(
+            False,
+            text,
+            f"{text} is a DECT NR+ image: it has no cellular commands",
+            "program a cellular modem firmware (mfw_nrf91x1_2.x) into the kit",
+        )
+    if _is_variant(firmware, "pti"):
+        return FirmwareVerdict(
+            False,
+            text,
+            f"{text} is a production test image, not meant for use",
+            "program a released modem firmware (mfw_nrf91x1_2.x) into the kit",
+        )
+    if _is_variant(firmware, "ntn"):
+        note = f"{text} restarted its version numbers; the rule of 1.3.0 does not apply to it"
+        return FirmwareVerdict(True, text, note=note)
+    if firmware.at_least(MINIMUM):
+        return FirmwareVerdict(True, text)
+    if firmware.version == MINIMUM:
+        reason = f"{text} is a pre-release of 1.3.0; device calls need 1.3.0 itself or later"
+    else:
+        version = ".".join(str(number) for number in firmware.version)
+        reason = f"modem firmware {version} ({text}) is older than 1.3.0, which device calls need"
+    return FirmwareVerdict(False, text, reason, _UPDATE)
+
+
+def require(version_text: str) -> FirmwareVerdict:
+    """Return the verdict if it allows. Raises FirmwareRefused."""
+    verdict = firmware_verdict(version_text)
+    if not verdict.allowed:
+        raise FirmwareRefused(verdict.reason, hint=verdict.hint)
+    return verdict
+
+
+def _is_variant(firmware: Firmware, word: str) -> bool:
+    return any(word in re.split(r"[-_]", variant) for variant in firmware.variants)
