@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
-from at.protocol.errors import FirmwareRefused, ParseError
+from at.commands.identity import ReadRevision
+from at.driver.modem import Modem
+from at.protocol.errors import CommandRejected, FirmwareRefused, ParseError
 from at.protocol.firmware_version import Firmware, read_firmware
 
 MINIMUM = (1, 3, 0)
@@ -66,6 +69,21 @@ def firmware_verdict(version_text: str) -> FirmwareVerdict:
         version = ".".join(str(number) for number in firmware.version)
         reason = f"modem firmware {version} ({text}) is older than 1.3.0, which device calls need"
     return FirmwareVerdict(False, text, reason, _UPDATE)
+
+
+async def read_verdict(modem: Modem) -> FirmwareVerdict:
+    """Return the verdict on the modem's firmware; one that tells no version is refused."""
+    text = ""
+    with suppress(CommandRejected, ParseError):
+        text = (await modem.send(ReadRevision())).revision
+    return firmware_verdict(text)
+
+
+async def require_firmware(modem: Modem) -> None:
+    """Raise FirmwareRefused where the modem's firmware may make no device calls."""
+    verdict = await read_verdict(modem)
+    if not verdict.allowed:
+        raise FirmwareRefused(verdict.reason, hint=verdict.hint)
 
 
 def require(version_text: str) -> FirmwareVerdict:

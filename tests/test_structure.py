@@ -51,6 +51,7 @@ AT_IO = {
     "checkup",
     "discovery",
     "driver",
+    "firmware_gate",
     "ports",
     "pytest_plugin",
     "transcripts",

@@ -96,7 +96,8 @@ async def _pgps(
 
 
 async def _serving_cell() -> ServingCell | None:
-    from agent.location.cell_scan import require_firmware, scan_cells, serving_cell
+    from agent.location.cell_scan import scan_cells, serving_cell
+    from at.firmware_gate import require_firmware
 
     async with kit_modem() as modem:
         await require_firmware(modem)

@@ -20,7 +20,6 @@ from at.commands.identity import ReadRevision
 from at.commands.signal import Monitor, ReadMonitor
 from at.driver.modem import Modem
 from at.driver.stream import Stream
-from at.firmware_gate import require
 from at.protocol.errors import AtError, CommandRejected, CommandTimeout, ParseError
 from at.protocol.firmware_version import read_firmware
 from at.protocol.notices import Malformed, Notice
@@ -79,15 +78,6 @@ class CellScan:
     cells: tuple[dict[str, object], ...]
     on_cell: bool = True
     notes: tuple[str, ...] = ()
-
-
-async def require_firmware(modem: Modem) -> None:
-    """Raise FirmwareRefused where the modem's firmware may make no device calls (D1.3)."""
-    try:
-        text = (await modem.send(ReadRevision())).revision
-    except (CommandRejected, ParseError):
-        text = ""
-    require(text)
 
 
 async def scan_cells(

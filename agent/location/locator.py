@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 from agent.errors import AgentError, NotFound
 from agent.location import calls
 from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
-from agent.location.cell_scan import require_firmware, scan_cells
+from agent.location.cell_scan import scan_cells
 from agent.location.position import Position, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
+from at.firmware_gate import require_firmware
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:

@@ -33,11 +33,11 @@ from agent.fota.verification import TrustPolicy, load_public_key, parse_level
 from agent.http import HttpClient
 from agent.http.download_targets import is_loopback_url
 from agent.wiring.service_client import connect
-from at.commands.identity import ReadDeviceUuid, ReadRevision
+from at.commands.identity import ReadDeviceUuid
 from at.commands.jwt import MakeJwt
 from at.commands.serial_modem import ReadSerialModemUuid
 from at.driver.modem import Modem
-from at.firmware_gate import firmware_verdict
+from at.firmware_gate import read_verdict
 from at.ports.process_lock import HeldByAnother, ProcessLock
 from at.protocol.errors import CommandRejected, ParseError
 
@@ -59,16 +59,6 @@ class DeviceJobs:
         """Report a state. Raises as HttpClient.send."""
         call = UpdateJob(self.device_id, job_id, status.value, detail)
         await self.client.send(call, scheme=self.scheme)
-
-
-async def gate_of(modem: Modem) -> str:
-    """Return why the modem's firmware may make no device calls, "" where it may (clause D1.3)."""
-    try:
-        text = (await modem.send(ReadRevision())).revision
-    except (CommandRejected, ParseError):
-        text = ""
-    verdict = firmware_verdict(text)
-    return "" if verdict.allowed else verdict.reason
 
 
 async def device_id_of(modem: Modem | None) -> str:
@@ -206,15 +196,17 @@ async def runner_for(
     RefusedByRule where the firmware is too old and no API key is there to report that with.
     """
     device_id = profile.kit.device_id or await device_id_of(modem)
-    gate = "" if modem is None else await gate_of(modem)
+    refusal = "" if modem is None else (await read_verdict(modem)).reason
     scheme = None
-    if gate:
+    if refusal:
         # Clause D1.4: of such a modem only the refusal is reported, and not in its own name.
         scheme = Scheme.API_KEY
         try:
             client.keyring.choose(FetchCurrentJob(device_id), scheme)
         except CredentialMissing:
-            raise RefusedByRule(gate, hint="update the modem's firmware by cable first") from None
+            raise RefusedByRule(
+                refusal, hint="update the modem's firmware by cable first"
+            ) from None
     folder = journal_folder(state_dir, device_id)
     stack.enter_context(sole_worker(folder))
     observer = observer or UpdateObserver()
@@ -225,7 +217,7 @@ async def runner_for(
         Downloader(network_of(profile)),
         hosts=allowed_hosts_of(profile),
         trust=trust_of(profile),
-        firmware_refusal=gate,
+        firmware_refusal=refusal,
         observer=observer,
     )
     stack.push_async_callback(runner.close)

@@ -15,10 +15,9 @@ from agent.fota.jobs import FirmwareType
 from agent.wiring.update_runner import device_id_of
 from at.checkup import Check, check_modem
 from at.commands.functional_mode import LTE_MODES
-from at.commands.identity import ReadRevision
 from at.commands.registration import ReadRegistration
 from at.driver.modem import Modem
-from at.firmware_gate import FirmwareVerdict, firmware_verdict
+from at.firmware_gate import FirmwareVerdict, read_verdict
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError
 
@@ -90,17 +89,9 @@ class FindingTracker:
         return any(each not in self._reported for each in self._since)
 
 
-async def gate_modem(modem: Modem) -> FirmwareVerdict:
-    """Read the firmware's version and judge it; a modem without an answer is refused."""
-    text = ""
-    with suppress(CommandRejected, ParseError):
-        text = (await modem.send(ReadRevision())).revision
-    return firmware_verdict(text)
-
-
 async def read_contact(modem: Modem, device_id: str) -> Contact:
     """Read all that can be read without a change. `device_id` is the profile's, or ""."""
-    verdict = await gate_modem(modem)
+    verdict = await read_verdict(modem)
     checks = tuple(await check_modem(modem))
     if not device_id:
         # A modem whose firmware is refused is not asked for a token.

@@ -19,7 +19,6 @@ from agent.location.cell_scan import (
     NoCells,
     measurement_to_json,
     monitor_to_json,
-    require_firmware,
     scan_cells,
     serving_cell,
 )
@@ -27,6 +26,7 @@ from at.commands.cells import read_measurement
 from at.commands.functional_mode import SetFunctionalMode
 from at.commands.signal import ReadMonitor
 from at.driver.modem import Modem
+from at.firmware_gate import require_firmware
 from at.protocol.errors import CommandRejected, FirmwareRefused, LinkLost, ParseError
 from at.virtual.transport import VirtualTransport
 
