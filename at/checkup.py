@@ -52,8 +52,8 @@ class Check:
 
 def firmware_check(verdict: FirmwareVerdict) -> Check:
     """Return the line for the verdict on the firmware."""
-    shown = verdict.text if verdict.allowed else f"{verdict.text}: {verdict.reason}"
-    return Check("firmware", verdict.text, shown or verdict.note, verdict.allowed, verdict.hint)
+    shown = ": ".join(part for part in (verdict.text, verdict.reason) if part)
+    return Check("firmware", verdict.text, shown, verdict.allowed, verdict.hint)
 
 
 async def check_modem(modem: Modem) -> list[Check]:

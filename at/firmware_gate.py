@@ -86,13 +86,5 @@ async def require_firmware(modem: Modem) -> None:
         raise FirmwareRefused(verdict.reason, hint=verdict.hint)
 
 
-def require(version_text: str) -> FirmwareVerdict:
-    """Return the verdict if it allows. Raises FirmwareRefused."""
-    verdict = firmware_verdict(version_text)
-    if not verdict.allowed:
-        raise FirmwareRefused(verdict.reason, hint=verdict.hint)
-    return verdict
-
-
 def _is_variant(firmware: Firmware, word: str) -> bool:
     return any(word in re.split(r"[-_]", variant) for variant in firmware.variants)

@@ -17,11 +17,11 @@ from at.commands.credentials import (
     WriteCredential,
 )
 from at.commands.functional_mode import ReadFunctionalMode, SetFunctionalMode
-from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel, ReadRevision
+from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
 from at.commands.jwt import MakeDefaultJwt, MakeJwt
 from at.commands.keys import GenerateKey
 from at.driver.modem import Modem, open_modem
-from at.firmware_gate import firmware_verdict
+from at.firmware_gate import read_verdict
 from at.protocol.errors import CommandRejected, ParseError
 from at.tokens.jwt import Jwt
 
@@ -46,17 +46,16 @@ class ModemBoard:
         """Return what the board is and holds; only IMEI and firmware where the gate refuses it."""
         send = self._modem.send
         imei = await self.imei()
-        revision = (await send(ReadRevision())).revision
-        verdict = firmware_verdict(revision)
+        verdict = await read_verdict(self._modem)
         if not verdict.allowed:
             return BoardState(
-                imei, "", "", revision, verdict.reason, 0, has_time=False, credentials=()
+                imei, "", "", verdict.text, verdict.reason, 0, has_time=False, credentials=()
             )
         return BoardState(
             imei=imei,
             uuid=await self._uuid(),
             model=(await send(ReadModel())).model,
-            firmware=revision,
+            firmware=verdict.text,
             refusal="",
             mode=(await send(ReadFunctionalMode())).fun,
             has_time=await self._has_time(),

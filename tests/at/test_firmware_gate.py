@@ -6,11 +6,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.firmware_gate import firmware_verdict, require
-from at.protocol.errors import FirmwareRefused, ParseError
+from at.commands.identity import ReadRevision, Revision
+from at.firmware_gate import firmware_verdict, read_verdict, require_firmware
+from at.protocol.errors import CommandRejected, FirmwareRefused, ParseError
 from at.protocol.firmware_version import read_firmware
 
 pytestmark = [pytest.mark.contract("D1.3"), pytest.mark.contract("C4")]
+
+
+class Telling:
+    """A modem that answers +CGMR with a text; with an error, it refuses."""
+
+    def __init__(self, text):
+        self.text = text
+
+    async def send(self, command):
+        assert command == ReadRevision()
+        if isinstance(self.text, Exception):
+            raise self.text
+        return Revision(self.text)
+
+
+@pytest.mark.parametrize(
+    "refusal", [CommandRejected("AT+CGMR was refused"), ParseError("two lines")], ids=repr
+)
+async def test_a_modem_that_tells_no_version_is_refused(refusal):
+    assert await read_verdict(Telling(refusal)) == firmware_verdict("")
+    with pytest.raises(FirmwareRefused):
+        await require_firmware(Telling(refusal))
 
 
 @pytest.mark.parametrize(
@@ -43,17 +66,19 @@ pytestmark = [pytest.mark.contract("D1.3"), pytest.mark.contract("C4")]
         ("SARA-R510M8S-00B", False),
     ],
 )
-def test_the_gate_lets_pass_what_may_make_device_calls(text, allowed):
+async def test_the_gate_lets_pass_what_may_make_device_calls(text, allowed):
     verdict = firmware_verdict(text)
     assert verdict.allowed is allowed
+    modem = Telling(text)
+    assert await read_verdict(modem) == verdict
     if allowed:
-        assert require(text) == verdict
+        await require_firmware(modem)
         assert not verdict.reason
     else:
         assert verdict.reason
         assert verdict.hint
         with pytest.raises(FirmwareRefused) as refused:
-            require(text)
+            await require_firmware(modem)
         assert refused.value.hint == verdict.hint
 
 

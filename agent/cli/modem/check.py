@@ -24,12 +24,10 @@ def command() -> None:
 
 async def _check() -> int:
     from at.checkup import check_modem, firmware_check
-    from at.commands.identity import ReadRevision
-    from at.firmware_gate import firmware_verdict
+    from at.firmware_gate import read_verdict
 
     async with kit_modem() as modem:
-        revision = await modem.send(ReadRevision())
-        verdict = firmware_verdict(revision.revision)
+        verdict = await read_verdict(modem)
         checks = [
             Check("dialect", modem.dialect.value, modem.dialect.value),
             Check("terminator", modem.terminator.value, modem.terminator.value),

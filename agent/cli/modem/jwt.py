@@ -60,12 +60,11 @@ def command(
 
 
 async def _make(request: MakeJwt, *, show_token: bool) -> None:
-    from at.commands.identity import ReadRevision
-    from at.firmware_gate import require
+    from at.firmware_gate import require_firmware
     from at.protocol.values import as_json
 
     async with kit_modem() as modem:
-        require((await modem.send(ReadRevision())).revision)
+        await require_firmware(modem)
         if request.exp_delta_s:
             await check_time(modem)
         token = await modem.send(request)

@@ -6,10 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from line_modem import LineModem, run_session
 from virtual_tray import CA_CHAIN, TAG, Tray
 
+from agent.provisioning.modem_board import ModemBoard
 from agent.provisioning.plan import OFFLINE_MODE, stored_digest
 from at.commands.credentials import CredentialType
+from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected
 
 
@@ -31,6 +34,17 @@ async def test_a_board_that_the_firmware_gate_refuses_is_asked_no_more(tmp_path:
         state = await board.read()
     assert (state.firmware, state.uuid, state.credentials) == ("mfw_nrf9160_1.2.3", "", ())
     assert "1.2.3" in state.refusal
+
+
+def test_a_board_that_refuses_to_tell_its_firmware_is_refused_and_asked_no_more() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = {"AT+CGSN=1": '+CGSN: "352656100000009"'}.get
+        state = await ModemBoard(modem).read()
+        assert (state.imei, state.firmware, state.uuid) == ("352656100000009", "", "")
+        assert "cannot be told from its answer to AT+CGMR" in state.refusal
+        assert far.received[-1] == "AT+CGMR"
+
+    run_session(work)
 
 
 async def test_what_is_written_is_listed_by_its_digest_until_it_is_deleted(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from command_line import completed as cellagent
 
 
@@ -32,3 +33,17 @@ def test_check_gives_the_way_out_that_the_number_of_a_refusal_names(tmp_path: Pa
     said = cellagent(*kit, "--", *check).stdout
     assert "SIM not inserted" in said
     assert "try: insert a SIM" in said
+
+
+@pytest.mark.contract("D1.3")
+def test_a_modem_that_refuses_to_tell_its_firmware_gets_a_verdict_and_not_an_error(
+    tmp_path: Path,
+) -> None:
+    recorded = tmp_path / "silent.transcript"
+    recorded.write_text("# transcript: 1\n> AT+CGMM\n< nRF9160-SICA\n< OK\n")
+    check = ("modem", "check", "--port", f"replay:{recorded}")
+    run = cellagent(*check, "--json")
+    (report,) = objects(run)
+    assert (run.returncode, report["allowed"], report["model"]) == (4, False, "nRF9160-SICA")
+    assert "cannot be told from its answer to AT+CGMR" in str(report["reason"])
+    assert "firmware         the modem's firmware cannot" in cellagent(*check).stdout

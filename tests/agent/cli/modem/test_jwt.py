@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from command_line import completed as cellagent
@@ -30,3 +31,13 @@ def test_a_modem_without_time_makes_no_token_that_expires():
 def test_a_subject_that_would_break_out_is_refused_before_a_port_is_opened():
     done = cellagent("modem", "jwt", "--port", "/dev/no-such-port", "--sub", 'a"b')
     assert done.returncode == 2
+
+
+@pytest.mark.contract("D1.3")
+def test_a_modem_that_refuses_to_tell_its_firmware_makes_no_token(tmp_path: Path):
+    recorded = tmp_path / "silent.transcript"
+    recorded.write_text("# transcript: 1\n> AT+CGMM\n< nRF9160-SICA\n< OK\n")
+    done = cellagent("modem", "jwt", "--port", f"replay:{recorded}", "--json")
+    assert done.returncode == 4
+    error = json.loads(done.stdout.splitlines()[-1])["error"]
+    assert "cannot be told from its answer to AT+CGMR" in error["message"]
