@@ -52,7 +52,7 @@ class Check:
 
 def firmware_check(verdict: FirmwareVerdict) -> Check:
     """Return the line for the verdict on the firmware."""
-    shown = ": ".join(part for part in (verdict.text, verdict.reason) if part)
+    shown = ": ".join(part for part in (verdict.text, verdict.reason or verdict.note) if part)
     return Check("firmware", verdict.text, shown, verdict.allowed, verdict.hint)
 
 

@@ -87,3 +87,8 @@ def test_the_firmware_line_says_what_the_gate_says(text: str, ok: bool) -> None:
     assert (check.value, check.ok) == (text, ok)
     assert check.shown.startswith(text)
     assert bool(check.hint) is not ok
+
+
+def test_the_firmware_line_explains_an_unusual_permission() -> None:
+    verdict = firmware_verdict("mfw_nrf9151-ntn_1.0.0-1.alpha")
+    assert verdict.note in firmware_check(verdict).shown
