@@ -22,7 +22,7 @@ from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema, parse_datetime
 from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.coredumps import BadCoredump
-from agent.standin.observability.ingest.events import EVENTS
+from agent.standin.observability.ingest.event_schema import EVENTS
 from agent.standin.observability.ingest.messages import add_message, reassembler_of
 from agent.standin.observability.ingest.records import add_coredump, add_event
 from agent.standin.observability.operations import JSON_TYPE, RequestContext, ServedOperation

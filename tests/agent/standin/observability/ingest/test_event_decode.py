@@ -1,4 +1,4 @@
-"""Events as JSON are held to a schema, and events as CBOR are decoded or named as wrong."""
+"""Events as CBOR are decoded, or named as wrong."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import cbor2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from observability import an_event, error_of, push, with_project_key, with_token
 from sdk_bytes import EXAMPLE_SINGLE, heartbeat, trace
-from standin import StandIn
 
-from agent.standin.observability.ingest.events import BadEvent, parse_events
+from agent.standin.observability.ingest.event_decode import BadEvent, parse_events
 from agent.standin.observability.ingest.messages import parse_message
 
 
@@ -107,63 +105,3 @@ def test_what_is_no_event_is_named(payload: bytes) -> None:
 def test_any_bytes_are_an_event_or_named(payload: bytes) -> None:
     with contextlib.suppress(BadEvent):
         parse_events(payload)
-
-
-@pytest.mark.contract("O3.4")
-async def test_a_lone_event_and_the_older_version_field_are_taken(standin: StandIn) -> None:
-    older = an_event(release_version="1.0.0")
-    del older["software_type"], older["software_version"]
-    assert (await push(standin, older)).status_code == 202
-    (device,) = await with_token(standin).data("~/devices")
-    assert device["last_seen_release"]["version"] == "1.0.0"
-
-
-@pytest.mark.contract("O3.4")
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"type": "party"}, "type"),
-        ({"device_serial": "a b"}, "device_serial"),
-        ({"device_serial": 7}, "device_serial"),
-        ({"hardware_version": "r/1"}, "hardware_version"),
-        ({"hardware_version": None}, "hardware_version"),
-        ({"captured_date": "yesterday"}, "captured_date"),
-        ({"event_info": {"metrics": {"x": {}}}}, "event_info"),
-        ({"event_info": {"metrics": {"": 1}}}, "event_info"),
-        ({"event_info": {"metrics": {"x": "y" * 1001}}}, "event_info"),
-        ({"event_info": 5}, "event_info"),
-        ({"type": "trace", "event_info": {"reason": "x", "pc": 1}}, "event_info"),
-        ({"type": "trace", "event_info": {"pc": 1}}, "event_info"),
-    ],
-    ids=str,
-)
-async def test_a_bad_event_is_named_by_index_and_field_and_spoils_the_batch(
-    standin: StandIn, change: dict, field: str
-) -> None:
-    answer = await push(standin, [an_event(), an_event() | change])
-    error = error_of(answer)
-    assert (error["http_code"], error["code"], error["type"]) == (400, 1000, "InvalidUsageError")
-    assert set(error["message"]) == {"1"}
-    assert field in error["message"]["1"]
-    assert await with_token(standin).data("~/events") == []
-
-
-@pytest.mark.contract("O3.4")
-@pytest.mark.parametrize("missing", ["type", "device_serial", "hardware_version", "sdk_version",
-                                     "event_info", "software_version"])  # fmt: skip
-async def test_what_an_event_needs_is_asked_for(standin: StandIn, missing: str) -> None:
-    event = an_event()
-    del event[missing]
-    assert error_of(await push(standin, [event]))["http_code"] == 400
-
-
-@pytest.mark.contract("O3.4")
-async def test_bodies_that_are_no_events_are_refused(standin: StandIn) -> None:
-    for body in ([], {}, 5, "x", [[]]):
-        assert error_of(await push(standin, body))["http_code"] == 400
-    large = await push(standin, [an_event(user_info={"x": "y" * 2_000_000})])
-    assert error_of(large)["http_code"] == 413
-    plain = await with_project_key(standin)(
-        "POST", "/api/v0/events", content=b"[]", headers={"Content-Type": "text/plain"}
-    )
-    assert error_of(plain)["http_code"] == 415
