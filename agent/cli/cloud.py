@@ -150,9 +150,9 @@ class _ServeOptions:
 async def _serve(given: _ServeOptions) -> int:
     from agent.cli.framework.signals import HANG_UP, first_signal, not_ignored, run_program
     from agent.standin.faults import install
-    from agent.standin.keys import credentials
+    from agent.standin.ready_line import ready_line
     from agent.standin.serve import serving
-    from agent.standin.state import ORGANIZATION, PROJECT, open_cloud
+    from agent.standin.state import open_cloud
 
     try:
         cloud = open_cloud(given.state, devices=given.devices)
@@ -170,14 +170,7 @@ async def _serve(given: _ServeOptions) -> int:
         address = f"{given.host}:{given.port}"
         serve = serving(cloud, host=given.host, port=given.port, split=given.split)
         await _start(opened, serve, address)
-        ready: dict[str, Any] = {
-            "ready": True,
-            "urls": cloud.urls,
-            "organization": ORGANIZATION,
-            "project": PROJECT,
-            "team_id": cloud.team_id,
-            "credentials": credentials(cloud, keys),
-        }
+        ready = ready_line(cloud, keys)
         if given.connect_proxy is not None and given.ca_file is not None:
             from agent.standin.connect_proxy import connect_proxy
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent.config import Configuration, load
 from agent.config.write import write_profile
-from agent.standin.keys import credentials
+from agent.standin.ready_line import credentials
 from agent.standin.serve import serving
 from agent.standin.state import ORGANIZATION, PROJECT, Cloud, open_cloud
 from at.virtual.modem import Port

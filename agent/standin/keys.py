@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import uuid
-from pathlib import Path
 from typing import Any
 
 from agent.standin import jwt, state
@@ -57,38 +55,3 @@ def evaluation_token(cloud: state.Cloud, team: str) -> str:
         record = {"token": token, "public": public, "created_at": now}
         table.put(team, record)
     return str(record["token"])
-
-
-def credentials(cloud: state.Cloud, folder: Path) -> dict[str, str]:
-    """Return the `credentials` object of the ready line; service keys are written to `folder`.
-
-    The file that it names is the key for location; service-key-fota.pem and so on are beside it: a
-    key for one service opens no other (clause D10.4).
-    """
-    user = cloud.table("users").get(state.EMAIL)
-    for service in SERVICES:
-        record = service_key(cloud, cloud.team_id, service)
-        write_private(folder / f"service-key-{service}.pem", record["private"])
-    return {
-        "api_key": state.current_api_key(cloud, state.EMAIL, cloud.team_id),
-        "organization_auth_token": state.organization_token(cloud, state.ORGANIZATION),
-        "project_key": cloud.table("projects").get(f"{state.ORGANIZATION}/{state.PROJECT}")[
-            "project_key"
-        ],
-        "user_email": state.EMAIL,
-        "user_password": user["password"],
-        "user_api_key": user["user_api_key"],
-        "service_key_file": str(folder / "service-key-location.pem"),
-        "service_token": service_token(cloud, cloud.team_id),
-        "evaluation_token": evaluation_token(cloud, cloud.team_id),
-        "control_token": cloud.control_token,
-    }
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that is 0600 from the moment it exists."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(text)

@@ -6,13 +6,14 @@ There is one connection, and the file is 0600 from the moment it exists.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from agent.standin.private_file import make_private
 
 _APPLICATION_ID = 0x63656C6C  # "cell"
 _SCHEMA = (
@@ -128,13 +129,10 @@ class Store:
             self._connection = None
 
     def _open(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Checked before anything is written: --state may name any file by mistake.
         if path.exists() and not _is_ours(path):
             raise ValueError(f"{path} is no state file of the stand-in")
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        os.fchmod(descriptor, 0o600)
-        os.close(descriptor)
+        make_private(path)
         connection = sqlite3.connect(path)
         try:
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")

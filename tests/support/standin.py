@@ -26,7 +26,7 @@ import httpx
 
 from agent.standin.clock import Clock
 from agent.standin.faults import install
-from agent.standin.keys import credentials
+from agent.standin.ready_line import credentials
 from agent.standin.serve import serving
 from agent.standin.state import ORGANIZATION, PROJECT, Cloud, open_cloud
 

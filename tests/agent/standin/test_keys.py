@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import stat
 import time
-from pathlib import Path
 
 import jwt
 import pytest
-from standin import StandIn, running_standin
-
-
-async def test_the_state_file_and_the_key_files_are_private_and_are_read_again(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "state" / "cloud.sqlite"
-    private_file = tmp_path / "a" / "service-key-location.pem"
-    async with running_standin(tmp_path / "a", state=path) as first:
-        key = first.credentials["api_key"]
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        key_file = private_file.stat()
-        assert stat.S_IMODE(key_file.st_mode) == 0o600
-        team = first.team_id
-    async with running_standin(tmp_path / "b", state=path) as second:
-        assert second.team_id == team
-        assert second.credentials["api_key"] == key
-
+from standin import StandIn
 
 NEW_KEY = ("POST", "/v1/account/service-key-and-token")
 

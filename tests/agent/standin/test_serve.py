@@ -1,4 +1,4 @@
-"""The server: the ready line, its hosts, its end."""
+"""The server: its hosts, its end."""
 
 from __future__ import annotations
 
@@ -12,31 +12,7 @@ from pathlib import Path
 import pytest
 from standin import StandIn, running_standin, serve
 
-CREDENTIALS = {
-    "api_key",
-    "organization_auth_token",
-    "project_key",
-    "user_email",
-    "user_password",
-    "user_api_key",
-    "service_key_file",
-    "service_token",
-    "evaluation_token",
-    "control_token",
-}
-URLS = {"device_cloud", "api", "chunks", "ingress", "files", "provisioning", "downloads"}
-
-
-def test_the_ready_line_has_the_fixed_shape_and_the_program_s_exit_code_is_ours() -> None:
-    show = "import sys; sys.exit(7)"
-    done = serve("--", sys.executable, "-c", show)
-    assert done.returncode == 7, done.stderr
-    (line,) = done.stdout.splitlines()
-    ready = json.loads(line)
-    assert ready["ready"] is True
-    assert set(ready) == {"ready", "urls", "organization", "project", "team_id", "credentials"}
-    assert set(ready["urls"]) == URLS
-    assert set(ready["credentials"]) == CREDENTIALS
+from agent.standin.core.operation import Host
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
@@ -75,7 +51,7 @@ async def test_it_answers_json_over_http_on_loopback(standin: StandIn) -> None:
 
 async def test_split_gives_each_host_a_port_that_refuses_the_others(tmp_path: Path) -> None:
     async with running_standin(tmp_path, split=True) as standin:
-        assert len(set(standin.urls.values())) == len(URLS)
+        assert len(set(standin.urls.values())) == len(Host)
         assert (await standin.client.get("/v1/status")).status_code == 200
         elsewhere = await standin.client.get(standin.urls["ingress"] + "/v1/status")
         assert elsewhere.status_code == 404

@@ -1,0 +1,50 @@
+"""The line of JSON that tells whoever started the stand-in its addresses and credentials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from agent.standin import state
+from agent.standin.keys import SERVICES, evaluation_token, service_key, service_token
+from agent.standin.private_file import make_private
+
+
+def ready_line(cloud: state.Cloud, folder: Path) -> dict[str, Any]:
+    """Return the ready line of a stand-in that is being served; keys are written to `folder`."""
+    return {
+        "ready": True,
+        "urls": cloud.urls,
+        "organization": state.ORGANIZATION,
+        "project": state.PROJECT,
+        "team_id": cloud.team_id,
+        "credentials": credentials(cloud, folder),
+    }
+
+
+def credentials(cloud: state.Cloud, folder: Path) -> dict[str, str]:
+    """Return the `credentials` object of the ready line; service keys are written to `folder`.
+
+    The file that it names is the key for location; service-key-fota.pem and so on are beside it: a
+    key for one service opens no other (clause D10.4).
+    """
+    user = cloud.table("users").get(state.EMAIL)
+    for service in SERVICES:
+        record = service_key(cloud, cloud.team_id, service)
+        file = folder / f"service-key-{service}.pem"
+        make_private(file)
+        file.write_text(record["private"])
+    return {
+        "api_key": state.current_api_key(cloud, state.EMAIL, cloud.team_id),
+        "organization_auth_token": state.organization_token(cloud, state.ORGANIZATION),
+        "project_key": cloud.table("projects").get(f"{state.ORGANIZATION}/{state.PROJECT}")[
+            "project_key"
+        ],
+        "user_email": state.EMAIL,
+        "user_password": user["password"],
+        "user_api_key": user["user_api_key"],
+        "service_key_file": str(folder / "service-key-location.pem"),
+        "service_token": service_token(cloud, cloud.team_id),
+        "evaluation_token": evaluation_token(cloud, cloud.team_id),
+        "control_token": cloud.control_token,
+    }
