@@ -9,6 +9,5 @@ from pathlib import Path
 def make_private(path: Path) -> None:
     """Make `path` 0600, an empty file if it is missing, and its folder 0700. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    os.fchmod(descriptor, 0o600)
-    os.close(descriptor)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    path.chmod(0o600)  # one that was there before; Windows has no fchmod before Python 3.13
