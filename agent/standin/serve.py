@@ -22,6 +22,7 @@ from agent.standin.core.dispatch import Dispatcher
 from agent.standin.core.guard import HostGuard
 from agent.standin.core.operation import ALSO_AT_API, Host
 from agent.standin.core.responses import Refused
+from agent.standin.core.tls import server_context, wrong_certificate
 from agent.standin.device_cloud import routes as device_cloud
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.faults import FaultLayer, has_wrong_certificate, triggers_wrong_certificate
@@ -175,7 +176,5 @@ def _next_context(cloud: Cloud) -> ssl.SSLContext | None:
         return None
     context: ssl.SSLContext | None = cloud.transient.get("wrong certificate")
     if context is None:
-        context = cloud.transient["wrong certificate"] = connections.server_context(
-            connections.wrong_certificate()
-        )
+        context = cloud.transient["wrong certificate"] = server_context(wrong_certificate())
     return context

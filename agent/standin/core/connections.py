@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
-import tempfile
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-from agent.standin.jwt import private_pem
 
 ACCEPTED_AT_ONCE = 16
 """Connections that the event loop accepts before any of them is seen here."""
@@ -102,46 +96,3 @@ def most_connections() -> int:
     if soft == resource.RLIM_INFINITY:
         return 4096
     return min(4096, max(8, soft - _RESERVE))
-
-
-def server_context(pem: bytes) -> ssl.SSLContext:
-    """Return the settings of a server with this private key and certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # The library reads a key from a file only; the file is deleted at once.
-    descriptor, path = tempfile.mkstemp()
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(pem)
-        context.load_cert_chain(path)
-    finally:
-        Path(path).unlink()
-    return context
-
-
-OTHER_HOST = "elsewhere.invalid"
-
-
-def wrong_certificate() -> bytes:
-    """Return a fresh private key and a certificate that no client should accept, as one PEM.
-
-    It is self-signed, for another name, and expired.
-    """
-    from cryptography import x509  # start-up does without it
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, OTHER_HOST)])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
-        .not_valid_after(datetime(2021, 1, 1, tzinfo=UTC))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(OTHER_HOST)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    return private_pem(key).encode() + certificate.public_bytes(serialization.Encoding.PEM)
