@@ -149,7 +149,7 @@ class _ServeOptions:
 
 async def _serve(given: _ServeOptions) -> int:
     from agent.cli.framework.signals import HANG_UP, first_signal, not_ignored, run_program
-    from agent.standin.faults import install
+    from agent.standin.faults import set_faults
     from agent.standin.ready_line import ready_line
     from agent.standin.serve import serving
     from agent.standin.state import open_cloud
@@ -159,7 +159,7 @@ async def _serve(given: _ServeOptions) -> int:
     except ValueError as error:
         raise UsageError(str(error), hint="name another file for --state") from error
     try:
-        install(cloud, given.faults)
+        set_faults(cloud, given.faults)
     except ValueError as error:
         raise UsageError(str(error), hint="`--fault help` lists the names") from error
     async with contextlib.AsyncExitStack() as opened:

@@ -36,7 +36,7 @@ from agent.provisioning.goal import Goal, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import open_board
 from agent.provisioning.registrar import Registrar
-from agent.standin.faults import install
+from agent.standin.faults import set_faults
 from agent.wiring.forwarding import Forwarder
 from agent.wiring.service_client import connect
 from agent.wiring.update_runner import update_runner
@@ -207,12 +207,12 @@ class Demonstration:
         """Make the service fail for a while: items stay in the outbox and are delivered later."""
         outbox = self._outbox()
         before = len(await self._wait_listed("event", lambda _listed: True))
-        install(self.environment.cloud, ["server-error=503@/api/v0/events"])
+        set_faults(self.environment.cloud, ["server-error=503@/api/v0/events"])
         items = [self._heartbeat("outage_number", number) for number in range(OUTAGE_EVENTS)]
         await outbox.aput(items)
         await self._flush(outbox)
         waiting = (await outbox.atransact(lambda store: store.totals())).waiting
-        install(self.environment.cloud, [])
+        set_faults(self.environment.cloud, [])
         await self._deliver_all(outbox)
         due = before + OUTAGE_EVENTS
         events = await self._wait_listed("event", lambda listed: len(listed) >= due)

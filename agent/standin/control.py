@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON, Refusal
-from agent.standin.faults import active, install
+from agent.standin.faults import active, set_faults
 from agent.standin.state import EMAIL, ORGANIZATION_ROLES, Cloud, Settings, issue_api_key
 from agent.standin.store import Table
 
@@ -119,10 +119,6 @@ def _settings(cloud: Cloud, value: dict[str, Any]) -> None:
     cloud.settings = msgspec.convert({**current, **value}, Settings)
 
 
-def _faults(cloud: Cloud, value: list[str]) -> None:
-    install(cloud, value)
-
-
 def _plan(cloud: Cloud, value: str) -> None:
     team = cloud.table("teams").get(cloud.team_id)
     cloud.table("teams").put(cloud.team_id, {**team, "plan": value})
@@ -186,7 +182,7 @@ def _trial(cloud: Cloud, value: float) -> None:
 CHANGES: dict[str, Callable[[Cloud, Any], dict[str, Any] | None]] = {
     "clock": _clock,
     "settings": _settings,
-    "faults": _faults,
+    "faults": set_faults,
     "plan": _plan,
     "role": _role,
     "location": _location,

@@ -88,7 +88,7 @@ def parse(text: str) -> Fault:
     return Fault(text, name, argument, times, method, route)
 
 
-def install(cloud: Cloud, specifications: Sequence[str]) -> None:
+def set_faults(cloud: Cloud, specifications: Sequence[str]) -> None:
     """Replace all faults by these. Raises ValueError if one is unknown or malformed."""
     cloud.transient["faults"] = [parse(text) for text in specifications]
 

@@ -25,7 +25,7 @@ from typing import Any
 import httpx
 
 from agent.standin.clock import Clock
-from agent.standin.faults import install
+from agent.standin.faults import set_faults
 from agent.standin.ready_line import credentials
 from agent.standin.serve import serving
 from agent.standin.state import ORGANIZATION, PROJECT, Cloud, open_cloud
@@ -75,7 +75,7 @@ async def running_standin(
     faults: Sequence[str] = (),
 ) -> AsyncIterator[StandIn]:
     cloud = open_cloud(state, devices=devices)
-    install(cloud, faults)
+    set_faults(cloud, faults)
     async with serving(cloud, split=split):
         base = cloud.urls["device_cloud"]
         async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=60) as client:

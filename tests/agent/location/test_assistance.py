@@ -25,7 +25,7 @@ from agent.location.agnss_file import DamagedAssistance, parse_agnss
 from agent.location.calls import ProjectSlugs
 from agent.location.pgps import PredictionRequest, fetch_pgps
 from agent.location.pgps_file import parse_pgps
-from agent.standin.faults import install
+from agent.standin.faults import set_faults
 
 CELL = ServingCell(1, 1, 2305, 33703793, -90)
 HERE = ProjectSlugs("acme", "kits")
@@ -150,7 +150,7 @@ async def test_a_service_that_drips_is_given_up() -> None:
 async def test_an_error_of_the_service_is_one(standin: StandIn, client: HttpClient) -> None:
     with pytest.raises(InvalidRequest):
         await fetch_agnss(client, HERE, AgnssRequest((1, 8), ServingCell(0, 1, 1, 1)), nothing)
-    install(standin.cloud, ["html-error=404@POST /v1/*agnss"])
+    set_faults(standin.cloud, ["html-error=404@POST /v1/*agnss"])
     with pytest.raises(NotFound):
         await fetch_agnss(client, HERE, AgnssRequest(), nothing)
 

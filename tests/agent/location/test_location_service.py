@@ -31,7 +31,7 @@ from agent.http.client import _warn_once
 from agent.location.agnss import AgnssRequest, MeasureAgnss
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, ProjectSlugs
 from agent.location.pgps import PredictionRequest, RequestPgps
-from agent.standin.faults import install
+from agent.standin.faults import set_faults
 from at.virtual.radio_world import Coordinates, load_world
 
 LAT, LON = path()[3]
@@ -250,7 +250,7 @@ async def test_the_switches_change_the_answer(standin: StandIn, here: ProjectSlu
 async def test_a_spoiled_answer_is_refused_by_name(
     standin: StandIn, here: ProjectSlugs, fault: str, words: str
 ) -> None:
-    install(standin.cloud, [f"{fault}@/v1/organizations/*"])
+    set_faults(standin.cloud, [f"{fault}@/v1/organizations/*"])
     async with client_with(standin, organization_token(standin)) as client:
         for call in calls(here)[:3]:
             with pytest.raises(BadAnswer, match=words):

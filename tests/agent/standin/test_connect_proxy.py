@@ -10,7 +10,7 @@ import pytest
 from standin import StandIn, serve
 
 from agent.standin.connect_proxy import connect_proxy
-from agent.standin.faults import install
+from agent.standin.faults import set_faults
 
 
 def test_a_certificate_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ async def test_the_proxy_shows_the_wrong_certificate_too(
 ) -> None:
     ca = tmp_path / "ca.pem"
     async with connect_proxy(standin.cloud, 0, ca) as port:
-        install(standin.cloud, [fault] if fault else [])
+        set_faults(standin.cloud, [fault] if fault else [])
         trusting = ssl.create_default_context(cafile=str(ca))
         proxy = f"http://127.0.0.1:{port}"
         async with httpx.AsyncClient(proxy=proxy, verify=trusting, trust_env=False) as client:

@@ -17,7 +17,7 @@ import pytest
 from observability import an_event, with_project_key, with_token
 from standin import StandIn, running_standin
 
-from agent.standin.faults import active, describe, install, parse
+from agent.standin.faults import active, describe, parse, set_faults
 from agent.standin.state import open_cloud
 
 
@@ -47,9 +47,9 @@ def test_a_fault_is_read_as_it_is_written(text: str, parts: tuple) -> None:
 )  # fmt: skip
 def test_a_fault_that_is_none_is_refused_and_leaves_the_others(text: str) -> None:
     cloud = open_cloud()
-    install(cloud, ["cut-body"])
+    set_faults(cloud, ["cut-body"])
     with pytest.raises(ValueError, match=r"\w"):
-        install(cloud, [text])
+        set_faults(cloud, [text])
     assert active(cloud) == ["cut-body"]
 
 
@@ -68,7 +68,7 @@ async def get(standin: StandIn, path: str = PLACE) -> httpx.Response:
 
 
 async def test_a_fault_strikes_its_route_and_its_times_and_no_more(standin: StandIn) -> None:
-    install(standin.cloud, [f"server-error=500*2@GET {PLACE}"])
+    set_faults(standin.cloud, [f"server-error=500*2@GET {PLACE}"])
     await get(standin, f"{PLACE}/acme/projects")
     statuses = [(await get(standin)).status_code for _ in range(3)]
     assert statuses == [500, 500, 200]
@@ -76,7 +76,7 @@ async def test_a_fault_strikes_its_route_and_its_times_and_no_more(standin: Stan
 
 
 async def test_errors_are_written_as_the_half_that_is_asked_writes_them(standin: StandIn) -> None:
-    install(standin.cloud, ["server-error=502*2"])
+    set_faults(standin.cloud, ["server-error=502*2"])
     assert (await get(standin)).json()["error"]["http_code"] == 502
     assert "code" in (await standin.client.get("/v1/status")).json()
 
@@ -87,7 +87,7 @@ async def test_errors_are_written_as_the_half_that_is_asked_writes_them(standin:
      ("=" + "9" * 40, "9" * 40)],
 )  # fmt: skip
 async def test_every_form_of_retry_after(standin: StandIn, form: str, header: str | None) -> None:
-    install(standin.cloud, [f"too-many-requests{form}*1"])
+    set_faults(standin.cloud, [f"too-many-requests{form}*1"])
     answer = await get(standin)
     assert (answer.status_code, answer.headers.get("Retry-After")) == (429, header)
     assert (await get(standin)).status_code == 200
@@ -95,46 +95,46 @@ async def test_every_form_of_retry_after(standin: StandIn, form: str, header: st
 
 async def test_retry_after_may_be_a_date_of_the_stand_in_s_clock(standin: StandIn) -> None:
     standin.clock.freeze()
-    install(standin.cloud, ["too-many-requests=date:90"])
+    set_faults(standin.cloud, ["too-many-requests=date:90"])
     until = parsedate_to_datetime((await get(standin)).headers["Retry-After"])
     assert 88 < (until - standin.clock.now()).total_seconds() <= 90
 
 
 async def test_pages_arrays_and_redirects(standin: StandIn) -> None:
-    install(standin.cloud, ["html-error*1"])
+    set_faults(standin.cloud, ["html-error*1"])
     page = await get(standin)
     assert (page.status_code, page.headers["content-type"]) == (502, "text/html; charset=utf-8")
-    install(standin.cloud, ["array-error=422*1"])
+    set_faults(standin.cloud, ["array-error=422*1"])
     assert isinstance((await get(standin)).json(), list)
-    install(standin.cloud, ["redirect=https://elsewhere.invalid/base/*1"])
+    set_faults(standin.cloud, ["redirect=https://elsewhere.invalid/base/*1"])
     moved = await get(standin, PLACE + "?page=1")
     assert moved.status_code == 307
     assert moved.headers["Location"] == f"https://elsewhere.invalid/base{PLACE}?page=1"
 
 
 async def test_deep_and_huge_json(standin: StandIn) -> None:
-    install(standin.cloud, ["deep-json=5000*1"])
+    set_faults(standin.cloud, ["deep-json=5000*1"])
     assert (await get(standin)).text == "[" * 5000 + "]" * 5000
-    install(standin.cloud, ["huge-json=3*1"])
+    set_faults(standin.cloud, ["huge-json=3*1"])
     assert len((await get(standin)).content) > 3 * 1024 * 1024
 
 
 @pytest.mark.parametrize("fault", ["cut-body", "wrong-length=10"])
 async def test_a_body_that_ends_early_is_seen_by_the_client(standin: StandIn, fault: str) -> None:
-    install(standin.cloud, [fault + "*1"])
+    set_faults(standin.cloud, [fault + "*1"])
     with pytest.raises(httpx.RemoteProtocolError):
         await get(standin)
     assert (await get(standin)).status_code == 200
 
 
 async def test_a_length_that_is_too_small_cuts_the_body(standin: StandIn) -> None:
-    install(standin.cloud, ["wrong-length=-5*1"])
+    set_faults(standin.cloud, ["wrong-length=-5*1"])
     whole = await get(standin, f"{PLACE}/acme")
     assert whole.content == (await get(standin, f"{PLACE}/acme")).content[:-5]
 
 
 async def test_a_slow_body_comes_whole_and_latency_delays(standin: StandIn) -> None:
-    install(standin.cloud, ["slow-body=0.1*1", "latency=0.01*1"])
+    set_faults(standin.cloud, ["slow-body=0.1*1", "latency=0.01*1"])
     assert (await get(standin)).json()["paging"]["page"] == 1
     assert (await get(standin)).status_code == 200
 
@@ -143,7 +143,7 @@ async def test_a_slow_body_comes_whole_and_latency_delays(standin: StandIn) -> N
 async def test_a_reset_comes_before_or_after_the_request_was_carried_out(
     standin: StandIn, moment: str, stored: int
 ) -> None:
-    install(standin.cloud, [f"connection-reset={moment}*1@/api/v0/events"])
+    set_faults(standin.cloud, [f"connection-reset={moment}*1@/api/v0/events"])
     device = with_project_key(standin)
     with pytest.raises(httpx.ReadError):
         await device("POST", "/api/v0/events", json=[an_event()])
@@ -170,13 +170,13 @@ async def test_the_control_endpoint_switches_faults_and_is_never_spoiled(
 
 
 async def test_rate_limits_are_a_fault_too(standin: StandIn) -> None:
-    install(standin.cloud, ["rate-limit=1"])
+    set_faults(standin.cloud, ["rate-limit=1"])
     device = with_project_key(standin)
     statuses = [
         (await device("POST", "/api/v0/events", json=[an_event()])).status_code for _ in range(2)
     ]
     assert statuses == [202, 429]
-    install(standin.cloud, [])
+    set_faults(standin.cloud, [])
     assert (await device("POST", "/api/v0/events", json=[an_event()])).status_code == 202
 
 
@@ -207,7 +207,7 @@ async def test_a_wrong_certificate_comes_and_goes_while_it_runs(standin: StandIn
         ] == []
     async with httpx.AsyncClient(base_url=standin.urls["api"], trust_env=False) as plain:
         assert (await plain.get("/v1/status")).status_code == 200
-        install(standin.cloud, ["tls-wrong-certificate*1"])
+        set_faults(standin.cloud, ["tls-wrong-certificate*1"])
         assert (await plain.get("/v1/status")).status_code == 200  # a connection that was there
     async with httpx.AsyncClient(base_url=url, trust_env=False) as careful:
         with pytest.raises(httpx.ConnectError, match="certificate"):
@@ -218,7 +218,7 @@ async def test_a_wrong_certificate_comes_and_goes_while_it_runs(standin: StandIn
 
 
 async def test_a_client_that_speaks_no_tls_is_let_go(standin: StandIn) -> None:
-    install(standin.cloud, ["tls-wrong-certificate*1"])
+    set_faults(standin.cloud, ["tls-wrong-certificate*1"])
     target = urlsplit(standin.urls["api"])
     reader, writer = await asyncio.open_connection(target.hostname, target.port)
     writer.write(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -230,11 +230,11 @@ async def test_a_client_that_speaks_no_tls_is_let_go(standin: StandIn) -> None:
 async def test_spoiled_answers_leave_nothing_behind(standin: StandIn) -> None:
     before = len(asyncio.all_tasks())
     for fault in ("cut-body", "connection-reset", "wrong-length=3"):
-        install(standin.cloud, [fault])
+        set_faults(standin.cloud, [fault])
         for _ in range(20):
             with pytest.raises(httpx.TransportError):
                 await get(standin)
-    install(standin.cloud, [])
+    set_faults(standin.cloud, [])
     assert (await get(standin)).status_code == 200
     assert len(asyncio.all_tasks()) <= before + 2
 
@@ -292,7 +292,7 @@ async def spoiled(way: str, fault: str, folder: Path) -> AsyncIterator[dict[str,
         return
     async with running_standin(folder) as standin:
         if way == "a test":
-            install(standin.cloud, [fault])
+            set_faults(standin.cloud, [fault])
         else:
             token = standin.bearer("control_token")
             answer = await standin.client.post("/control", json={"faults": [fault]}, headers=token)
