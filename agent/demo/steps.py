@@ -58,7 +58,9 @@ if TYPE_CHECKING:
 
 
 OUTAGE_EVENTS = 20
+_ATTACHED_WITHIN_S = 5.0
 _LISTED_WITHIN_S = 5.0
+_CAPTURED_WITHIN_S = 10.0
 
 Detail = dict[str, Any]
 
@@ -249,7 +251,7 @@ class Demonstration:
         with modem.notices(registration.RegistrationNotice) as notices:
             await modem.send(registration.SetRegistrationNotices(5))
             await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
-            async with asyncio.timeout(_LISTED_WITHIN_S):
+            async with asyncio.timeout(_ATTACHED_WITHIN_S):
                 while (await modem.send(registration.ReadRegistration())).stat not in {1, 5}:
                     await anext(notices)
 
@@ -295,9 +297,6 @@ class Demonstration:
             await asyncio.sleep(0.05)
 
 
-_CRASH_TIMEOUT_S = 10.0
-
-
 class _ConsoleReceiver:
     """A receiver that queues the bytes of the console."""
 
@@ -321,7 +320,7 @@ async def _capture_crash(
     await port.open(listener)
     try:
         environment.kit.crash()
-        async with asyncio.timeout(_CRASH_TIMEOUT_S):
+        async with asyncio.timeout(_CAPTURED_WITHIN_S):
             forwarder, reader = Forwarder(outbox, IdentityTracker.of(identity)), ConsoleReader()
             dumps = await _forward_until(CapturedDump, listener, reader, forwarder)
             port.write(b"mflt export\r")
