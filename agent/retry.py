@@ -12,10 +12,10 @@ from agent.errors import Unavailable, Untrusted
 
 LONGEST_RETRY_AFTER_S = 3600.0
 """The longest wait that a service may ask for: a garbled date must not silence the agent."""
+RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""408 and 425 ask for another try; the others are what the vendor's own clients repeat."""
 
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
-# 408 and 425 ask for another try; the others are what the vendor's own clients repeat.
-_TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 # The service says itself that it did not take the request: safe even for what may not repeat.
 _NOT_TAKEN = frozenset({425, 429, 503})
 
@@ -64,7 +64,7 @@ def wait_before_retry(
     """
     if not isinstance(error, Unavailable) or isinstance(error, Untrusted):
         return None
-    if error.status is not None and error.status not in _TRY_AGAIN:
+    if error.status is not None and error.status not in RETRIED_STATUSES:
         return None
     if not repeatable and error.sent and error.status not in _NOT_TAKEN:
         return None

@@ -11,7 +11,7 @@ import msgspec
 
 from agent import errors
 from agent.redact import redact
-from agent.retry import http_date, retry_after
+from agent.retry import RETRIED_STATUSES, http_date, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> 
     message = f"{what}: the service answered {status} {_phrase(status)}"
     if text:
         message += f": {text}"
-    if status == 429 or status >= 500 or status in {408, 425}:
+    if status in RETRIED_STATUSES or status >= 500:
         later = {408: errors.DeadlineExceeded, 429: errors.RateLimited}.get(
             status, errors.ServerTrouble
         )

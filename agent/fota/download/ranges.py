@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent.errors import AgentError, Unavailable
-from agent.retry import retry_after
+from agent.retry import RETRIED_STATUSES, retry_after
 
 OVERLAP_BYTES = 4096
 """Bytes requested twice where no strong ETag ties the parts together."""
 
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)", re.ASCII)
 _UNSATISFIED = re.compile(r"bytes \*/(\d{1,19})", re.ASCII)
-_RETRY_LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class DownloadError(AgentError):
@@ -112,7 +111,7 @@ def read_range_answer(
     `declared` is the file's size, None where only an upper bound is known; `headers` have names
     in lower case, or look them up without regard to it.
     """
-    if status in _RETRY_LATER:
+    if status in RETRIED_STATUSES:
         raise DownloadInterrupted(
             f"the download host answered {status}",
             status=status,

@@ -16,7 +16,7 @@ from agent.call import Host
 from agent.http.transport import SLOWEST_BYTES_PER_S
 from agent.observability.ingest import uploads
 from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
-from agent.retry import backoff_s
+from agent.retry import RETRIED_STATUSES, backoff_s
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _PIECE = 256 * 1024
 _EXPIRED = frozenset({401, 403, 404, 410})  # answers of a storage whose URL has expired
-_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class UploadUrlExpired(errors.Unavailable):
@@ -87,7 +86,7 @@ def _check(status: int) -> None:
     message = f"the storage answered {status} to the upload"
     if status in _EXPIRED:
         raise UploadUrlExpired(message, status=status)
-    if status in _RETRIED:
+    if status in RETRIED_STATUSES:
         raise errors.Unavailable(message, status=status)
     if 300 <= status < 400:
         raise errors.BadAnswer(f"the storage redirects the upload ({status})", status=status)
