@@ -1,4 +1,4 @@
-"""When a call is sent again, and how long to wait before that. Pure: times are arguments."""
+"""When a call is sent again, and how long to wait before that or a next round. Pure."""
 
 from __future__ import annotations
 
@@ -53,6 +53,14 @@ def backoff_s(
     """
     doubled = first_s * 2.0 ** min(failures - 1, 20)  # a larger exponent would overflow in the end
     return max(min(doubled, longest_s), at_least_s) * (1 + jitter / 4)
+
+
+def spread_s(interval_s: float, jitter: float) -> float:
+    """Return the seconds to add to an interval, up to a tenth of it, so that a fleet spreads.
+
+    `jitter` is in 0..1.
+    """
+    return 0.1 * interval_s * jitter
 
 
 def wait_before_retry(

@@ -8,6 +8,7 @@ from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AgentError, ConfigError, Unavailable
+from agent.retry import spread_s
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 
 _WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)")
-JITTER = 0.1
-"""The part of the interval that a wait may be longer by, so that a fleet spreads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +69,13 @@ def seconds_to_next_poll(
 
     `now` is local time; `jitter` is in 0..1.
     """
-    wait = max(interval_s * (1 + JITTER * jitter), asked_s or 0.0)
+    spread = spread_s(interval_s, jitter)
+    wait = max(interval_s + spread, asked_s or 0.0)
     if quiet is None:
         return wait
     rest = quiet.seconds_left(now + timedelta(seconds=wait))
     # The fleet must not come all at once when the quiet hours end either.
-    return wait + rest + (interval_s * JITTER * jitter if rest else 0.0)
+    return wait + rest + (spread if rest else 0.0)
 
 
 class PollObserver(Protocol):

@@ -11,7 +11,7 @@ from agent.daemon.status import State
 from agent.errors import AgentError, NotFound
 from agent.location.locator import locator_for
 from agent.location.movement import moved, position_message
-from agent.retry import NO_RETRY
+from agent.retry import NO_RETRY, spread_s
 from agent.tasks import wait_for_event
 from at.protocol.errors import AtError
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from agent.location.cell_scan import CellScan
     from agent.location.locator import Fix
 
-_JITTER = 0.1
 _REGISTER = "bring the kit into service first: `cellagent provision run`"
 
 
@@ -58,7 +57,7 @@ class KitPositions:
             else:
                 await self.find(profile(), client)
                 self.concern.set_well()
-            seconds = interval * (1 + _JITTER * random.random())  # noqa: S311
+            seconds = interval + spread_s(interval, random.random())  # noqa: S311
             await wait_for_event(self.concern.wake, seconds)
             self.concern.wake.clear()
 
