@@ -16,7 +16,7 @@ from at.commands.credentials import (
     StoredCredential,
     WriteCredential,
 )
-from at.commands.functional_mode import ReadFunctionalMode, SetFunctionalMode
+from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetFunctionalMode
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
 from at.commands.jwt import MakeDefaultJwt, MakeJwt
 from at.commands.keys import GenerateKey
@@ -49,7 +49,14 @@ class ModemBoard:
         verdict = await read_verdict(self._modem)
         if not verdict.allowed:
             return BoardState(
-                imei, "", "", verdict.text, verdict.reason, 0, has_time=False, credentials=()
+                imei=imei,
+                uuid="",
+                model="",
+                firmware=verdict.text,
+                refusal=verdict.reason,
+                mode=FunctionalMode.OFF,
+                has_time=False,
+                credentials=(),
             )
         return BoardState(
             imei=imei,

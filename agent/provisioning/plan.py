@@ -124,7 +124,8 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     if goes_offline:
         steps.append(
             PlannedStep(
-                ProvisioningStep.OFFLINE, "AT+CFUN=4: the modem takes no credentials online"
+                ProvisioningStep.OFFLINE,
+                f"AT+CFUN={OFFLINE_MODE}: the modem takes no credentials online",
             )
         )
     if draft.delete:
