@@ -49,6 +49,7 @@ IO_MODULES = {"asyncio", "socket", "serial", "serial_asyncio", "threading", "tim
 AT_IO = {
     "__init__",  # its names, `open_modem` among them, are found when they are used
     "checkup",
+    "device_uuid",
     "discovery",
     "driver",
     "firmware_gate",

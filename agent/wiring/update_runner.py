@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -33,9 +32,7 @@ from agent.fota.verification import TrustPolicy, load_public_key, parse_level
 from agent.http import HttpClient
 from agent.http.download_targets import is_loopback_url
 from agent.wiring.service_client import connect
-from at.commands.identity import ReadDeviceUuid
-from at.commands.jwt import MakeJwt
-from at.commands.serial_modem import ReadSerialModemUuid
+from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.firmware_gate import read_verdict
 from at.ports.process_lock import HeldByAnother, ProcessLock
@@ -62,22 +59,15 @@ class DeviceJobs:
 
 
 async def device_id_of(modem: Modem | None) -> str:
-    """Return the modem's UUID, the device's id where the profile names none. Raises ConfigError.
-
-    The modem is asked in three ways, since none is understood by every firmware.
-    """
+    """Return the modem's UUID, the device's id where the profile names none. Raises ConfigError."""
     if modem is None:
         raise ConfigError("kit.device_id is not set, and no port is there to ask the modem")
-    for question in (ReadDeviceUuid(), ReadSerialModemUuid()):
-        with suppress(CommandRejected, ParseError):
-            return (await modem.send(question)).uuid
-    with suppress(CommandRejected, ParseError):
-        uuid = (await modem.send(MakeJwt())).device_uuid
-        if uuid:
-            return uuid
-    raise ConfigError(
-        "the modem does not tell its UUID", hint="name the device's id in kit.device_id"
-    )
+    try:
+        return await read_device_uuid(modem)
+    except (CommandRejected, ParseError) as untold:
+        raise ConfigError(
+            "the modem does not tell its UUID", hint="name the device's id in kit.device_id"
+        ) from untold
 
 
 class JobsHeld(ResourceUnavailable):

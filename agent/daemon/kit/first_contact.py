@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from agent.auth.credential import Keyring
 from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob
-from agent.errors import ConfigError, CredentialError
+from agent.errors import CredentialError
 from agent.fota.installers.base import running_by_at
 from agent.fota.jobs import FirmwareType
-from agent.wiring.update_runner import device_id_of
 from at.checkup import Check, check_modem
 from at.commands.functional_mode import LTE_MODES
 from at.commands.registration import ReadRegistration
+from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.firmware_gate import FirmwareVerdict, read_verdict
 from at.protocol.dialect import Dialect
@@ -95,9 +95,10 @@ async def read_contact(modem: Modem, device_id: str) -> Contact:
     checks = tuple(await check_modem(modem))
     if not device_id:
         # A modem whose firmware is refused is not asked for a token.
-        with suppress(ConfigError):
+        with suppress(CommandRejected, ParseError):
             uuid = next((c.value for c in checks if c.name == "device_uuid"), None)
-            device_id = str(uuid) if uuid else await device_id_of(modem) if verdict.allowed else ""
+            told = str(uuid) if uuid else ""
+            device_id = told or (await read_device_uuid(modem) if verdict.allowed else "")
     return Contact(verdict, checks, device_id, await _application(modem))
 
 

@@ -1,0 +1,26 @@
+"""The UUID of a modem: the device's id, where no configuration names another."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from at.commands.identity import ReadDeviceUuid
+from at.commands.jwt import MakeJwt
+from at.commands.serial_modem import ReadSerialModemUuid
+from at.driver.modem import Modem
+from at.protocol.errors import CommandRejected, ParseError
+
+
+async def read_device_uuid(modem: Modem) -> str:
+    """Return the modem's UUID. Raises CommandRejected or ParseError where it does not tell it.
+
+    It is asked in three ways, since none is understood by every firmware: an nRF9160 states its
+    UUID only in what its identity key signs.
+    """
+    for question in (ReadDeviceUuid(), ReadSerialModemUuid()):
+        with suppress(CommandRejected, ParseError):
+            return (await modem.send(question)).uuid
+    uuid = (await modem.send(MakeJwt())).device_uuid
+    if uuid is None:
+        raise ParseError("the modem tells no device UUID")
+    return uuid
