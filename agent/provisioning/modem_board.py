@@ -17,9 +17,10 @@ from at.commands.credentials import (
     WriteCredential,
 )
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetFunctionalMode
-from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
-from at.commands.jwt import MakeDefaultJwt, MakeJwt
+from at.commands.identity import ReadImei, ReadModel
+from at.commands.jwt import MakeJwt
 from at.commands.keys import GenerateKey
+from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem, open_modem
 from at.firmware_gate import read_verdict
 from at.protocol.errors import CommandRejected, ParseError
@@ -60,7 +61,7 @@ class ModemBoard:
             )
         return BoardState(
             imei=imei,
-            uuid=await self._uuid(),
+            uuid=await read_device_uuid(self._modem),
             model=(await send(ReadModel())).model,
             firmware=verdict.text,
             refusal="",
@@ -141,16 +142,6 @@ class ModemBoard:
     async def set_clock(self, now: datetime) -> None:
         """Set the modem's clock."""
         await self._modem.send(SetClock(clock_text(now)))
-
-    async def _uuid(self) -> str:
-        """Return the device's UUID; an nRF9160 states it only in what its identity key signs."""
-        try:
-            return (await self._modem.send(ReadDeviceUuid())).uuid
-        except CommandRejected:
-            uuid = (await self._modem.send(MakeDefaultJwt())).device_uuid
-        if uuid is None:
-            raise ParseError("the modem tells no device UUID")
-        return uuid
 
     async def _has_time(self) -> bool:
         try:

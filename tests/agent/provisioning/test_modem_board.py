@@ -47,6 +47,22 @@ def test_a_board_that_refuses_to_tell_its_firmware_is_refused_and_asked_no_more(
     run_session(work)
 
 
+def test_the_uuid_of_a_board_is_asked_of_serial_modem_where_the_modem_s_answer_is_damaged() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = {
+            "AT+CGSN=1": '+CGSN: "352656100000009"',
+            "AT+CGMR": "mfw_nrf91x1_2.0.4",
+            "AT%DEVICEUUID": "%DEVICEUUID: 50363154-3931-44f0",
+            "AT#XUUID": "#XUUID: 50363154-3931-44f0-8022-121b6401627d",
+            "AT+CGMM": "nRF9161-LACA",
+            "AT%CMNG=1": "",
+        }.get
+        state = await ModemBoard(modem).read()
+        assert state.uuid == "50363154-3931-44f0-8022-121b6401627d"
+
+    run_session(work)
+
+
 async def test_what_is_written_is_listed_by_its_digest_until_it_is_deleted(tmp_path: Path) -> None:
     tray = Tray(tmp_path)
     async with tray.open(tray.locations(1)[0]) as board:
