@@ -32,7 +32,7 @@ class Store:
         self.tables = Tables(connection)
         self._dedup = Deduplicator(self.tables)
         self._quota = Quota(self.tables, path.parent)
-        self._earlier = self.tables.last_id
+        self._last_id_at_start = self.tables.last_id
         self._expired_at = float("-inf")
 
     def set_limits(self, limits: OutboxSettings) -> None:
@@ -45,7 +45,7 @@ class Store:
         Items of an earlier process are left: its clock may have been right.
         """
         self.tables.db.execute(
-            "UPDATE items SET added = added + ? WHERE id > ?", (step_s, self._earlier)
+            "UPDATE items SET added = added + ? WHERE id > ?", (step_s, self._last_id_at_start)
         )
 
     # Around a transaction
