@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 
 from agent.config.profile import KitSettings
@@ -25,7 +25,7 @@ from agent.daemon.status import Concern, State
 from agent.errors import AgentError
 from agent.observability.ingest.device_identity import IdentityTracker
 from agent.outbox import Outbox, OutboxFull
-from agent.tasks import WaitForEvent, first_of, wait_for_event
+from agent.tasks import first_of
 from agent.wiring.forwarding import Forwarder, utc_now
 from at.driver.stream import Stream
 from at.protocol.errors import LinkLost
@@ -122,7 +122,7 @@ class KitConsole:
         wake: Callable[[], None],
         *,
         on_restart: Callable[[str], None] = lambda _line: None,
-        wait: WaitForEvent = wait_for_event,
+        wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`names` is the identity of the kit as far as it is known; `wake` starts the delivery.
 
@@ -140,7 +140,7 @@ class KitConsole:
             names,
             wake=wake,
             on_failure=self._on_stored,
-            wait=lambda seconds: wait(asyncio.Event(), seconds),
+            wait=wait,
         )
         self._on_restart = on_restart
 

@@ -24,7 +24,7 @@ from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.events import heartbeat, trace
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.redact import redact
-from agent.tasks import first_of, wait_for_event
+from agent.tasks import first_of
 from agent.wiring.forwarding import utc_now
 
 SOFTWARE_TYPE = "cellagent"
@@ -134,7 +134,7 @@ class KitEvents:
             await asyncio.Event().wait()
         while True:
             left_s = self._counted_from + interval_s - self._clock()
-            await wait_for_event(asyncio.Event(), max(0.0, left_s))
+            await asyncio.sleep(max(0.0, left_s))
             item = heartbeat_item(self._metrics(), self._identity(), self.concern.kit, utc_now())
             self._add_item(None, item)
 

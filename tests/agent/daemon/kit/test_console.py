@@ -150,7 +150,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
     caplog.set_level(logging.INFO)
     again = asyncio.Event()
 
-    async def wait(_event: asyncio.Event, _seconds: float) -> None:
+    async def wait(_seconds: float) -> None:
         await again.wait()
 
     registry = StatusRegistry()
