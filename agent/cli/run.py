@@ -55,7 +55,7 @@ async def _agent() -> int:
 
     def ready() -> None:
         nonlocal watching
-        names = {name: kit.kit.port for name, kit in agent.kits.items()}
+        names = {name: kit.settings.port for name, kit in agent.kits.items()}
         if options().json:
             emit({"ready": True, "profile": agent.configuration.name, "kits": names})
             watching = asyncio.ensure_future(_emit_changes(agent))

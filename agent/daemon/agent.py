@@ -37,7 +37,7 @@ from at.ports.usb import same_port
 
 STOP_S = 4.0
 """Seconds that all tasks have to end: of the promised five, the rest is for the outbox."""
-_HEARTBEAT_S = 30.0
+_HOUSEKEEPING_S = 30.0  # between two looks at the clock; no kit's heartbeat
 _log = logging.getLogger(__name__)
 
 
@@ -121,7 +121,7 @@ class Agent:
             kits.append(
                 {
                     "name": kit.name,
-                    "port": kit.kit.port,
+                    "port": kit.settings.port,
                     "concerns": [concern.snapshot() for concern in concerns],
                 }
             )
@@ -142,7 +142,7 @@ class Agent:
         if not name and len(self.kits) == 1:
             return next(iter(self.kits.values()))
         for kit in self.kits.values():
-            if kit.name == name or same_port(kit.kit.port, name):
+            if kit.name == name or same_port(kit.settings.port, name):
                 return kit
         raise UsageError(
             f"the running agent has no kit {name!r}" if name else "name the kit",
@@ -189,7 +189,7 @@ class Agent:
         await asyncio.gather(*(self._remove_kit(name) for name in removed))
         for name, kit in kits.items():
             profile = msgspec.structs.replace(configuration.profile, kit=kit)
-            if name in self.kits and self.kits[name].profile.kit == kit:
+            if name in self.kits and self.kits[name].settings == kit:
                 await self.kits[name].reconfigure(profile, client)
                 continue
             if name in self.kits:
@@ -237,10 +237,10 @@ class Agent:
         """Feed systemd's watchdog; retry everything when this host's clock was set."""
         self._housekeeping.set_well()
         timeout_s = watchdog.watchdog_s()
-        beat_s = _HEARTBEAT_S if timeout_s is None else min(_HEARTBEAT_S, timeout_s / 2)
+        interval_s = _HOUSEKEEPING_S if timeout_s is None else min(_HOUSEKEEPING_S, timeout_s / 2)
         clocks = ClockStepDetector(time.time(), time.monotonic())
         while True:
-            await asyncio.sleep(beat_s)
+            await asyncio.sleep(interval_s)
             watchdog.notify("WATCHDOG=1")
             if stepped := clocks.step(time.time(), time.monotonic()):
                 self._housekeeping.log(

@@ -33,12 +33,13 @@ async def show_console(
     writer: asyncio.StreamWriter,
 ) -> None:
     """Show the console of `kit` until the window closes. Raises UsageError where it has none."""
-    if kit.kit.console_port == "none":
+    if kit.settings.console_port == "none":
         raise UsageError(
             "the profile says that the kit has no console", hint="kit.console_port = auto"
         )
+    port = kit.console.port or kit.settings.port
     with kit.console.watchers.subscribed() as watcher:
-        _send(writer, ok=True, kit=kit.name, port=kit.console.port or kit.kit.port, pid=os.getpid())
+        _send(writer, ok=True, kit=kit.name, port=port, pid=os.getpid())
         await first_of(
             _send_lines(watcher, writer),
             _send_troubles(kit, registry, writer),

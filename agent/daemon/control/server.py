@@ -182,7 +182,7 @@ class ControlServer:
     async def _hold(self, client: _Client, request: dict[str, Any]) -> None:
         kit = self._agent.kit(str(request.get("kit", "")))
         async with hold(kit.link, _program_name(request)):
-            await client.send({"ok": True, "kit": kit.name, "port": kit.kit.port})
+            await client.send({"ok": True, "kit": kit.name, "port": kit.settings.port})
             await client.reader.read()  # until the client closes
 
     async def _lease(self, client: _Client, request: dict[str, Any]) -> None:

@@ -59,7 +59,7 @@ class KitAgent:
         self.profile = profile
         self.contact: first_contact.Contact | None = None
         self._store = KitStore(state_dir, name)
-        self._identity = KitIdentity(name, lambda: self.kit, self._store)
+        self._identity = KitIdentity(name, lambda: self.settings, self._store)
         self._findings = first_contact.FindingTracker()
         self._restarts = RestartCounter()
         self.link = KitLink(profile.kit, registry.add_concern("link", name), self._serve)
@@ -93,7 +93,7 @@ class KitAgent:
             self.link.concern.set_facts(device_id=self._store.record.device_id)
 
     @property
-    def kit(self) -> KitSettings:
+    def settings(self) -> KitSettings:
         """The kit's part of the profile."""
         return self.profile.kit
 
@@ -101,11 +101,11 @@ class KitAgent:
         """Start all tasks: those of the ports and those that need the services."""
         link, console = self.link, self.console
         self._port_tasks.append(_task(supervise(link.concern, link.run)))
-        if self.kit.console_port == "none":
+        if self.settings.console_port == "none":
             console.held_port.name = ""
             console.concern.set_off("kit.console_port is none")
         else:
-            work = partial(console.run, self.kit)
+            work = partial(console.run, self.settings)
             supervised = supervise(console.concern, work, longest_s=_CONSOLE_WAIT_S)
             self._port_tasks.append(_task(supervised))
         self._start_service_tasks()
@@ -118,7 +118,7 @@ class KitAgent:
                 await _end(self._service_tasks)
         await _end(self._service_tasks)
         self.profile = profile
-        self._client = client.acting_as(ModemJwt(self._ask_modem, self.kit.device_id))
+        self._client = client.acting_as(ModemJwt(self._ask_modem, self.settings.device_id))
         self._start_service_tasks()
 
     def _start_service_tasks(self) -> None:
@@ -169,10 +169,10 @@ class KitAgent:
     async def _serve(self, modem: Modem) -> None:
         """Look after one connection until it is lost; the modem is available once contacted."""
         modem.on_restart = self._on_restart
-        self._identity.set_usb_model(await asyncio.to_thread(model_at, self.kit.port))
+        self._identity.set_usb_model(await asyncio.to_thread(model_at, self.settings.port))
         with modem.lines() as lines:
             works = [self._contact_and_check(modem)]
-            if self.kit.console_port != "none":
+            if self.settings.console_port != "none":
                 works.append(
                     self.console.read_at_port(lines, self.link.at_port, lambda: self.link.is_leased)
                 )
@@ -209,7 +209,7 @@ class KitAgent:
 
     async def _check(self, modem: Modem) -> None:
         """Read everything about the kit, log what it lacks and show all in the status."""
-        contact = self.contact = await first_contact.read_contact(modem, self.kit.device_id)
+        contact = self.contact = await first_contact.read_contact(modem, self.settings.device_id)
         self._identity.update(contact)
         missing = first_contact.findings(contact, self._client.keyring)
         new, settled = self._findings.update(missing, time.monotonic())
@@ -220,7 +220,7 @@ class KitAgent:
         self.link.concern.set_facts(
             dialect=modem.dialect.value,
             terminator=modem.terminator.value,
-            baud=self.kit.baud,
+            baud=self.settings.baud,
             firmware=contact.verdict.text or None,
             allowed=contact.verdict.allowed,
             device_id=contact.device_id or None,
@@ -249,8 +249,8 @@ class KitAgent:
 
     def _profile_with_id(self) -> Profile:
         """Return the profile with the kit's id at the device cloud, as far as it is known."""
-        device_id = self.kit.device_id or self._store.record.device_id
-        kit = msgspec.structs.replace(self.kit, device_id=device_id)
+        device_id = self.settings.device_id or self._store.record.device_id
+        kit = msgspec.structs.replace(self.settings, device_id=device_id)
         return msgspec.structs.replace(self.profile, kit=kit)
 
     async def _ask_modem(self, subject: str, life_s: int) -> Jwt:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.daemon.status import AgentEventKind, State
 from agent.errors import ResourceUnavailable, Unavailable
-from agent.tasks import first_of
+from agent.tasks import first_of, wait_for_event
 from at.driver.modem import Modem
 from at.driver.opening import transport_of
 from at.ports.usb import same_port
@@ -83,9 +83,7 @@ class HeldPort:
     async def release_requested(self) -> None:
         """Wait until the port has to be closed; a core dump may end first, for at most DUMP_S."""
         await self._release_requested.wait()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DUMP_S):
-                await self._no_dump.wait()
+        await wait_for_event(self._no_dump, DUMP_S)
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -135,12 +133,12 @@ class KitLink:
 
     def __init__(
         self,
-        kit: KitSettings,
+        settings: KitSettings,
         concern: Concern,
         serve: Callable[[Modem], Coroutine[Any, Any, None]],
     ) -> None:
         """`serve` looks after an open modem; it raises LinkLost when that is gone."""
-        self.kit = kit
+        self.settings = settings
         self.concern = concern
         self.modem: Modem | None = None
         self.busy_with = ""
@@ -151,7 +149,7 @@ class KitLink:
         """Whether an update is being installed: the kit's restarts are part of it."""
         self.on_new_software: Callable[[], None] = lambda: None
         """Called when the kit may run other software than before: updated, or flashed by hand."""
-        self.at_port = HeldPort(concern, kit.port)
+        self.at_port = HeldPort(concern, settings.port)
         self.ports = [self.at_port]
         """The kit's ports that the agent holds; the console adds its own."""
         self._up_since: float | None = None
@@ -170,7 +168,8 @@ class KitLink:
 
     async def _connection(self) -> None:
         """Serve one connection. Returns when the port is released, else raises what ended it."""
-        modem = Modem(transport_of(self.kit.port, baud=self.kit.baud), dialect=self.kit.dialect)
+        transport = transport_of(self.settings.port, baud=self.settings.baud)
+        modem = Modem(transport, dialect=self.settings.dialect)
         await modem.open()
         try:
             await first_of(self._serve(modem), self.at_port.release_requested())
@@ -223,9 +222,7 @@ class KitLink:
     async def wait_available(self) -> Modem:
         """Return the modem; wait for a link that is being opened. Raises KitAway."""
         if self.modem is None and self.concern.state is not State.TROUBLE:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(OPENING_S):
-                    await self._up.wait()
+            await wait_for_event(self._up, OPENING_S)
         return self.available()
 
     # --- exclusive use
