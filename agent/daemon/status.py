@@ -173,7 +173,8 @@ class StatusRegistry:
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.concerns: list[Concern] = []
-        self._waiters: list[asyncio.Future[None]] = []
+        self.next_change = asyncio.Event()
+        """Set at the next change of any concern; another one stands here from then on."""
         self._subscribers: dict[str, Callable[[AgentEvent], None]] = {}
 
     def add_concern(self, name: str, kit: str = "") -> Concern:
@@ -200,17 +201,13 @@ class StatusRegistry:
                 subscriber(event)
 
     def notify_changed(self) -> None:
-        """Wake every task that waits in `changed`."""
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        """Set `next_change`, and replace it."""
+        self.next_change.set()
+        self.next_change = asyncio.Event()
 
     async def changed(self) -> None:
         """Wait for the next change of any concern."""
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        await waiter
+        await self.next_change.wait()
 
 
 def _differ_in_numbers_only(one: str, other: str) -> bool:

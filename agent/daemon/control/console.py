@@ -63,17 +63,13 @@ async def _send_troubles(
 ) -> None:
     sent = ("", "")
     while True:
-        # Waited for from before the status is read, so that no change is missed.
-        changed = asyncio.ensure_future(registry.changed())
-        try:
-            trouble = _trouble(kit)
-            if trouble != sent:
-                sent = trouble
-                _send(writer, trouble=trouble[0], **{"try": trouble[1]})
-                await writer.drain()
-            await changed
-        finally:
-            changed.cancel()
+        change = registry.next_change  # of before the status is read: no later one is missed
+        trouble = _trouble(kit)
+        if trouble != sent:
+            sent = trouble
+            _send(writer, trouble=trouble[0], **{"try": trouble[1]})
+            await writer.drain()
+        await change.wait()
 
 
 def _trouble(kit: KitAgent) -> tuple[str, str]:
