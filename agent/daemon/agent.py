@@ -56,7 +56,6 @@ class Agent:
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._client: HttpClient
-        self._tasks: list[asyncio.Task[None]] = []
         self._housekeeping = self.registry.add_concern("housekeeping")
 
     @property
@@ -92,9 +91,8 @@ class Agent:
             detector = watchdog.StallDetector(self._on_stall)
             detector.start()
             stack.callback(detector.stop)
-            self._tasks.append(
-                asyncio.ensure_future(supervise(self._housekeeping, self._keep_house))
-            )
+            keeping = asyncio.ensure_future(supervise(self._housekeeping, self._keep_house))
+            stack.push_async_callback(cancel_and_wait, keeping)
             self._metrics.serve(configuration.profile.metrics.listen)
             stack.callback(self._metrics.serve, "")
             watchdog.notify("READY=1")
@@ -206,14 +204,10 @@ class Agent:
             self._add_kit(name, msgspec.structs.replace(self._configuration.profile, kit=kit))
 
     async def _stop_parts(self) -> None:
-        for task in self._tasks:
-            task.cancel()
         ends = [self.delivery.stop(), *(kit.stop() for kit in self.kits.values())]
         try:
             async with asyncio.timeout(STOP_S):
-                await asyncio.gather(
-                    *self._tasks, *ends, self._client.close(), return_exceptions=True
-                )
+                await asyncio.gather(*ends, self._client.close(), return_exceptions=True)
         except TimeoutError:
             _log.warning("something did not end in time and is left behind")
 

@@ -76,9 +76,12 @@ async def watch_boards(
                     begun[port] = mark
                     work = run_board(location, station, open_board, on_step)
                     running[port] = asyncio.create_task(work)
-            waiting = asyncio.create_task(asyncio.sleep(every_s))
-            await asyncio.wait([waiting, *running.values()], return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
+            if running:
+                await asyncio.wait(
+                    running.values(), timeout=every_s, return_when=asyncio.FIRST_COMPLETED
+                )
+            else:
+                await asyncio.sleep(every_s)
             for port in [port for port, task in running.items() if task.done()]:
                 yield running.pop(port).result()
     finally:
