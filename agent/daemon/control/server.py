@@ -18,7 +18,7 @@ from agent.daemon.control.console import show_console
 from agent.daemon.kit.hold import hold, lease
 from agent.errors import AgentError, UsageError, exit_code_of
 from agent.outbox import queries
-from agent.tasks import cancel_and_wait
+from agent.tasks import cancel_and_wait, first_of, wait_for_event
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
@@ -138,22 +138,18 @@ class ControlServer:
         await client.send({"ok": True, "status": await self._agent.status()})
 
     async def _watch(self, client: _Client, _request: dict[str, Any]) -> None:
-        gone = asyncio.ensure_future(client.reader.read())
+        await first_of(client.reader.read(), self._send_changes(client))
+
+    async def _send_changes(self, client: _Client) -> None:
         sent: dict[str, Any] = {}
-        try:
-            while not gone.done():
-                # Waited for from before the status is read, so that no change is missed.
-                changed = asyncio.ensure_future(self._agent.registry.changed())
-                status = await self._agent.status()
-                if status != sent:
-                    sent = status
-                    await client.send({"ok": True, "status": status})
-                ends = {gone, changed}
-                await asyncio.wait(ends, timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
-                changed.cancel()
-                await asyncio.sleep(_PAUSE_S)
-        finally:
-            gone.cancel()
+        while True:
+            # Of before the status is read: no later change is missed.
+            change = self._agent.registry.next_change
+            if (status := await self._agent.status()) != sent:
+                sent = status
+                await client.send({"ok": True, "status": status})
+            await wait_for_event(change, _POLL_S)
+            await asyncio.sleep(_PAUSE_S)
 
     async def _reload(self, client: _Client, _request: dict[str, Any]) -> None:
         await self._agent.reload()

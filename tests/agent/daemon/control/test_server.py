@@ -7,6 +7,8 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from running_agent import (
@@ -16,6 +18,10 @@ from running_agent import (
     serve,
     write_profile,
 )
+
+from agent.daemon.control.server import ControlServer
+from agent.daemon.control.socket import ControlSocket
+from agent.daemon.status import StatusRegistry
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals to processes")
 
@@ -73,3 +79,19 @@ async def test_a_malformed_request_is_refused_and_disturbs_nobody(
         assert json.loads(await reader.readline())["error"]["kind"] == "usage"
         writer.close()
         assert (await agent.run("status")).code == 0
+
+
+async def test_a_window_on_the_status_leaves_no_task_behind_when_the_agent_stops(tmp_path: Path):
+    async def status() -> dict[str, Any]:
+        return {"kits": []}
+
+    agent: Any = SimpleNamespace(registry=StatusRegistry(), status=status)
+    server = ControlServer(agent, ControlSocket(tmp_path / "agent.sock"))
+    await server.start()
+    before = asyncio.all_tasks()
+    reader, writer = await asyncio.open_unix_connection(tmp_path / "agent.sock")
+    writer.write(b'{"do":"watch"}\n')
+    assert json.loads(await reader.readline())["status"] == {"kits": []}
+    await server.stop()
+    writer.close()
+    assert asyncio.all_tasks() == before
