@@ -36,8 +36,6 @@ def command(ctx: click.Context, kit: str) -> None:
 
 
 async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
-    import asyncio
-
     from agent.cli.framework.signals import serve_until_stopped
     from agent.daemon.control.client import TURN_S, open_request, process_name
     from agent.daemon.control.socket import control_socket_of
@@ -51,8 +49,4 @@ async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
             emit({"held": held["kit"], "port": held["port"]})
         elif not cmd:
             note(f"{held['kit']} ({held['port']}) is free for others; Ctrl-C gives it back")
-        ended = asyncio.ensure_future(connection.reader.read())
-        try:
-            return await serve_until_stopped(cmd, {"CELLAGENT_PORT": held["port"]})
-        finally:
-            ended.cancel()
+        return await serve_until_stopped(cmd, {"CELLAGENT_PORT": held["port"]})
