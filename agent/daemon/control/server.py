@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import os
 import secrets
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -66,7 +65,7 @@ class ControlServer:
     def __init__(self, agent: Controlled, control_socket: ControlSocket) -> None:
         self._agent = agent
         self._socket = control_socket
-        self._token = ""
+        self._token = "" if control_socket.is_socket else secrets.token_urlsafe(32)
         self._server: asyncio.Server
         self._connections: set[asyncio.Task[None]] = set()
         self._handlers: dict[str, Callable[[_Client, dict[str, Any]], Awaitable[None]]] = {
@@ -81,22 +80,9 @@ class ControlServer:
 
     async def start(self) -> None:
         """Listen. The socket of an agent that was killed is replaced. Raises OSError."""
-        path = self._socket.path
-        path.unlink(missing_ok=True)
-        if self._socket.is_socket:
-            umask = os.umask(0o177)
-            try:
-                self._server = await asyncio.start_unix_server(
-                    self._connected, path, limit=LONGEST_REQUEST
-                )
-            finally:
-                os.umask(umask)
-            return
-        self._token = secrets.token_urlsafe(32)
-        self._server = await asyncio.start_server(
-            self._connected, "127.0.0.1", 0, limit=LONGEST_REQUEST
+        self._server = await self._socket.listen(
+            self._connected, self._token, limit=LONGEST_REQUEST
         )
-        self._socket.write_port(self._server.sockets[0].getsockname()[1], self._token)
 
     async def stop(self) -> None:
         """Stop listening and close every connection."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from agent.config.private_files import make_private_folder, write_private
 
+Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103
 
 
@@ -31,9 +33,23 @@ class ControlSocket:
         entry = json.loads(self.path.read_text("utf-8"))
         return int(entry["port"]), str(entry["token"])
 
-    def write_port(self, port: int, token: str) -> None:
-        """Write port and token, readable by this user alone. Raises OSError."""
-        write_private(self.path, json.dumps({"port": port, "token": token}).encode())
+    async def listen(self, connected: Connected, token: str, *, limit: int) -> asyncio.Server:
+        """Listen for this user's own processes, in place of an agent that was killed.
+
+        `token` is what their requests must have where this is no socket; `limit` is the longest
+        line in bytes. Raises OSError.
+        """
+        self.path.unlink(missing_ok=True)
+        if self.is_socket:
+            umask = os.umask(0o177)
+            try:
+                return await asyncio.start_unix_server(connected, self.path, limit=limit)
+            finally:
+                os.umask(umask)
+        server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=limit)
+        entry = {"port": server.sockets[0].getsockname()[1], "token": token}
+        write_private(self.path, json.dumps(entry).encode())
+        return server
 
 
 def socket_folder(state_dir: Path) -> Path:
