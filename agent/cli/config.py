@@ -39,8 +39,8 @@ def show(key: str | None, everything: bool) -> None:
 
     With KEY, or the start of one ("hosts", "kit.port"), only what it names.
     """
+    from agent.config.profile_tables import key_type, leaves
     from agent.config.secrets import SECRETS
-    from agent.config.validate import key_type, leaves
 
     configuration = _loaded()
     values = [

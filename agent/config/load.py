@@ -12,8 +12,8 @@ from typing import Any
 from agent.config.paths import config_file, secrets_file, state_dir
 from agent.config.private_files import MAX_BYTES
 from agent.config.profile import Profile
+from agent.config.profile_tables import leaves, nearest, profile_from, set_keys
 from agent.config.secrets import Origin, Secrets
-from agent.config.validate import leaves, nearest, profile_from, set_keys
 from agent.errors import ConfigError
 
 NEUTRAL = "custom"

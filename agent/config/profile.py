@@ -15,6 +15,7 @@ from at.protocol.dialect import DialectName
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 Version = Annotated[str, msgspec.Meta(pattern=r"^[-a-zA-Z0-9_.+]{0,128}$")]
 """A version at the observability service."""
+ServiceUrl = Annotated[str, msgspec.Meta(description="https, or http on this machine")]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -25,12 +26,12 @@ class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
 class HostSettings(Section, frozen=True):
     """URLs of the services (clauses D1.1, O1.4)."""
 
-    device_cloud: str = ""
-    api: str = ""
-    chunks: str = ""
-    ingress: str = ""
-    files: str = ""
-    provisioning: str = ""
+    device_cloud: ServiceUrl = ""
+    api: ServiceUrl = ""
+    chunks: ServiceUrl = ""
+    ingress: ServiceUrl = ""
+    files: ServiceUrl = ""
+    provisioning: ServiceUrl = ""
     ca_file: str = ""
     """A PEM file of CA certificates to trust instead of the system's."""
     proxy: str = ""

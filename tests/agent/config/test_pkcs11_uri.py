@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.config.pkcs11_uri import Pkcs11Uri, is_pkcs11, parse_pkcs11
-from agent.config.validate import profile_from
+from agent.config.profile_tables import profile_from
 from agent.config.write import set_value
 from agent.errors import ConfigError
 from agent.redact import redact

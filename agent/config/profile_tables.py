@@ -1,4 +1,4 @@
-"""Validates a profile's tables as a `Profile`; errors name the wrong key and the nearest one."""
+"""Reads a profile from TOML tables, and names its keys: an error names the nearest one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
-from agent.config.profile import KitSettings, Profile, Section
+from agent.config.profile import HostSettings, KitSettings, Profile, Section, ServiceUrl
 from agent.config.urls import checked_url
 from agent.errors import ConfigError
 
@@ -35,8 +35,8 @@ def profile_from(table: Mapping[str, Any], place: str) -> Profile:
         match = _AT.search(text)
         key = f"{match.group(1)}: " if match else ""
         raise ConfigError(f"{place}: {key}{_AT.sub('', text)}", hint=_choices(key)) from error
-    for field in ("device_cloud", "api", "chunks", "ingress", "files", "provisioning"):
-        if url := getattr(profile.hosts, field):
+    for field, kind in get_type_hints(HostSettings, include_extras=True).items():
+        if kind == ServiceUrl and (url := getattr(profile.hosts, field)):
             checked_url(url, f"{place}: hosts.{field}")
     if is_pkcs11(profile.provisioning.device_ca_key_file):
         # Checked before it is written or shown: it may contain a PIN.
