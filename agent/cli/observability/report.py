@@ -157,7 +157,7 @@ def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
     """Send the chunks that console text, lines of JSON or a file of stored chunks holds."""
     from agent.cli.capture.chunk_sources import read_chunks
     from agent.cli.observability.queueing import queue_and_send
-    from agent.observability.ingest.device_identity import check_slug
+    from agent.observability.api.resource_names import check_slug
     from agent.outbox import ItemKind, NewItem
 
     check_slug("--device-serial", device_serial)

@@ -11,7 +11,7 @@ import msgspec
 
 from agent.config.private_files import make_private_folder, private_opener, write_private
 from agent.errors import AgentError
-from agent.observability.api.slugs import as_slug, as_version
+from agent.observability.api.resource_names import to_slug, to_version
 from agent.observability.ingest import device_identity
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class KitIdentity:
         """Return what modem and USB say, else the agent's name for the kit."""
         record = self._store.record
         return device_identity.PartialIdentity(
-            as_slug(record.device_id or record.imei or self._name),
-            self._board or as_slug(record.model.partition("-")[0].lower()),
+            to_slug(record.device_id or record.imei or self._name),
+            self._board or to_slug(record.model.partition("-")[0].lower()),
             _APPLICATION if self._application else "",
-            as_version(self._application),
+            to_version(self._application),
         )
 
     def _store_names(self, names: device_identity.PartialIdentity) -> None:

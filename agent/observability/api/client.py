@@ -9,7 +9,7 @@ from agent.call import Call, Host, Request, Scheme
 from agent.errors import BadAnswer
 from agent.observability.api import keys, resources
 from agent.observability.api.kinds import ORGANIZATION, ResourceKind, Scope
-from agent.observability.api.slugs import slug, version_name
+from agent.observability.api.resource_names import check_slug, check_version
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -53,8 +53,8 @@ class FetchLatestRelease(Call[resources.Resource | None]):
     def request(self) -> Request:
         """Return what to send. Raises UsageError."""
         query = [
-            ("device_serial", slug(self.device_serial, "device serial")),
-            ("hardware_version", version_name(self.hardware_version, "hardware version")),
+            ("device_serial", check_slug("device serial", self.device_serial)),
+            ("hardware_version", check_version("hardware version", self.hardware_version)),
             ("software_type", self.software_type),
         ]
         if self.current_version:

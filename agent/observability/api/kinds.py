@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from urllib.parse import quote
 
 from agent.errors import UsageError
-from agent.observability.api.slugs import release_version, slug
+from agent.observability.api.resource_names import check_release_version, check_slug
 
 
 class ResourceLevel(Enum):
@@ -45,17 +46,17 @@ def _identifier(value: str) -> str:
     return value
 
 
-def _slug_of(what: str) -> Callable[[str], str]:
-    return lambda value: slug(value, what)
-
-
 ORGANIZATION = ResourceKind(
-    "organization", "organizations", ResourceLevel.ROOT, _slug_of("organization")
+    "organization", "organizations", ResourceLevel.ROOT, partial(check_slug, "organization")
 )
-PROJECT = ResourceKind("project", "projects", ResourceLevel.ORGANIZATION, _slug_of("project"))
-RELEASE = ResourceKind("release", "releases", ResourceLevel.PROJECT, release_version)
-COHORT = ResourceKind("cohort", "cohorts", ResourceLevel.PROJECT, _slug_of("cohort"))
-DEVICE = ResourceKind("device", "devices", ResourceLevel.PROJECT, _slug_of("device serial"))
+PROJECT = ResourceKind(
+    "project", "projects", ResourceLevel.ORGANIZATION, partial(check_slug, "project")
+)
+RELEASE = ResourceKind("release", "releases", ResourceLevel.PROJECT, check_release_version)
+COHORT = ResourceKind("cohort", "cohorts", ResourceLevel.PROJECT, partial(check_slug, "cohort"))
+DEVICE = ResourceKind(
+    "device", "devices", ResourceLevel.PROJECT, partial(check_slug, "device serial")
+)
 DEPLOYMENT = ResourceKind("deployment", "deployments", ResourceLevel.PROJECT, _identifier)
 EVENT = ResourceKind(
     "event",
@@ -97,10 +98,10 @@ def path(kind: ResourceKind, scope: Scope, key: str | None = None) -> str:
     if kind.level is not ResourceLevel.ROOT:
         parts += [
             "organizations",
-            slug(_require(scope.organization, "organization"), "organization"),
+            check_slug("organization", _require(scope.organization, "organization")),
         ]
     if kind.level is ResourceLevel.PROJECT:
-        parts += ["projects", slug(_require(scope.project, "project"), "project")]
+        parts += ["projects", check_slug("project", _require(scope.project, "project"))]
     parts.append(kind.plural)
     if key is not None:
         parts.append(quote(kind.key(key), safe=""))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from agent.call import Call, Host, Request, Response, Scheme
-from agent.observability.ingest.device_identity import check_slug
+from agent.observability.api.resource_names import check_slug
 
 MAX_CHUNKS = 100
 """Chunks of one request; `agent.outbox.schedule` keeps to it."""

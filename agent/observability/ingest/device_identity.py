@@ -8,13 +8,10 @@ from typing import Any
 
 from agent.config.profile import KitSettings
 from agent.errors import UsageError
-from agent.observability.api.slugs import as_slug, slug, version_name
+from agent.observability.api.resource_names import check_slug, check_text, check_version, to_slug
 from agent.observability.ingest import chunk_codec
 from agent.observability.ingest.event_decode import decode_payload
 from agent.observability.ingest.messages import kind_of, open_message
-
-LONGEST = 128
-"""Characters of a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,30 +29,6 @@ class DeviceIdentity:
         check_version("hardware_version", self.hardware_version)
         check_text("software_type", self.software_type)
         check_version("software_version", self.software_version)
-
-
-def check_slug(name: str, value: object) -> str:
-    """Return `value`, which may be anything from JSON, if it is a slug. Raises UsageError."""
-    return slug(_text(name, value), name)
-
-
-def check_version(name: str, value: object) -> str:
-    """Return `value` if it is a version. Raises UsageError, naming the rule."""
-    return version_name(_text(name, value), name)
-
-
-def check_text(name: str, value: object) -> str:
-    """Return `value` if it is a printable text of 1 to LONGEST characters. Raises UsageError."""
-    text = _text(name, value)
-    if not 1 <= len(text) <= LONGEST or not text.isprintable():
-        raise UsageError(f"{name}: {text[:60]!r} is no text of 1 to {LONGEST} characters")
-    return text
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{name}: {'it is missing' if value is None else 'it is no text'}")
-    return value
 
 
 UNKNOWN = "unknown"
@@ -86,7 +59,7 @@ class PartialIdentity:
 
 def profile_identity(kit: KitSettings) -> PartialIdentity:
     """Return the part of a kit's identity that is configured in its profile."""
-    serial = as_slug(kit.device_id)
+    serial = to_slug(kit.device_id)
     return PartialIdentity(serial, kit.hardware_version, kit.software_type, kit.software_version)
 
 

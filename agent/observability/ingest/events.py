@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import UsageError
-from agent.observability.ingest import device_identity
+from agent.observability.api.resource_names import check_slug, check_text, check_version
+from agent.observability.ingest.device_identity import DeviceIdentity
 
 MAX_EVENTS = 100
 """Events of one request; `agent.outbox.schedule` keeps to it."""
@@ -31,7 +32,7 @@ _UINT64 = 1 << 64
 
 
 def heartbeat(
-    device: device_identity.DeviceIdentity,
+    device: DeviceIdentity,
     metrics: Mapping[str, float | str | None],
     captured: datetime,
     *,
@@ -42,7 +43,7 @@ def heartbeat(
 
 
 def trace(
-    device: device_identity.DeviceIdentity,
+    device: DeviceIdentity,
     reason: int,
     captured: datetime,
     *,
@@ -59,7 +60,7 @@ def trace(
 
 def _event(
     kind: str,
-    device: device_identity.DeviceIdentity,
+    device: DeviceIdentity,
     info: Mapping[str, Any],
     captured: datetime,
     user_info: Mapping[str, Any] | None,
@@ -87,14 +88,14 @@ def check_event(event: object, now: datetime) -> bytes:
     kind = event.get("type")
     if not isinstance(kind, str) or kind not in _INFO_CHECKS:
         raise UsageError(f"type: {kind!r} is neither heartbeat nor trace")
-    device_identity.check_slug("device_serial", event.get("device_serial"))
-    device_identity.check_version("hardware_version", event.get("hardware_version"))
-    device_identity.check_text("sdk_version", event.get("sdk_version"))
+    check_slug("device_serial", event.get("device_serial"))
+    check_version("hardware_version", event.get("hardware_version"))
+    check_text("sdk_version", event.get("sdk_version"))
     if "software_type" in event or "software_version" in event or "release_version" not in event:
-        device_identity.check_text("software_type", event.get("software_type"))
-        device_identity.check_version("software_version", event.get("software_version"))
+        check_text("software_type", event.get("software_type"))
+        check_version("software_version", event.get("software_version"))
     if "release_version" in event:
-        device_identity.check_version("release_version", event["release_version"])
+        check_version("release_version", event["release_version"])
     for name in ("user_info", "extra_info"):
         if not isinstance(event.get(name, {}), dict):
             raise UsageError(f"{name}: it is no JSON object")
@@ -148,7 +149,7 @@ def _check_metrics(info: Mapping[str, Any]) -> None:
     if not isinstance(metrics, dict) or len(metrics) > _MOST_METRICS:
         raise UsageError(f"event_info.metrics: it is no object of at most {_MOST_METRICS} values")
     for name, value in metrics.items():
-        device_identity.check_text("event_info.metrics", name)
+        check_text("event_info.metrics", name)
         where = f"event_info.metrics.{name}"
         if isinstance(value, str):
             if len(value) > _LONGEST_VALUE:

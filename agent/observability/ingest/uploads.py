@@ -16,7 +16,8 @@ import msgspec
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import BadAnswer
-from agent.observability.ingest.device_identity import DeviceIdentity, check_slug
+from agent.observability.api.resource_names import check_slug
+from agent.observability.ingest.device_identity import DeviceIdentity
 
 DIRECT_LIMIT = 1024 * 1024
 """Bytes of a core dump that goes in one piece; a larger one is prepared first."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import UsageError
-from agent.observability.api.slugs import as_slug, as_version, slug, version_name
+from agent.observability.api.resource_names import check_slug, check_version, to_slug, to_version
 from agent.observability.ingest.chunk_codec import encode
 from agent.observability.ingest.device_identity import (
     DeviceIdentity,
@@ -112,8 +112,8 @@ def test_who_keeps_the_names_hears_each_change_once():
 
 @given(st.text(min_size=1, max_size=200))
 def test_any_name_of_ours_can_be_made_one_of_the_service(text):
-    assert slug(as_slug(text), "serial")
-    assert version_name(as_version(text), "version")
+    assert check_slug("serial", to_slug(text))
+    assert check_version("version", to_version(text))
 
 
 def test_a_name_that_somebody_gave_and_that_breaks_its_rule_is_told():

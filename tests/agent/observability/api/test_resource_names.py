@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import UsageError
-from agent.observability.api.slugs import release_version, slug, version_name
+from agent.observability.api.resource_names import check_release_version, check_slug, check_version
 
 
 @pytest.mark.contract("O1.1")
 @pytest.mark.parametrize("good", ["a", "A_b-9", "UPPER", "x" * 128])
 def test_a_slug_of_the_rule_is_taken(good: str) -> None:
-    assert slug(good, "project") == good
+    assert check_slug("project", good) == good
 
 
 @pytest.mark.contract("O1.1")
 @pytest.mark.parametrize("bad", ["", "a b", "a.b", "a/b", "x" * 129, "a\n", "ä", "٣", "..", "a+b"])
 def test_another_slug_is_refused_with_the_rule(bad: str) -> None:
     with pytest.raises(UsageError, match=r"project .*(may hold letters|at most 128)"):
-        slug(bad, "project")
+        check_slug("project", bad)
 
 
 @pytest.mark.contract("O1.1")
@@ -43,14 +43,14 @@ def test_another_slug_is_refused_with_the_rule(bad: str) -> None:
 )
 def test_a_release_is_a_semantic_version(version: str, good: bool) -> None:
     if good:
-        assert release_version(version) == version
+        assert check_release_version(version) == version
     else:
         with pytest.raises(UsageError, match="release version"):
-            release_version(version)
+            check_release_version(version)
 
 
 @pytest.mark.contract("O1.1")
 def test_a_hardware_version_has_dots_and_plus() -> None:
-    assert version_name("nrf9161dk+0.9.0", "hardware version")
+    assert check_version("hardware version", "nrf9161dk+0.9.0")
     with pytest.raises(UsageError):
-        version_name("nrf 9161", "hardware version")
+        check_version("hardware version", "nrf 9161")
