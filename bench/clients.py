@@ -24,7 +24,7 @@ from agent.auth.modem_jwt import check_claims
 from agent.auth.token_cache import LIFE_S
 from agent.call import Host
 from agent.cloud import DeviceCloud
-from agent.cloud.devices import FetchDevice
+from agent.cloud.device_reads import FetchDevice
 from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport, tls_context
 from at.tokens.jwt import read_jwt

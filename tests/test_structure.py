@@ -78,7 +78,7 @@ def imported(path: Path) -> set[str]:
 
 
 def part(path: Path) -> str:
-    """Return the room of a module: "cloud" for agent/cloud/devices.py, "call" for agent/call.py."""
+    """Return the room of a module: "cloud" for agent/cloud/device.py, "call" for agent/call.py."""
     return path.relative_to(ROOT).parts[1].removesuffix(".py")
 
 

@@ -2,7 +2,8 @@
 
 from agent.cloud.client import DeviceCloud
 from agent.cloud.device import Device
-from agent.cloud.devices import Filter, Page, Transformed
+from agent.cloud.device_reads import Filter, Transformed
+from agent.cloud.paging import Page
 from agent.cloud.public_keys import BulkOperation, NewDevice, PublicKey
 
 __all__ = [

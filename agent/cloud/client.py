@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent.cloud import changes, public_keys
+from agent.cloud import ble_calls, device_changes, public_keys
 from agent.cloud.account import (
     Account,
     FetchAccount,
@@ -15,8 +15,7 @@ from agent.cloud.account import (
     MakeServiceKeyAndToken,
     ServiceTokenIssued,
 )
-from agent.cloud.devices import (
-    FetchCharacteristicValue,
+from agent.cloud.device_reads import (
     FetchDevice,
     Filter,
     ListDevices,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agent.cloud.device import Device
-    from agent.cloud.devices import Page
+    from agent.cloud.paging import Page
     from agent.http import HttpClient, HttpTransport
 
 
@@ -96,13 +95,13 @@ class DeviceCloud:
 
     async def rename(self, device_id: str, name: str, *, version: str | None = None) -> None:
         """Change a device's name."""
-        await self.client.send(changes.UpdateDeviceName(device_id, name, version))
+        await self.client.send(device_changes.UpdateDeviceName(device_id, name, version))
 
     async def set_tags(
         self, device_id: str, tags: Iterable[str], *, version: str | None = None
     ) -> None:
         """Replace a device's tags."""
-        await self.client.send(changes.UpdateDeviceTags(device_id, tuple(tags), version))
+        await self.client.send(device_changes.UpdateDeviceTags(device_id, tuple(tags), version))
 
     async def update_state(
         self,
@@ -113,16 +112,18 @@ class DeviceCloud:
         version: str | None = None,
     ) -> None:
         """Merge into a device's state; None deletes a key."""
-        await self.client.send(changes.UpdateDeviceState(device_id, reported, desired, version))
+        await self.client.send(
+            device_changes.UpdateDeviceState(device_id, reported, desired, version)
+        )
 
     async def delete(self, device_id: str, *, version: str | None = None) -> None:
         """Remove a device from its team."""
-        await self.client.send(changes.DeleteDevice(device_id, version))
+        await self.client.send(device_changes.DeleteDevice(device_id, version))
 
     async def change(
         self,
         device_id: str,
-        decide: Callable[[Device], changes.Change | None],
+        decide: Callable[[Device], device_changes.Change | None],
         *,
         tries: int = CHANGE_TRIES,
     ) -> Device:
@@ -147,7 +148,7 @@ class DeviceCloud:
 
     async def characteristic_value(self, device_id: str, characteristic: str) -> bytes:
         """Return a characteristic's value as the cloud last saw it."""
-        return await self.client.send(FetchCharacteristicValue(device_id, characteristic))
+        return await self.client.send(ble_calls.FetchCharacteristicValue(device_id, characteristic))
 
     async def write(
         self,
@@ -159,7 +160,7 @@ class DeviceCloud:
     ) -> None:
         """Write a characteristic of a BLE device."""
         await self.client.send(
-            changes.UpdateCharacteristicValue(device_id, characteristic, value, version)
+            ble_calls.UpdateCharacteristicValue(device_id, characteristic, value, version)
         )
 
     async def write_descriptor(
@@ -173,12 +174,12 @@ class DeviceCloud:
     ) -> None:
         """Write a descriptor of a BLE device's characteristic."""
         await self.client.send(
-            changes.UpdateDescriptorValue(device_id, characteristic, descriptor, value, version)
+            ble_calls.UpdateDescriptorValue(device_id, characteristic, descriptor, value, version)
         )
 
     async def discover(self, gateway_id: str, device_id: str) -> None:
         """Request that a gateway reads a BLE device's services again; does not wait for it."""
-        await self.client.send(changes.DiscoverServices(device_id, gateway_id))
+        await self.client.send(ble_calls.DiscoverServices(device_id, gateway_id))
 
     async def discover_and_wait(
         self, gateway_id: str, device_id: str, *, deadline_s: float = DISCOVERY_DEADLINE_S

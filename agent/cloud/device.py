@@ -10,8 +10,11 @@ from urllib.parse import quote
 
 import msgspec
 
+from agent.call import Scheme
 from agent.cloud.ble import Characteristic, Service, find, services
 from agent.errors import BadAnswer, UsageError
+
+USER_OR_DEVICE = (Scheme.API_KEY, Scheme.DEVICE_JWT)
 
 
 def segment(value: str, what: str) -> str:

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.device import moment, segment
-from agent.cloud.devices import USER_OR_DEVICE, Page
+from agent.cloud.device import USER_OR_DEVICE, moment, segment
+from agent.cloud.paging import LARGEST_PAGE, Page
 from agent.errors import BadAnswer, UsageError
 
 
@@ -54,7 +54,7 @@ class ListMessages(Call[Page[Message]]):
     app_id: str = ""
     start: datetime | None = None
     end: datetime | None = None
-    page_limit: int = 100
+    page_limit: int = LARGEST_PAGE
     page_token: str | None = None
 
     def request(self) -> Request:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
-from agent.cloud.devices import FetchDevice
+from agent.cloud.device_reads import FetchDevice
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleReader

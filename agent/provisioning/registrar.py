@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from agent.auth.modem_jwt import ModemJwt
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.cloud import DeviceCloud, public_keys
-from agent.cloud.devices import FetchDevice
+from agent.cloud.device_reads import FetchDevice
 from agent.errors import Conflict, NotFound
 from agent.provisioning.goal import RegistrationMethod
 from agent.retry import http_date

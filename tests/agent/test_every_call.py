@@ -18,7 +18,7 @@ from agent.auth.credential import HOSTS, Keyring
 from agent.call import Call, Host, Scheme
 from agent.cloud import DeviceCloud
 from agent.cloud.account import FetchAccount
-from agent.cloud.devices import FetchDevice
+from agent.cloud.device_reads import FetchDevice
 from agent.config.secrets import Secret
 from agent.errors import (
     AgentError,

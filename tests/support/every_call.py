@@ -7,17 +7,19 @@ from typing import Any
 from agent.call import Call
 from agent.cloud import NewDevice, PublicKey
 from agent.cloud.account import FetchAccount, FetchServiceToken, MakeServiceKeyAndToken
-from agent.cloud.changes import (
-    DeleteDevice,
+from agent.cloud.ble_calls import (
     DiscoverServices,
+    FetchCharacteristicValue,
     UpdateCharacteristicValue,
     UpdateDescriptorValue,
+)
+from agent.cloud.device_changes import (
+    DeleteDevice,
     UpdateDeviceName,
     UpdateDeviceState,
     UpdateDeviceTags,
 )
-from agent.cloud.devices import (
-    FetchCharacteristicValue,
+from agent.cloud.device_reads import (
     FetchDevice,
     ListDevices,
     TransformDevice,

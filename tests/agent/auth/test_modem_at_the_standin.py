@@ -12,7 +12,7 @@ from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.auth.modem_jwt import ModemJwt, ask_modem
 from agent.call import Host, Scheme
-from agent.cloud.devices import FetchDevice
+from agent.cloud.device_reads import FetchDevice
 from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.cloud.public_keys import FetchBulkOperation, NewDevice, OnboardDevices
 from agent.config.secrets import Secret

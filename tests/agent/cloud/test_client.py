@@ -5,7 +5,7 @@ from cloud_calls import client_of, listed
 from standin import StandIn
 
 from agent.cloud import Device, DeviceCloud, Filter
-from agent.cloud.changes import UpdateDeviceName
+from agent.cloud.device_changes import UpdateDeviceName
 from agent.errors import (
     DeadlineExceeded,
     Forbidden,

@@ -15,7 +15,7 @@ from agent.auth.credential import Credential, Keyring
 from agent.auth.key_files import DeviceKey, signing_key
 from agent.call import Host, Scheme
 from agent.cloud import DeviceCloud, NewDevice, PublicKey
-from agent.cloud.devices import ListDevices
+from agent.cloud.device_reads import ListDevices
 from agent.config.secrets import Secret
 from agent.errors import (
     DeadlineExceeded,

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.ble import octets
-from agent.cloud.device import if_match, segment
-from agent.cloud.devices import USER_OR_DEVICE
+from agent.cloud.device import USER_OR_DEVICE, if_match, segment
 from agent.errors import UsageError
 
 # Many changes are taken with 202: they show a little later.
@@ -77,46 +75,6 @@ class UpdateDeviceState(Change):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateCharacteristicValue(Change):
-    """Write a characteristic of a BLE device (clause D6)."""
-
-    characteristic_id: str
-    value: bytes
-    version: str | None = None
-
-    def request(self) -> Request:
-        """Return what to send."""
-        inner = segment(self.characteristic_id, "a characteristic")
-        return Request(
-            "PUT",
-            f"{self.path}/characteristics/{inner}",
-            headers=if_match(self.version),
-            json=octets(self.value),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateDescriptorValue(Change):
-    """Write a descriptor of a BLE device's characteristic."""
-
-    characteristic_id: str
-    descriptor_id: str
-    value: bytes
-    version: str | None = None
-
-    def request(self) -> Request:
-        """Return what to send."""
-        inner = segment(self.characteristic_id, "a characteristic")
-        inmost = segment(self.descriptor_id, "a descriptor")
-        return Request(
-            "PUT",
-            f"{self.path}/characteristics/{inner}/descriptors/{inmost}",
-            headers=if_match(self.version),
-            json=octets(self.value),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class DeleteDevice(Change):
     """Remove a device from its team."""
 
@@ -128,18 +86,3 @@ class DeleteDevice(Change):
     def request(self) -> Request:
         """Return what to send."""
         return Request("DELETE", self.path, headers=if_match(self.version))
-
-
-@dataclass(frozen=True, slots=True)
-class DiscoverServices(Change):
-    """Request that a gateway reads a BLE device's services again; it takes seconds (clause D7)."""
-
-    gateway_id: str
-    version: str | None = None
-
-    def request(self) -> Request:
-        """Return what to send: the gateway stands first, and there is no body."""
-        gateway = segment(self.gateway_id, "a gateway's id")
-        device = segment(self.device_id, "a device id")
-        path = f"/v1/devices/{gateway}/discover/{device}"
-        return Request("POST", path, headers=if_match(self.version))

@@ -4,30 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.ble import value_of
-from agent.cloud.device import Device, segment
-from agent.errors import BadAnswer
-
-T = TypeVar("T")
-
-LARGEST_PAGE = 100
-USER_OR_DEVICE = (Scheme.API_KEY, Scheme.DEVICE_JWT)
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """One page of a list. `next_token` is None on the last.
-
-    `total` counts the results of the query, within what the page limit lets the service count:
-    it is not the size of the fleet.
-    """
-
-    items: tuple[T, ...]
-    total: int | None
-    next_token: str | None
+from agent.cloud.device import USER_OR_DEVICE, Device, segment
+from agent.cloud.paging import LARGEST_PAGE, Page, read_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +57,7 @@ class ListDevices(Call[Page[Device]]):
 
     def parse(self, response: Response) -> Page[Device]:
         """Return the page. Raises BadAnswer."""
-        items, total, token = _page(response)
-        return Page(tuple(Device.of(item) for item in items), total, token)
+        return read_page(response, Device.of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +82,7 @@ class TransformDevices(Call[Page[Any]]):
 
     def parse(self, response: Response) -> Page[Any]:
         """Return the page. Raises BadAnswer."""
-        items, total, token = _page(response)
-        return Page(tuple(items), total, token)
+        return read_page(response, lambda value: value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,39 +130,6 @@ class TransformDevice(Call[Transformed]):
         return Transformed(value, response.headers.get("etag"))
 
 
-@dataclass(frozen=True, slots=True)
-class FetchCharacteristicValue(Call[bytes]):
-    """The value of a characteristic as last seen by the cloud."""
-
-    schemes = (Scheme.API_KEY,)
-
-    device_id: str
-    characteristic_id: str
-
-    def request(self) -> Request:
-        """Return what to send."""
-        device = segment(self.device_id, "a device id")
-        inner = segment(self.characteristic_id, "a characteristic")
-        return Request("GET", f"/v1/devices/{device}/characteristics/{inner}")
-
-    def parse(self, response: Response) -> bytes:
-        """Return the value. Raises BadAnswer."""
-        return value_of(response.json(), self.characteristic_id)
-
-
 def _page_query(chosen: Filter, limit: int, token: str | None) -> list[tuple[str, str]]:
     query = [*chosen.query(), ("pageLimit", str(limit))]
     return query if token is None else [*query, ("pageNextToken", token)]
-
-
-def _page(response: Response) -> tuple[list[Any], int | None, str | None]:
-    """Return items, total and the next page's token of a list. Raises BadAnswer."""
-    body = response.json()
-    if not isinstance(body, dict) or not isinstance(body.get("items"), list):
-        raise BadAnswer("the list has no `items`")
-    total, token = body.get("total"), body.get("pageNextToken")
-    if total is not None and (not isinstance(total, int) or isinstance(total, bool)):
-        raise BadAnswer("the list's `total` is no number")
-    if token is not None and not isinstance(token, str):
-        raise BadAnswer("the list's `pageNextToken` is no text")
-    return body["items"], total, token or None
