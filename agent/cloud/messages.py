@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.device import USER_OR_DEVICE, moment, segment
-from agent.cloud.paging import LARGEST_PAGE, Page
+from agent.cloud.paging import LARGEST_PAGE, Page, read_page
 from agent.errors import BadAnswer, UsageError
 
 
@@ -74,11 +74,7 @@ class ListMessages(Call[Page[Message]]):
 
     def parse(self, response: Response) -> Page[Message]:
         """Return the page. Raises BadAnswer."""
-        body = response.json()
-        if not isinstance(body, dict) or not isinstance(body.get("items"), list):
-            raise BadAnswer("the list has no `items`")
-        items = tuple(_message(item) for item in body["items"])
-        return Page(items, body.get("total"), body.get("pageNextToken") or None)
+        return read_page(response, _message)
 
 
 def _message(raw: Any) -> Message:
