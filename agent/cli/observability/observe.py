@@ -17,6 +17,7 @@ from agent.config import Configuration
 from agent.errors import UsageError
 from agent.observability import Observability, Resource, ResourceKind
 from agent.observability.api.kinds import KINDS
+from agent.observability.api.resources import LARGEST_PAGE
 
 Command: TypeAlias = Callable[..., None]
 
@@ -221,7 +222,7 @@ async def _list(
     columns = COLUMNS[kind.name]
     table = TableWriter(*(column.replace(".", " ") for column in columns))
     left = limit
-    per_page = min(limit or 100, 100)
+    per_page = min(limit or LARGEST_PAGE, LARGEST_PAGE)
     async for resource in service.list(
         kind, filters, sort=sort, per_page=per_page, progress=progress
     ):
