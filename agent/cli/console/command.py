@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agent.console.line_classifier import ConsoleItem
+    from agent.observability.ingest.device_identity import PartialIdentity
 
 
 @click.command(
@@ -44,17 +46,7 @@ if TYPE_CHECKING:
 @click.option("--software-version", help="Its version; default: what is known.")
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
 @click.option("--seconds", type=click.FloatRange(min=0), help="Stop after this time.")
-def command(
-    level: str | None,
-    match: str,
-    forward: bool,
-    save: Path | None,
-    lines: tuple[str, ...],
-    elf: Path | None,
-    baud: int | None,
-    seconds: float | None,
-    **identity: str | None,
-) -> None:
+def command(*, level: str | None, match: str, elf: Path | None, **given: Any) -> None:
     """Show what the kit prints, in colour; chunks and core dumps are taken out and counted.
 
     Lines that you type are sent to the kit. Unplugging the kit does not end the command; Ctrl-C
@@ -64,29 +56,44 @@ def command(
 
     window = ConsoleWindow(level, match, None if elf is None else ElfSymbols(elf))
     try:
-        run(_console(window, lines, forward, save, baud, seconds, identity))
+        run(_console(window, _ConsoleOptions(**given)))
     finally:
         window.close()
 
 
-async def _console(
-    window: ConsoleWindow,
-    lines: tuple[str, ...],
-    forward: bool,
-    save: Path | None,
-    baud: int | None,
-    seconds: float | None,
-    identity: dict[str, str | None],
-) -> int:
+@dataclass(frozen=True, slots=True)
+class _ConsoleOptions:
+    """The values of the options that do not choose what the window shows."""
+
+    forward: bool
+    save: Path | None
+    lines: tuple[str, ...]
+    baud: int | None
+    seconds: float | None
+    device_serial: str | None
+    hardware_version: str | None
+    software_type: str | None
+    software_version: str | None
+
+    @property
+    def identity(self) -> PartialIdentity:
+        """The names of the device that are given by option."""
+        from agent.observability.ingest.device_identity import PartialIdentity
+
+        given = self.device_serial, self.hardware_version, self.software_type, self.software_version
+        return PartialIdentity(*(name or "" for name in given))
+
+
+async def _console(window: ConsoleWindow, given: _ConsoleOptions) -> int:
     import msgspec
 
     from agent.cli.console.sinks import FileSink, device_identity, outbox_sink
     from agent.cli.console.sources import AgentSource, ConsoleSource, PortSource, TypedLines
 
     kit = chosen_kit()
-    if baud:
-        kit = msgspec.structs.replace(kit, baud=baud)
-    names = device_identity(kit, identity)
+    if given.baud:
+        kit = msgspec.structs.replace(kit, baud=given.baud)
+    names = device_identity(kit, given.identity)
     held = await held_kit(kit.port, to_watch=True)
     sinks: list[Callable[[list[ConsoleItem]], Awaitable[None]]] = []
 
@@ -97,20 +104,20 @@ async def _console(
             window.show(item)
 
     async with AsyncExitStack() as stack:
-        if forward and held is None:
+        if given.forward and held is None:
             sinks.append(await stack.enter_async_context(outbox_sink(names, window.note)))
-        if save is not None:
-            files = FileSink(save, names, window.note)
+        if given.save is not None:
+            files = FileSink(given.save, names, window.note)
             stack.push_async_callback(files.close)
             sinks.append(files.store)
         source: ConsoleSource
         if held is None:
-            source = PortSource(kit, window, handle, TypedLines(lines))
+            source = PortSource(kit, window, handle, TypedLines(given.lines))
         else:
-            source = AgentSource(held, window, handle, TypedLines(lines))
-            _note_unused_options(window.note, forward, baud)
+            source = AgentSource(held, window, handle, TypedLines(given.lines))
+            _note_unused_options(window.note, given)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(given.seconds):
                 await source.run()
         except TimeoutError:
             pass
@@ -120,8 +127,8 @@ async def _console(
     return 0
 
 
-def _note_unused_options(note: Callable[[str], None], forward: bool, baud: int | None) -> None:
-    if forward:
+def _note_unused_options(note: Callable[[str], None], given: _ConsoleOptions) -> None:
+    if given.forward:
         note("the running agent delivers chunks and core dumps already: --forward adds nothing")
-    if baud:
+    if given.baud:
         note("--baud is not used: the running agent reads the port, at kit.baud")

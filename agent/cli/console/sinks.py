@@ -17,26 +17,28 @@ from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleItem
 from agent.errors import UsageError
-from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
+from agent.observability.ingest.device_identity import (
+    DeviceIdentity,
+    IdentityTracker,
+    PartialIdentity,
+    profile_identity,
+)
 from agent.tasks import cancel_and_wait
 
 
-def device_identity(kit: KitSettings, given: dict[str, str | None]) -> IdentityTracker:
+def device_identity(kit: KitSettings, given: PartialIdentity) -> IdentityTracker:
     """Return the device's identity: `given` by option takes precedence over the profile.
 
     Then come the kit's own events and its USB identity. Raises UsageError for a name that breaks
     its rule.
     """
-    from agent.observability.ingest.device_identity import PartialIdentity, profile_identity
     from at.ports.usb import model_at
 
-    given_identity = PartialIdentity(
-        **{name: value or "" for name, value in given.items()}
-    ) | profile_identity(kit)
-    given_identity.identity()  # raises before anything is opened
+    configured_names = given | profile_identity(kit)
+    configured_names.identity()  # raises before anything is opened
     model = model_at(kit.port)
     usb = PartialIdentity(hardware_version=model.board if model else "")
-    return IdentityTracker(lambda: given_identity, lambda: usb)
+    return IdentityTracker(lambda: configured_names, lambda: usb)
 
 
 @contextlib.asynccontextmanager
