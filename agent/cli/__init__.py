@@ -1,1 +1,1 @@
-"""The command line: one file per command group; parse, call, print, exit code."""
+"""The command line: one file a command; parse, call, print, exit code."""
