@@ -1,4 +1,4 @@
-"""Identity: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %DEVICEUUID %XMODEMUUID."""
+"""AT alone, identity: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %DEVICEUUID %XMODEMUUID."""
 
 from __future__ import annotations
 
@@ -9,16 +9,6 @@ from at.virtual.options import firmware_uuid
 
 def attention(_kit: VirtualKit, _request: CommandRequest) -> Reply:
     """AT alone."""
-    return ok()
-
-
-def error_format(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CMEE: whether errors have their number. 2 (texts) is not supported."""
-    if request.form is RequestForm.READ:
-        return ok(f"+CMEE: {kit.session.cmee}")
-    if request.form is RequestForm.TEST:
-        return ok("+CMEE: (0,1)")
-    kit.session.cmee = request.number(0, 0, 1)
     return ok()
 
 
@@ -80,7 +70,6 @@ def _only_run(request: CommandRequest, line: str) -> Reply:
 
 COMMANDS = {
     "": attention,
-    "+CMEE": error_format,
     "+CGMI": manufacturer,
     "+CGMM": model,
     "+CGMR": revision,

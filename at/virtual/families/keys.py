@@ -1,4 +1,4 @@
-"""Key generation and signed tokens: %KEYGEN, %JWT, %ATTESTTOKEN."""
+"""Keys, signed tokens, signed commands: %KEYGEN %JWT %ATTESTTOKEN %XSUDO."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import secrets
 import uuid
 
 from at.virtual import signing
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, Bare, CommandRequest, RequestForm
 from at.virtual.families import credentials
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.options import firmware_uuid
@@ -148,4 +148,17 @@ def attestation(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok(f'%ATTESTTOKEN: "{signing.dotted(body, cose)}"', takes_s=kit.delay(0.15))
 
 
-COMMANDS = {"%KEYGEN": generate, "%JWT": web_token, "%ATTESTTOKEN": attestation}
+def authenticated_access(_kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XSUDO: refused, because the virtual modem accepts no key."""
+    request.number(0, 1, 4096)
+    if not request.given(1) or isinstance(request.parameters[1], Bare | int):
+        raise BadRequest
+    return fail(520)
+
+
+COMMANDS = {
+    "%KEYGEN": generate,
+    "%JWT": web_token,
+    "%ATTESTTOKEN": attestation,
+    "%XSUDO": authenticated_access,
+}

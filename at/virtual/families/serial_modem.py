@@ -1,26 +1,12 @@
-"""The Serial Modem's own commands: version, identity, restarts, logs, and its way to nRF Cloud.
-
-No cloud is contacted for #XNRFCLOUD and #XNRFCLOUDPOS: the answers are those of a cloud that
-knows the kit's true position.
-"""
+"""The Serial Modem's own commands: #XSMVER #XSLMVER #XUUID #XRESET #XMODEMRESET #XLOG."""
 
 from __future__ import annotations
 
-import re
-
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
-from at.virtual.families import cells
-from at.virtual.families.credentials import SlotType, slot
-from at.virtual.kit import DataMode, Reply, VirtualKit, fail, ok
+from at.virtual.kit import Reply, VirtualKit, ok
 
 SDK = "3.1.1"
 _RESET_S = 0.1
-SEC_TAG = 16_842_753
-DISCONNECT, CONNECT, SEND = range(3)
-_SINGLE_CELL, _MULTI_CELL, _WIFI = range(3)
-_UNCERTAINTY_M = {_SINGLE_CELL: 1094, _MULTI_CELL: 270, _WIFI: 25}
-_CONNECTS_S, _LOCATES_S, _MEASURES_S = 3.0, 1.5, 4.0
-_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.ASCII | re.IGNORECASE)
 
 
 def version(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -59,101 +45,6 @@ def logs(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok()
 
 
-def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XNRFCLOUD: a kit that is registered and provisioned can connect."""
-    session = kit.session
-    if request.form is RequestForm.READ:
-        state = f"{int(session.cloud_ready)},{session.cloud_sends_location}"
-        return ok(f'#XNRFCLOUD: {state},{SEC_TAG},"{kit.saved.uuid}"')
-    if request.form is RequestForm.TEST:
-        return ok("#XNRFCLOUD: (0,1,2),<send_location>")
-    operation = request.number(0, DISCONNECT, SEND)
-    if operation == CONNECT:
-        provisioned = slot(SEC_TAG, SlotType.CLIENT_PRIVATE_KEY) in kit.saved.credentials
-        sends = request.number(1, 0, 1, default=0)
-        if session.cloud_ready or not (kit.registered and provisioned):
-            return fail()
-        kit.schedule(kit.delay(_CONNECTS_S), lambda: _connected(kit, sends))
-        return ok()
-    if not session.cloud_ready:
-        return fail()
-    if operation == SEND:
-        return Reply(data=DataMode(None, lambda _: kit.notify("#XDATAMODE: 0")))
-    session.cloud_ready = False
-    kit.schedule(0.0, lambda: _notify(kit))
-    return ok()
-
-
-def _connected(kit: VirtualKit, sends_location: int) -> None:
-    if kit.registered:
-        kit.session.cloud_ready = True
-        kit.session.cloud_sends_location = sends_location
-        _notify(kit)
-
-
-def _notify(kit: VirtualKit) -> None:
-    session = kit.session
-    kit.notify(f"#XNRFCLOUD: {int(session.cloud_ready)},{session.cloud_sends_location}")
-
-
-def position(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XNRFCLOUDPOS: by cells that the modem measures, and access points that the host scanned."""
-    if request.form is not RequestForm.SET:
-        raise BadRequest
-    count = request.number(0, 0, 15)
-    by_wifi = request.number(1, 0, 1) == 1
-    points = _access_points(request) if by_wifi else []
-    if not (count or by_wifi) or (by_wifi and len(points) < 2):
-        raise BadRequest
-    session = kit.session
-    if not session.cloud_ready or session.locating or session.measurement is not None:
-        return fail()
-    session.locating = True
-    takes_s = _LOCATES_S
-    if count > 1:
-        takes_s += _MEASURES_S
-        kit.schedule(kit.delay(_MEASURES_S), lambda: _measured(kit, count))
-    kit.schedule(kit.delay(takes_s), lambda: _located(kit, count, points))
-    return ok()
-
-
-def _access_points(request: CommandRequest) -> list[str]:
-    """Return the addresses of access points; a level in dBm may follow each of them."""
-    points: list[str] = []
-    for index, parameter in enumerate(request.parameters[2:], 2):
-        if isinstance(parameter, int) and isinstance(request.parameters[index - 1], str):
-            request.number(index, -128, 0)
-            continue
-        address = request.text(index)
-        if _MAC.fullmatch(address) is None:
-            raise BadRequest
-        points.append(address.lower())
-    return points
-
-
-def _measured(kit: VirtualKit, count: int) -> None:
-    """Print the firmware's own measurement, as the real firmware does."""
-    if kit.session.locating:
-        cells.notify_cells(kit, cells.LAST_SEARCH, count)
-
-
-def _located(kit: VirtualKit, count: int, points: list[str]) -> None:
-    if not kit.session.locating:
-        return
-    kit.session.locating = False
-    known = {measured.access_point.bssid for measured in kit.world.access_points(kit.position)}
-    if len(known.intersection(points)) >= 2:
-        kind = _WIFI
-    elif count and kit.cells_in_range():
-        kind = _MULTI_CELL if count > 1 else _SINGLE_CELL
-    else:
-        kit.notify("#XNRFCLOUDPOS: -1")
-        return
-    where = kit.position
-    fields = f"{where.lat:.6f},{where.lon:.6f},{_UNCERTAINTY_M[kind]}"
-    kit.notify(f"#XNRFCLOUDPOS: 0,{kind},{fields}")
-
-
 COMMANDS = {
     "#XSMVER": version,
     "#XSLMVER": version,
@@ -161,6 +52,4 @@ COMMANDS = {
     "#XRESET": reset,
     "#XMODEMRESET": modem_reset,
     "#XLOG": logs,
-    "#XNRFCLOUD": connection,
-    "#XNRFCLOUDPOS": position,
 }

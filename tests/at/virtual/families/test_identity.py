@@ -35,9 +35,3 @@ def test_the_first_chip_does_not_give_its_uuid() -> None:
     assert ask(newer, "AT%DEVICEUUID")[0] == f"%DEVICEUUID: {newer.kit.saved.uuid}"
     first = switched_on("AT+CMEE=1", model="nrf9160")
     assert ask(first, "AT%DEVICEUUID") == ["+CME ERROR: 0"]
-
-
-def test_numbers_of_errors_are_switched_on_and_texts_are_not() -> None:
-    modem = switched_on("AT+CMEE=1")
-    assert ask(modem, "AT+CMEE?") == ["+CMEE: 1", "OK"]
-    assert ask(modem, "AT+CMEE=2") == ["ERROR"]

@@ -1,4 +1,4 @@
-"""Sleep: +CPSMS +CEDRXS +CEDRXRDP, and its notices %XMODEMSLEEP and %XT3412.
+"""Power saving: +CPSMS +CEDRXS +CEDRXRDP %XMODEMSLEEP %XT3412.
 
 Once a connection is released, T3412 starts. With power saving, the modem sleeps from the end of
 T3324 to the end of T3412; with eDRX alone, between two paging windows. The simulated network

@@ -1,0 +1,87 @@
+"""Packet data: +CGDCONT +CGPADDR +CGACT +CGCONTRDP +CGEREP."""
+
+from __future__ import annotations
+
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import Reply, VirtualKit, fail, ok
+
+_ADDRESS = "10.160.33.51"
+_NAME_SERVERS = "10.160.0.1", "10.160.0.2"
+_MTU = 1500
+_FAMILIES = {"IP", "IPV6", "IPV4V6", "NON-IP"}
+
+
+def contexts(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGDCONT."""
+    defined = kit.session.contexts
+    if request.form is RequestForm.READ:
+        shown = defined or {0: ("", "")}
+        return ok(*(_context(kit, cid, *shown[cid]) for cid in sorted(shown)))
+    if request.form is RequestForm.TEST:
+        return ok('+CGDCONT: (0-10),"IP",,,(0),(0)')
+    cid = request.number(0, 0, 10)
+    if len(request.parameters) == 1:
+        defined.pop(cid, None)
+        return ok()
+    family = request.text(1)
+    if family.upper() not in _FAMILIES:
+        raise BadRequest
+    defined[cid] = (family, request.text(2, default=""))
+    return ok()
+
+
+def _context(kit: VirtualKit, cid: int, family: str, name: str) -> str:
+    address = _ADDRESS if cid == 0 and kit.registered else ""
+    return f'+CGDCONT: {cid},"{family}","{name}","{address}",0,0'
+
+
+def addresses(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGPADDR."""
+    if request.form is RequestForm.SET:
+        request.number(0, 0, 10)
+    elif request.form is not RequestForm.RUN:
+        raise BadRequest
+    address = _ADDRESS if kit.registered else ""
+    return ok(f'+CGPADDR: 0,"{address}"')
+
+
+def activation(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGACT."""
+    if request.form is RequestForm.READ:
+        return ok(f"+CGACT: 0,{int(kit.registered)}")
+    if request.form is RequestForm.TEST:
+        return ok("+CGACT: (0,1)")
+    request.number(0, 0, 1)
+    return ok()
+
+
+def dynamic_parameters(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGCONTRDP: of an active context; unknown fields are empty."""
+    if request.form not in {RequestForm.SET, RequestForm.RUN}:
+        raise BadRequest
+    if request.form is RequestForm.SET and request.number(0, 0, 10):
+        return fail()  # only context 0 can be active
+    if not kit.registered:
+        return fail()
+    first, second = _NAME_SERVERS
+    name = kit.session.contexts[0][1]
+    return ok(f'+CGCONTRDP: 0,,"{name}","","","{first}","{second}",,,,,{_MTU}')
+
+
+def packet_events(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGEREP."""
+    if request.form is RequestForm.READ:
+        return ok(f"+CGEREP: {kit.session.subscriptions.cgerep},0")
+    if request.form is RequestForm.TEST:
+        return ok("+CGEREP: (0,1),(0)")
+    kit.session.subscriptions.cgerep = request.number(0, 0, 1)
+    return ok()
+
+
+COMMANDS = {
+    "+CGDCONT": contexts,
+    "+CGPADDR": addresses,
+    "+CGACT": activation,
+    "+CGCONTRDP": dynamic_parameters,
+    "+CGEREP": packet_events,
+}

@@ -1,0 +1,32 @@
+"""The modem's own state: %XVBAT %XTEMP %MDMEV."""
+
+from __future__ import annotations
+
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import Reply, VirtualKit, ok
+
+
+def battery(_kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XVBAT, in millivolts."""
+    if request.form is not RequestForm.RUN:
+        raise BadRequest
+    return ok("%XVBAT: 5054")
+
+
+def temperature(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XTEMP, in degrees Celsius."""
+    if request.form is RequestForm.READ:
+        return ok("%XTEMP: 24")
+    kit.session.subscriptions.xtemp = request.number(0, 0, 1)
+    return ok()
+
+
+def domain_events(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%MDMEV: mode 2 needs a later firmware than mode 1."""
+    if request.form is not RequestForm.SET or not kit.at_least(1, 3, 0):
+        raise BadRequest
+    kit.session.subscriptions.mdmev = request.number(0, 0, 2 if kit.at_least(2, 0, 0) else 1)
+    return ok()
+
+
+COMMANDS = {"%XVBAT": battery, "%XTEMP": temperature, "%MDMEV": domain_events}

@@ -1,0 +1,192 @@
+"""Registration: +CEREG +CNEC, and all that follows when the modem is switched on, step by step.
+
+A network denies registration, or the SIM is missing, by the faults "not-registered" and "no-sim".
+The delays are those of a recorded nRF9160: searching after 1.2 s, registered after 3.9 s, idle ten
+seconds after the last traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.families import clock, network, power_saving, signal
+from at.virtual.kit import Reply, VirtualKit, ok
+
+HOME, SEARCHING, NO_SIM = 1, 2, 90
+_UPDATE_S = 2.0  # how long the connection of a tracking area update lasts
+_UE_REJECTED = 15  # EMM cause of TS 24.301: no suitable cells in the tracking area
+_RESELECTION_S = 10.0  # how often the modem looks for a better cell
+
+
+def registration(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CEREG."""
+    subscriptions = kit.session.subscriptions
+    if request.form is RequestForm.READ:
+        return ok(f"+CEREG: {subscriptions.cereg},{_registration(kit, subscriptions.cereg)}")
+    if request.form is RequestForm.TEST:
+        return ok("+CEREG: (0-5)")
+    subscriptions.cereg = request.number(0, 0, 5)
+    return ok()
+
+
+def error_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CNEC: 8 errors of mobility management, 16 of session management, 24 both."""
+    if request.form is RequestForm.READ:
+        return ok(f"+CNEC: {kit.session.subscriptions.cnec}")
+    if request.form is RequestForm.TEST:
+        return ok("+CNEC: (0,8,16,24)")
+    n = request.number(0, 0, 24, default=0)
+    if n % 8:
+        raise BadRequest
+    kit.session.subscriptions.cnec = n
+    return ok()
+
+
+def begin(kit: VirtualKit) -> None:
+    """Start the SIM and search a network, as long as the kit is not switched off meanwhile."""
+    session = kit.session
+
+    def step(seconds: float, action: Callable[[VirtualKit], None]) -> None:
+        def unless_switched_off() -> None:
+            if kit.session is session and kit.active:
+                action(kit)
+
+        kit.schedule(kit.delay(seconds), unless_switched_off)
+
+    if "no-sim" in kit.faults:
+        step(0.4, _no_sim)
+        return
+    step(0.3, _sim_ready)
+    step(1.2, _searching)
+    if "not-registered" not in kit.faults and kit.cells_in_range():
+        step(3.4, _connected)
+        step(3.7, _network_time)
+        step(3.9, _registered)
+        step(13.9, _idle)
+
+
+def end(kit: VirtualKit) -> None:
+    """Release the connection and leave the network."""
+    _idle(kit)
+    if kit.session.registration:
+        kit.session.registration = 0
+        _notify_registration(kit)
+
+
+def _sim_ready(kit: VirtualKit) -> None:
+    kit.session.sim_up = True
+    if kit.session.subscriptions.xsim:
+        kit.notify("%XSIM: 1")
+
+
+def _no_sim(kit: VirtualKit) -> None:
+    if kit.session.subscriptions.xsim:
+        kit.notify("%XSIM: 0")
+    kit.session.registration = NO_SIM
+    _notify_registration(kit)
+
+
+def _searching(kit: VirtualKit) -> None:
+    stat = SEARCHING
+    if "not-registered" in kit.faults:
+        stat = int(kit.faults.number("not-registered"))
+    kit.session.registration = stat
+    if stat == 3:
+        kit.session.reject = (0, _UE_REJECTED)
+        if kit.session.subscriptions.cnec in {8, 24}:
+            kit.notify(f"+CNEC_EMM: {_UE_REJECTED}")
+    _notify_registration(kit)
+
+
+def _connected(kit: VirtualKit) -> None:
+    power_saving.wake(kit)
+    kit.session.connected = True
+    network.notify_connection(kit)
+
+
+def _idle(kit: VirtualKit) -> None:
+    if not kit.session.connected:
+        return
+    kit.session.connected = False
+    network.notify_connection(kit)
+    power_saving.start_timers(kit, _update)
+
+
+def _update(kit: VirtualKit) -> None:
+    """Do a tracking area update: connect for a short time."""
+    session = kit.session
+    _connected(kit)
+
+    def done() -> None:
+        if kit.session is session:
+            _idle(kit)
+
+    kit.schedule(kit.delay(_UPDATE_S), done)
+
+
+def _network_time(kit: VirtualKit) -> None:
+    if "no-time" not in kit.faults:
+        clock.network_time(kit)
+
+
+def _registered(kit: VirtualKit) -> None:
+    subscriptions = kit.session.subscriptions
+    kit.session.registration = HOME
+    kit.session.contexts.setdefault(0, ("IP", "iot.example"))
+    if subscriptions.mdmev:
+        kit.notify("%MDMEV: SEARCH STATUS 2")
+    if subscriptions.cgerep:
+        kit.notify("+CGEV: ME PDN ACT 0")
+    _notify_registration(kit)
+    if subscriptions.cesq:
+        signal.notify_signal(kit)
+    power_saving.notify_cycle(kit)
+    kit.session.serving_eci = kit.cells_in_range()[0].cell.eci
+    _schedule_reselection(kit)
+
+
+def _schedule_reselection(kit: VirtualKit) -> None:
+    """Reselect the strongest cell from time to time, as long as the kit is registered."""
+    session = kit.session
+
+    def reselect() -> None:
+        cells = kit.cells_in_range()
+        if kit.session is not session or not kit.registered or not cells:
+            return
+        if cells[0].cell.eci != session.serving_eci:
+            session.serving_eci = cells[0].cell.eci
+            if session.subscriptions.cereg >= 2:
+                _notify_registration(kit)
+            if session.subscriptions.cesq:
+                signal.notify_signal(kit)
+        session.reselection_timer = kit.schedule(_RESELECTION_S, reselect)
+
+    kit.cancel(session.reselection_timer)  # of an earlier registration
+    session.reselection_timer = kit.schedule(_RESELECTION_S, reselect)
+
+
+def _notify_registration(kit: VirtualKit) -> None:
+    level = kit.session.subscriptions.cereg
+    if level:
+        kit.notify("+CEREG: " + _registration(kit, level))
+
+
+def _registration(kit: VirtualKit, level: int) -> str:
+    """Return the fields of +CEREG after <n>, those that the level <n> has."""
+    session = kit.session
+    fields = [str(session.registration)]
+    cells = kit.cells_in_range() if session.registration in {HOME, SEARCHING, 5} else []
+    if level >= 2 and cells:
+        cell = cells[0].cell
+        fields += [f'"{cell.tac:04X}"', f'"{cell.eci:08X}"', str(kit.access_technology)]
+    elif level >= 2 and session.reject:
+        fields += ["", "", ""]
+    if level in {3, 5} and session.reject and session.registration == 3:
+        fields += [str(part) for part in session.reject]
+    if level >= 4 and kit.registered:
+        fields += ["", "", *(f'"{timer}"' for timer in power_saving.granted(kit))]
+    return ",".join(fields)
+
+
+COMMANDS = {"+CEREG": registration, "+CNEC": error_notices}

@@ -1,0 +1,86 @@
+"""Signal quality: +CESQ %CESQ %XMONITOR %CONEVAL."""
+
+from __future__ import annotations
+
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.families import power_saving
+from at.virtual.kit import Reply, VirtualKit, ok
+
+
+def signal(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CESQ: of six fields the nRF91 fills in the last two (3GPP TS 27.007 clause 8.69)."""
+    if request.form is not RequestForm.RUN:
+        raise BadRequest
+    rsrq = rsrp = 255
+    cells = kit.cells_in_range()
+    if kit.active and cells:
+        rsrq, rsrp = cells[0].rsrq_index, cells[0].rsrp_index
+    return ok(f"+CESQ: 99,99,255,255,{rsrq},{rsrp}")
+
+
+def signal_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%CESQ: a subscription that has no read form."""
+    if request.form is not RequestForm.SET:
+        raise BadRequest
+    kit.session.subscriptions.cesq = request.number(0, 0, 1)
+    if kit.session.subscriptions.cesq and kit.active and kit.cells_in_range():
+        notify_signal(kit)
+    return ok()
+
+
+def notify_signal(kit: VirtualKit) -> None:
+    """Print %CESQ with the level of the serving cell."""
+    serving = kit.cells_in_range()[0]
+    rsrp, rsrq = serving.rsrp_index, serving.rsrq_index
+    bands = sum(rsrp > edge for edge in (20, 40, 60, 80)), sum(rsrq > e for e in (7, 14, 21, 28))
+    kit.notify(f"%CESQ: {rsrp},{bands[0]},{rsrq},{bands[1]}")
+
+
+def monitor(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XMONITOR: the serving cell, once registered."""
+    if request.form is not RequestForm.RUN:
+        raise BadRequest
+    stat = kit.session.registration
+    cells = kit.cells_in_range()
+    if not kit.registered or not cells:
+        return ok(f"%XMONITOR: {stat}")
+    serving, cell = cells[0], cells[0].cell
+    active_time, periodic_update = power_saving.granted(kit)
+    return ok(
+        f'%XMONITOR: {stat},"","","{cell.plmn}","{cell.tac:04X}",{kit.access_technology},'
+        f'{cell.band},"{cell.eci:08X}",{cell.pci},{cell.earfcn},{serving.rsrp_index},'
+        f'{serving.snr_index},"{power_saving.cycle_in_use(kit)}","{active_time}","{periodic_update}",'
+        f'"{power_saving.T3412}"'
+    )
+
+
+def evaluate(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%CONEVAL: quality of the connection."""
+    if request.form is not RequestForm.RUN:
+        raise BadRequest
+    if not kit.active:
+        return ok("%CONEVAL: 7")
+    if "no-sim" in kit.faults:
+        return ok("%CONEVAL: 2")
+    cells = kit.cells_in_range()
+    if not cells:
+        return ok("%CONEVAL: 1")
+    if not kit.registered:
+        return ok("%CONEVAL: 6")
+    serving, cell = cells[0], cells[0].cell
+    energy = 5 + (serving.rsrp_dbm > -110) + (serving.rsrp_dbm > -95)
+    return ok(
+        f"%CONEVAL: 0,{int(kit.session.connected)},{energy},{serving.rsrp_index},"
+        f'{serving.rsrq_index},{serving.snr_index},"{cell.eci:08X}","{cell.plmn}",{cell.pci},'
+        f"{cell.earfcn},{cell.band},1,0,{max(-20, min(23, -serving.rsrp_dbm - 90))},1,1,"
+        f"{round(15 - serving.rsrp_dbm)}",
+        takes_s=kit.delay(0.3),
+    )
+
+
+COMMANDS = {
+    "+CESQ": signal,
+    "%CESQ": signal_notices,
+    "%XMONITOR": monitor,
+    "%CONEVAL": evaluate,
+}

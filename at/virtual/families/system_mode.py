@@ -1,0 +1,70 @@
+"""System mode and band: %XSYSTEMMODE %XCBAND %XCONNSTAT %XDATAPRFL %XFACTORYRESET."""
+
+from __future__ import annotations
+
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
+
+_RADIOS_OFF = {ModemMode.OFF, ModemMode.FLIGHT, ModemMode.FLIGHT_UICC_ON}
+
+
+def system_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XSYSTEMMODE: the radios in use; it changes only while they are off."""
+    if request.form is RequestForm.READ:
+        return ok("%XSYSTEMMODE: " + ",".join(map(str, kit.saved.system_mode)))
+    if request.form is RequestForm.TEST:
+        return ok("%XSYSTEMMODE: (0,1),(0,1),(0,1),(0-4)")
+    lte_m, nb_iot, gnss = (request.number(index, 0, 1) for index in range(3))
+    preference = request.number(3, 0, 4)
+    if kit.session.fun not in _RADIOS_OFF or not (lte_m or nb_iot or gnss):
+        return fail()
+    kit.saved.system_mode = (lte_m, nb_iot, gnss, preference)
+    return ok(takes_s=kit.delay(0.002))
+
+
+def current_band(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XCBAND: the band in use, 0 while there is none; the test form lists all."""
+    if request.form is RequestForm.TEST:
+        return ok("%XCBAND: (1,2,3,4,5,8,12,13,18,19,20,25,26,28,66)")
+    if request.form is not RequestForm.RUN:
+        raise BadRequest
+    cells = kit.cells_in_range()
+    return ok(f"%XCBAND: {cells[0].cell.band if kit.registered and cells else 0}")
+
+
+def connection_statistics(_kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XCONNSTAT."""
+    if request.form is RequestForm.READ:
+        return ok("%XCONNSTAT: 0,0,12,34,708,291")
+    request.number(0, 0, 1)
+    return ok()
+
+
+def data_profile(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XDATAPRFL: from 0 least power, 2 default, to 4 most performance."""
+    if request.form is RequestForm.READ:
+        return ok(f"%XDATAPRFL: {kit.saved.data_profile}")
+    if request.form is not RequestForm.SET:
+        raise BadRequest
+    kit.saved.data_profile = request.number(0, 0, 4)
+    return ok()
+
+
+def factory_reset(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XFACTORYRESET: the manual does not say whether 0 erases credentials; here it does."""
+    if kit.session.fun not in _RADIOS_OFF:
+        return fail()
+    everything = request.number(0, 0, 1) == 0
+    kit.saved.system_mode = (1, 0, 1, 0)
+    if everything:
+        kit.saved.credentials.clear()
+    return ok(takes_s=kit.delay(1.0))
+
+
+COMMANDS = {
+    "%XSYSTEMMODE": system_mode,
+    "%XCBAND": current_band,
+    "%XCONNSTAT": connection_statistics,
+    "%XDATAPRFL": data_profile,
+    "%XFACTORYRESET": factory_reset,
+}

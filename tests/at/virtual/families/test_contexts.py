@@ -1,0 +1,38 @@
+"""Contexts of packet data are defined, activated and shown as in the manual."""
+
+from __future__ import annotations
+
+import pytest
+from virtual_modems import ask, switched_on
+
+from at.commands.catalog import command_of
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("AT+CGCONTRDP=0", '+CGCONTRDP: 0,,"iot.example","","","10.160.0.1","10.160.0.2",,,,,1500'),
+        ("AT+CGACT?", "+CGACT: 0,1"),
+        ("AT+CGPADDR", '+CGPADDR: 0,"10.160.33.51"'),
+        ("AT+CGDCONT?", '+CGDCONT: 0,"IP","iot.example","10.160.33.51",0,0'),
+    ],
+)
+def test_a_command_of_the_manual_is_answered(command: str, answer: str) -> None:
+    kit = switched_on("AT+CFUN=1")
+    line, final = ask(kit, command)
+    assert (line, final) == (answer, "OK")
+    typed = command_of(command)
+    if typed is not None:
+        typed.parse([line])
+
+
+@pytest.mark.parametrize("command", ["AT+CGCONTRDP=1", 'AT+CGDCONT=0,"X25"'])
+def test_what_the_manual_does_not_have_is_an_error(command: str) -> None:
+    assert ask(switched_on("AT+CFUN=1"), command) == ["ERROR"]
+
+
+def test_a_context_is_defined_and_removed() -> None:
+    kit = switched_on('AT+CGDCONT=1,"IPV6","private"')
+    assert ask(kit, "AT+CGDCONT?")[0] == '+CGDCONT: 1,"IPV6","private","",0,0'
+    ask(kit, "AT+CGDCONT=1")
+    assert ask(kit, "AT+CGDCONT?")[0] == '+CGDCONT: 0,"","","",0,0'
