@@ -1,7 +1,8 @@
 """Fault injection: the faults by name, which of them are on, and the effect of those of the line.
 
 A fault of the line (bytes, times, restarts) takes effect in `LineFaults`. Any other takes effect
-in the family of commands that it breaks, which asks `"no-sim" in kit.faults`.
+where the thing is that it breaks (a family of commands, the kit, its console), which asks
+`"no-sim" in kit.faults`.
 """
 
 from __future__ import annotations
