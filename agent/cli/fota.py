@@ -122,7 +122,7 @@ def status(device_id: str | None) -> None:
     """Show the job in work and the last results, from the journal on this host."""
     from urllib.parse import unquote
 
-    from agent.wiring.update_runner import journal_folder
+    from agent.fota.journal import journal_folder
 
     state_dir = configured().state_dir
     if device_id is not None:
@@ -187,14 +187,16 @@ async def _abandon(reason: str, *, yes: bool) -> int:
 @contextlib.asynccontextmanager
 async def _runner(observer: UpdateObserver | None = None) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
-    from agent.wiring.update_runner import needs_modem, update_runner
+    from agent.wiring.update_runner import needs_modem, runner_with_own_client
 
     configuration = configured()
     async with contextlib.AsyncExitStack() as stack:
         modem: Modem | None = None
         if needs_modem(configuration.profile):
             modem = await stack.enter_async_context(kit_modem())
-        yield await update_runner(stack, configuration, modem, observer)
+        yield await stack.enter_async_context(
+            runner_with_own_client(configuration, modem, observer)
+        )
 
 
 def _exit_code(result: JobResult | None) -> int:

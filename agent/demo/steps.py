@@ -39,7 +39,7 @@ from agent.provisioning.registrar import Registrar
 from agent.standin.faults import set_faults
 from agent.wiring.forwarding import Forwarder
 from agent.wiring.service_client import connect
-from agent.wiring.update_runner import update_runner
+from agent.wiring.update_runner import runner_with_own_client
 from at.commands import registration
 from at.commands.functional_mode import FunctionalMode, SetFunctionalMode
 from at.discovery import probe
@@ -178,10 +178,9 @@ class Demonstration:
         )
         bundle_id = await self.client.send(firmware.UploadFirmware(packed), scheme=Scheme.API_KEY)
         await self.client.send(firmware.CreateJob(bundle_id, self.device_id))
-        async with AsyncExitStack() as stack:
-            runner = await update_runner(
-                stack, self.environment.configuration, self.modem, _ProgressObserver(self.progress)
-            )
+        async with runner_with_own_client(
+            self.environment.configuration, self.modem, _ProgressObserver(self.progress)
+        ) as runner:
             result = await runner.pull()
         if result is None or result.status.value != "SUCCEEDED":
             raise DemoFailed(f"the update ended as {result.detail if result else 'no job'}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -23,6 +24,12 @@ MAX_INSTALL_STARTS = 10
 
 MAX_DOWNLOAD_TRIES = 20
 """Pulls that the download host is out of reach for, before the job is given up."""
+
+
+def journal_folder(state_dir: Path, device_id: str) -> Path:
+    """Return the folder of a device's journal; its id may hold any characters."""
+    name = quote(device_id, safe="").replace(".", "%2E")[:200]
+    return state_dir / "fota" / name
 
 
 class JobStep(Enum):

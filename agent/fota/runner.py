@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from agent.errors import RefusedByRule, ServiceRefusal
 from agent.fota import jobs, verification
 from agent.fota.allowed_hosts import AllowedHosts, job_target
+from agent.fota.download.downloader import AsyncClock, Downloader, LoopClock
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.fetch import ImageFetcher, package_of
 from agent.fota.install import Installation
@@ -27,7 +28,7 @@ from agent.fota.jobs import (
     MalformedJob,
 )
 from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, JobStep, Journal, OpenJob
-from agent.fota.reporter import JobReporter, JobSource
+from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.verification import TrustPolicy
 from agent.fota.versions import same_version
 from agent.http.download_targets import SourceRefused, Target
@@ -57,8 +58,8 @@ class Planner:
         self, hosts: AllowedHosts, trust: TrustPolicy, installer: Installer, firmware_refusal: str
     ) -> None:
         self._hosts = hosts
-        self._trust = trust
-        self._installer = installer
+        self.trust = trust
+        self.installer = installer
         self._firmware_refusal = firmware_refusal
 
     async def plan(self, offered: Execution) -> UpdatePlan:
@@ -67,17 +68,17 @@ class Planner:
             job = jobs.read_job(offered)
         except MalformedJob as bad:
             return UpdatePlan(offered, None, (), "", str(bad), "")
-        needed = verification.required_level(job.kind, self._trust).word
+        needed = verification.required_level(job.kind, self.trust).word
         targets: tuple[Target, ...] = ()
         running = refusal = ""
         try:
             refusal = await self._kit_refusal(job)
             if not refusal:
                 targets = tuple(job_target(job.host, path, self._hosts) for path in job.paths)
-                verification.check_provable(job, self._trust)
-                now = await self._installer.running(job.kind)
+                verification.check_provable(job, self.trust)
+                now = await self.installer.running(job.kind)
                 running = now.version if now else ""
-                verification.check_downgrade(job, "", running, self._trust)
+                verification.check_downgrade(job, "", running, self.trust)
         except (SourceRefused, verification.NotProven) as refused:
             refusal = str(refused)
         return UpdatePlan(offered, job, targets, running, refusal, needed)
@@ -89,12 +90,12 @@ class Planner:
             return ""
         if not same_version(plan.running, job.version):
             return ""
-        now = await self._installer.running(job.kind)
+        now = await self.installer.running(job.kind)
         return now.version if now is not None and not now.image_hash else ""
 
     def kit_fetches(self, job: Job) -> bool:
         """Return whether the kit downloads this job's image itself."""
-        return self._installer.fetches_itself(job)
+        return self.installer.fetches_itself(job)
 
     def url_of(self, job: Job) -> str:
         """Return the URL of a job that was taken, "" if the profile does not allow it any more."""
@@ -108,29 +109,31 @@ class Planner:
         if gate and job.kind not in jobs.MODEM_TYPES:
             # Clause D1.3: nothing is done in such a kit's name; only D1.4's refusal is reported.
             raise RefusedByRule(gate, hint="update the modem's firmware by cable first")
-        installer = self._installer
+        installer = self.installer
         facts = KitFacts(installer=installer.name, types=installer.types, gate_refusal=gate)
         return jobs.reject_reason(job, facts) or await installer.check(job)
 
 
 class UpdateRunner:
-    """Carries out the jobs of one kit. `close` it."""
+    """Carries out the jobs of one kit, as its `sole_worker`. `close` it."""
 
     def __init__(
         self,
         cloud: JobSource,
         journal: Journal,
         planner: Planner,
-        reporter: JobReporter,
-        fetcher: ImageFetcher,
-        installation: Installation,
+        downloader: Downloader,
+        *,
+        clock: AsyncClock | None = None,
+        observer: UpdateObserver | None = None,
     ) -> None:
+        clock, observer = clock or LoopClock(), observer or UpdateObserver()
         self.journal = journal
         self._cloud = cloud
         self._planner = planner
-        self._reporter = reporter
-        self._fetcher = fetcher
-        self._installation = installation
+        self._reporter = JobReporter(cloud, journal, clock, observer)
+        self._fetcher = ImageFetcher(downloader, journal, planner.trust, observer)
+        self._installation = Installation(planner.installer, journal, clock, observer)
 
     async def close(self) -> None:
         """Close the connections to download hosts."""

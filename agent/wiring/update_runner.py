@@ -5,57 +5,33 @@ The profile says where an image may come from, what it must prove, and how it ge
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
-from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
+from agent.cloud.fota_jobs import FetchCurrentJob
 from agent.config import Configuration, Profile
-from agent.config.private_files import make_private_folder
-from agent.errors import ConfigError, CredentialMissing, RefusedByRule, ResourceUnavailable
+from agent.errors import ConfigError, CredentialMissing, RefusedByRule
 from agent.fota.allowed_hosts import AllowedHosts
-from agent.fota.download.downloader import AsyncClock, Downloader, LoopClock
+from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
-from agent.fota.fetch import ImageFetcher
-from agent.fota.install import Installation
 from agent.fota.installers.base import Installer
-from agent.fota.jobs import Execution, JobStatus, read_execution
-from agent.fota.journal import Journal
-from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
+from agent.fota.journal import Journal, journal_folder
+from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import TrustPolicy, load_public_key, parse_level
+from agent.fota.worker_lock import sole_worker
 from agent.http import HttpClient
 from agent.http.download_targets import is_loopback_url
+from agent.wiring.device_jobs import DeviceJobs
 from agent.wiring.service_client import connect
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.firmware_gate import read_verdict
-from at.ports.process_lock import HeldByAnother, ProcessLock
 from at.protocol.errors import CommandRejected, ParseError
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceJobs:
-    """The jobs of one device, over one client. `scheme` names one kind of credential."""
-
-    client: HttpClient
-    device_id: str
-    scheme: Scheme | None = None
-
-    async def current(self) -> Execution | None:
-        """Return the pending job, None where there is none. Raises as HttpClient.send."""
-        body = await self.client.send(FetchCurrentJob(self.device_id), scheme=self.scheme)
-        return None if body is None else read_execution(body)
-
-    async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
-        """Report a state. Raises as HttpClient.send."""
-        call = UpdateJob(self.device_id, job_id, status.value, detail)
-        await self.client.send(call, scheme=self.scheme)
 
 
 async def device_id_of(modem: Modem | None) -> str:
@@ -68,12 +44,6 @@ async def device_id_of(modem: Modem | None) -> str:
         raise ConfigError(
             "the modem does not tell its UUID", hint="name the device's id in kit.device_id"
         ) from untold
-
-
-class JobsHeld(ResourceUnavailable):
-    """Another process carries out this kit's jobs."""
-
-    kind = "fota-busy"
 
 
 def allowed_hosts_of(profile: Profile) -> AllowedHosts:
@@ -143,116 +113,67 @@ def installer_of(profile: Profile, modem: Modem | None, observer: UpdateObserver
     return SerialModemInstaller(modem, modem_fetches=fota.modem_fetches)
 
 
-def make_runner(
-    cloud: JobSource,
-    installer: Installer,
-    journal: Journal,
-    downloader: Downloader,
-    *,
-    hosts: AllowedHosts,
-    trust: TrustPolicy,
-    firmware_refusal: str = "",
-    clock: AsyncClock | None = None,
-    observer: UpdateObserver | None = None,
-) -> UpdateRunner:
-    """Return a runner of these parts. Hold `sole_worker(journal.folder)`; `close` the runner.
-
-    `firmware_refusal` is why the modem's firmware is too old, "" where it is not.
-    """
-    clock, observer = clock or LoopClock(), observer or UpdateObserver()
-    return UpdateRunner(
-        cloud,
-        journal,
-        Planner(hosts, trust, installer, firmware_refusal),
-        JobReporter(cloud, journal, clock, observer),
-        ImageFetcher(downloader, journal, trust, observer),
-        Installation(installer, journal, clock, observer),
-    )
-
-
-async def runner_for(
-    stack: contextlib.AsyncExitStack,
+@asynccontextmanager
+async def runner_of_kit(
     profile: Profile,
     state_dir: Path,
     client: HttpClient,
-    *,
     modem: Modem | None,
+    *,
     observer: UpdateObserver | None = None,
     wrap_installer: Callable[[Installer], Installer] = lambda installer: installer,
-) -> UpdateRunner:
-    """Return the runner of the profile's kit, which alone works on its jobs until `stack` unwinds.
+) -> AsyncIterator[UpdateRunner]:
+    """Yield the runner of the profile's kit, which alone works on its jobs meanwhile.
 
     `wrap_installer` returns the installer to use in place of the profile's. Raises JobsHeld,
     RefusedByRule where the firmware is too old and no API key is there to report that with.
     """
     device_id = profile.kit.device_id or await device_id_of(modem)
     refusal = "" if modem is None else (await read_verdict(modem)).reason
-    scheme = None
-    if refusal:
-        # Clause D1.4: of such a modem only the refusal is reported, and not in its own name.
-        scheme = Scheme.API_KEY
-        try:
-            client.keyring.choose(FetchCurrentJob(device_id), scheme)
-        except CredentialMissing:
-            raise RefusedByRule(
-                refusal, hint="update the modem's firmware by cable first"
-            ) from None
+    cloud = DeviceJobs(client, device_id, _scheme_of(client, device_id, refusal))
     folder = journal_folder(state_dir, device_id)
-    stack.enter_context(sole_worker(folder))
-    observer = observer or UpdateObserver()
-    runner = make_runner(
-        DeviceJobs(client, device_id, scheme),
-        wrap_installer(installer_of(profile, modem, observer)),
-        Journal(folder),
-        Downloader(network_of(profile)),
-        hosts=allowed_hosts_of(profile),
-        trust=trust_of(profile),
-        firmware_refusal=refusal,
-        observer=observer,
-    )
-    stack.push_async_callback(runner.close)
-    return runner
+    with sole_worker(folder):
+        observer = observer or UpdateObserver()
+        installer = wrap_installer(installer_of(profile, modem, observer))
+        planner = Planner(allowed_hosts_of(profile), trust_of(profile), installer, refusal)
+        downloader = Downloader(network_of(profile))
+        runner = UpdateRunner(cloud, Journal(folder), planner, downloader, observer=observer)
+        try:
+            yield runner
+        finally:
+            await runner.close()
 
 
-async def update_runner(
-    stack: contextlib.AsyncExitStack,
-    configuration: Configuration,
-    modem: Modem | None,
-    observer: UpdateObserver | None = None,
-) -> UpdateRunner:
-    """Return `runner_for` a configuration, with a client of its own that `stack` closes as well.
+@asynccontextmanager
+async def runner_with_own_client(
+    configuration: Configuration, modem: Modem | None, observer: UpdateObserver | None = None
+) -> AsyncIterator[UpdateRunner]:
+    """Yield the `runner_of_kit` of a configuration, over a client of its own.
 
     Raises also ConfigError and AtError.
     """
-    profile = configuration.profile
+    profile, state_dir = configuration.profile, configuration.state_dir
     ask = None if modem is None else ask_modem(modem, profile.provisioning.security_tag)
-    client = await stack.enter_async_context(connect(configuration, ask_modem=ask))
-    return await runner_for(
-        stack, profile, configuration.state_dir, client, modem=modem, observer=observer
-    )
+    async with (
+        connect(configuration, ask_modem=ask) as client,
+        runner_of_kit(profile, state_dir, client, modem, observer=observer) as runner,
+    ):
+        yield runner
 
 
-def journal_folder(state_dir: Path, device_id: str) -> Path:
-    """Return the folder of a device's journal; its id may hold any characters."""
-    name = quote(device_id, safe="").replace(".", "%2E")[:200]
-    return state_dir / "fota" / name
+def _scheme_of(client: HttpClient, device_id: str, refusal: str) -> Scheme | None:
+    """Return the kind of credential for a kit's jobs, None for each call's own preference.
 
-
-@contextlib.contextmanager
-def sole_worker(folder: Path) -> Iterator[None]:
-    """Hold a kit's jobs: no second process works on them. Raises JobsHeld."""
-    make_private_folder(folder)
+    `refusal` is why the modem's firmware is too old: then only the refusal is reported, and not in
+    the modem's name (clause D1.4). Raises RefusedByRule where nothing else is there to report it.
+    """
+    if not refusal:
+        return None
     try:
-        lock = ProcessLock(folder / "lock")
-    except HeldByAnother as held:
-        raise JobsHeld(
-            f"another cellagent carries out this kit's jobs: {held.holder}",
-            hint="`cellagent status` shows the agent; or wait for the other command",
-        ) from held
-    try:
-        yield
-    finally:
-        lock.release()
+        client.keyring.choose(FetchCurrentJob(device_id), Scheme.API_KEY)
+    except CredentialMissing:
+        raise RefusedByRule(refusal, hint="update the modem's firmware by cable first") from None
+    return Scheme.API_KEY
 
 
 def _installer_name(profile: Profile) -> str:

@@ -24,9 +24,8 @@ from agent.fota.installers.base import Installer, InstallFailed, Package, Runnin
 from agent.fota.jobs import Execution, FirmwareType, Job, JobStatus, read_execution
 from agent.fota.journal import Journal
 from agent.fota.reporter import UpdateObserver
-from agent.fota.runner import UpdateRunner
+from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import TrustPolicy
-from agent.wiring import update_runner
 
 
 class Edges:
@@ -200,14 +199,12 @@ def make_runner(
 ) -> UpdateRunner:
     clock = clock or ManualClock()
     allowed = AllowedHosts(hosts=(), stand_in=True)
-    return update_runner.make_runner(
+    installer = installer or FileBackedKit(folder, edge, mood=mood, **kit)
+    return UpdateRunner(
         cloud or FileBackedCloud(folder, edge),
-        installer or FileBackedKit(folder, edge, mood=mood, **kit),
         EdgedJournal(folder / "fota", edge),
+        Planner(allowed, trust or TrustPolicy(), installer, firmware_refusal),
         Downloader(DownloadNetwork(allowed), limits=DownloadLimits(tries=2), clock=clock),
-        hosts=allowed,
-        trust=trust or TrustPolicy(),
-        firmware_refusal=firmware_refusal,
         clock=clock,
         observer=observer,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from agent.fota.polling import parse_quiet_hours, poll_jobs
 from agent.fota.reporter import UpdateObserver
 from agent.http import HttpClient
 from agent.tasks import wait_for_event
-from agent.wiring.update_runner import runner_for
+from agent.wiring.update_runner import runner_of_kit
 from at.protocol.errors import LinkLost
 
 # A job that was cancelled at the cloud is known there: it is no event.
@@ -54,16 +54,14 @@ class KitUpdates:
 
         async def pull() -> JobResult | None:
             modem = await self._link.wait_up(self.concern)
-            async with AsyncExitStack() as stack:
-                runner = await runner_for(
-                    stack,
-                    profile(),
-                    self._state_dir,
-                    client,
-                    modem=modem,
-                    observer=_StatusObserver(self.concern, self._link, self._console),
-                    wrap_installer=lambda installer: ExclusiveInstaller(installer, self._link),
-                )
+            async with runner_of_kit(
+                profile(),
+                self._state_dir,
+                client,
+                modem,
+                observer=_StatusObserver(self.concern, self._link, self._console),
+                wrap_installer=lambda installer: ExclusiveInstaller(installer, self._link),
+            ) as runner:
                 try:
                     return await runner.pull()
                 finally:

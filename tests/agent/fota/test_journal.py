@@ -5,9 +5,18 @@ import stat
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.fota.jobs import JobStatus, JournalState
-from agent.fota.journal import JobResult, JobStep, Journal, JournalDamaged, OpenJob
+from agent.fota.journal import (
+    JobResult,
+    JobStep,
+    Journal,
+    JournalDamaged,
+    OpenJob,
+    journal_folder,
+)
 
 
 def open_job(job_id: str = "j1") -> OpenJob:
@@ -87,3 +96,13 @@ def test_a_step_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.M
     )
     Journal(tmp_path).begin(open_job())
     assert calls == ["sync", "rename", "sync"]
+
+
+@given(one=st.text(min_size=1, max_size=40), other=st.text(min_size=1, max_size=40))
+def test_each_device_has_a_journal_of_its_own_below_the_state_folder(one: str, other: str):
+    state = Path("/state")
+    folders = [journal_folder(state, each) for each in (one, other)]
+    assert {folder.parent for folder in folders} == {state / "fota"}
+    assert all(folder.name not in {"", ".", ".."} for folder in folders)
+    if max(len(folder.name) for folder in folders) < 200:
+        assert (folders[0] == folders[1]) is (one == other)

@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agent.config import Profile
 from agent.config.profile import FotaSettings, HostSettings, KitSettings
@@ -13,14 +9,11 @@ from agent.errors import ConfigError
 from agent.fota.reporter import UpdateObserver
 from agent.fota.verification import ProofLevel
 from agent.wiring.update_runner import (
-    JobsHeld,
     allowed_hosts_of,
     device_id_of,
     installer_of,
-    journal_folder,
     needs_modem,
     network_of,
-    sole_worker,
     trust_of,
 )
 
@@ -84,27 +77,6 @@ def test_a_proxy_fetches_images_only_where_it_is_trusted():
         assert network_of(chosen).proxy == proxy
     assert allowed_hosts_of(chosen).stand_in
     assert not allowed_hosts_of(profile()).stand_in
-
-
-@given(one=st.text(min_size=1, max_size=40), other=st.text(min_size=1, max_size=40))
-def test_each_device_has_a_journal_of_its_own_below_the_state_folder(one: str, other: str):
-    state = Path("/state")
-    folders = [journal_folder(state, each) for each in (one, other)]
-    assert {folder.parent for folder in folders} == {state / "fota"}
-    assert all(folder.name not in {"", ".", ".."} for folder in folders)
-    if max(len(folder.name) for folder in folders) < 200:
-        assert (folders[0] == folders[1]) is (one == other)
-
-
-def test_a_second_worker_is_refused_until_the_first_one_ends(tmp_path: Path):
-    with (
-        sole_worker(tmp_path / "kit"),
-        pytest.raises(JobsHeld),
-        sole_worker(tmp_path / "kit"),
-    ):
-        pass
-    with sole_worker(tmp_path / "kit"):
-        pass
 
 
 async def test_without_modem_and_without_an_id_the_key_to_set_is_named():
