@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from agent.standin.core.operation import Host
+from agent.standin.core.tasks import cancel_and_wait
 from agent.standin.core.tls import server_context
 from agent.standin.faults import has_wrong_certificate
 from agent.standin.jwt import private_pem
@@ -126,9 +127,7 @@ async def connect_proxy(
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for task in connections:
-            task.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        await cancel_and_wait(*connections)
 
 
 async def _serve_one(
@@ -157,10 +156,8 @@ async def _serve_one(
             asyncio.create_task(_pump(reader, outward)),
             asyncio.create_task(_pump(inward, writer)),
         ]
-        _, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await cancel_and_wait(*tasks)
     finally:
         outward.close()
 
