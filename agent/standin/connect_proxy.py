@@ -151,15 +151,15 @@ async def _serve_one(
         await writer.start_tls(authority.context(name), ssl_handshake_timeout=_HEAD_S)
     target = urlsplit(cloud.urls[table[name]])
     inward, outward = await asyncio.open_connection(target.hostname, target.port)
+    tasks = [
+        asyncio.create_task(_pump(reader, outward)),
+        asyncio.create_task(_pump(inward, writer)),
+    ]
     try:
-        tasks = [
-            asyncio.create_task(_pump(reader, outward)),
-            asyncio.create_task(_pump(inward, writer)),
-        ]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        await cancel_and_wait(*tasks)
     finally:
         outward.close()
+        await cancel_and_wait(*tasks)
 
 
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

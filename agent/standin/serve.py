@@ -22,6 +22,7 @@ from agent.standin.core.dispatch import Dispatcher
 from agent.standin.core.guard import HostGuard
 from agent.standin.core.operation import ALSO_AT_API, Host
 from agent.standin.core.responses import Refused
+from agent.standin.core.tasks import cancel_and_wait
 from agent.standin.core.tls import server_context, wrong_certificate
 from agent.standin.device_cloud import routes as device_cloud
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
@@ -80,8 +81,7 @@ async def serving(
                 server.force_exit = True
             if late:
                 _, stuck = await asyncio.wait(late, timeout=_STOP_S)
-                for task in stuck:
-                    task.cancel()
+                await cancel_and_wait(*stuck)
             await cloud.close()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ssl
 from pathlib import Path
 
@@ -35,3 +37,20 @@ async def test_the_proxy_shows_the_wrong_certificate_too(
             else:
                 with pytest.raises(httpx.ConnectError, match="certificate"):
                     await asked
+
+
+async def test_an_open_tunnel_has_ended_when_the_proxy_has(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    ca = tmp_path / "ca.pem"
+    async with contextlib.AsyncExitStack() as stack:
+        before = asyncio.all_tasks()
+        async with connect_proxy(standin.cloud, 0, ca) as port:
+            trusting = ssl.create_default_context(cafile=str(ca))
+            proxy = f"http://127.0.0.1:{port}"
+            client = await stack.enter_async_context(
+                httpx.AsyncClient(proxy=proxy, verify=trusting, trust_env=False)
+            )
+            await client.get("https://api.nrfcloud.com/v1/status")
+            assert asyncio.all_tasks() - before
+        assert not asyncio.all_tasks() - before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -10,9 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import uvicorn
 from standin import StandIn, running_standin, serve
 
 from agent.standin.core.operation import Host
+from agent.standin.serve import serving
+from agent.standin.state import open_cloud
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
@@ -63,3 +67,23 @@ async def test_accepted_connections_have_no_nagle_delay(standin: StandIn) -> Non
 
     with listen("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP
+
+
+async def test_a_server_that_does_not_stop_has_been_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended = []
+
+    async def stays(server: uvicorn.Server, sockets: object = None) -> None:
+        server.started = True
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append(server)
+
+    monkeypatch.setattr("agent.standin.serve._Server.serve", stays)
+    monkeypatch.setattr("agent.standin.serve._STOP_S", 0.01)
+    async with serving(open_cloud()):
+        pass
+    assert len(ended) == 1
