@@ -83,20 +83,20 @@ def operations() -> list[ServedOperation]:
         summary="The bytes of a prepared upload", tag="files",
         description="The URL is the credential; no key is sent here.",
         parameters=(secret,), bodies=bodies, answers={200: {}},
-        refusals=(400, 404, 413, 415),
+        refusals=(404, 415),
     )  # fmt: skip
     put_part = Operation(
         method="PUT", path=_STORAGE + "/uploads/{secret}/{part}", name="PutUploadPart",
         summary="One part of a prepared upload; its ETag is needed at the end", tag="files",
         parameters=(secret, part), bodies=bodies, answers={200: {}},
-        refusals=(400, 404, 413, 415),
+        refusals=(404, 415),
     )  # fmt: skip
     complete = Operation(
         method="POST", path=_STORAGE + "/uploads/{secret}", name="CompleteUpload",
         summary="Put the parts of an upload together", tag="files",
         parameters=(secret,), bodies={"application/xml": {"type": "string"}},
         answers={200: {"application/xml": {"type": "string"}}},
-        refusals=(400, 404, 413),
+        refusals=(404,),
     )  # fmt: skip
     get = Operation(
         method="GET", path=_STORAGE + "/files/{blob}/{filename}", name="Download",
@@ -107,7 +107,7 @@ def operations() -> list[ServedOperation]:
             Parameter(name="expires", schema=_SECONDS, required=True),
             Parameter(name="signature", schema=_TEXT, required=True),
         ),
-        answers={200: bodies, 206: bodies, 304: {}}, refusals=(400, 403, 404, 416),
+        answers={200: bodies, 206: bodies, 304: {}}, refusals=(403, 404, 416),
     )  # fmt: skip
     hosts = (Host.FILES, Host.INGRESS)
     return [

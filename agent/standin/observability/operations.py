@@ -7,7 +7,7 @@ gets the caller, the project, the parameters and the body in one `RequestContext
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from starlette.requests import Request
@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from agent.standin import state as seeded
 from agent.standin.core.dispatch import DEFAULT_MAX_BODY, Endpoint
-from agent.standin.core.operation import Host, Link, Operation, Parameter
+from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.schema import (
     NOT_A_DATETIME,
     BadJSON,
@@ -53,6 +53,18 @@ PROJECT_PARAMETER = Parameter(
     required=True,
 )
 _TRUTHS = {"true": True, "false": False}
+# What the document says of each access: credentials, a note, refusals.
+_DECLARED_ACCESS: dict[Access, tuple[tuple[str, ...], str, set[int]]] = {
+    Access.USER: (("Basic",), "", {401, 403}),
+    Access.BASIC: (("Basic",), "", {401, 403}),
+    Access.PROJECT_KEY: (("ProjectKey",), "Accepts the project key.", {403}),
+    Access.USER_OR_PROJECT_KEY: (
+        ("Basic", "ProjectKey"),
+        "Accepts the project key, too.",
+        {401, 403},
+    ),
+    Access.SIGNED: ((), "", set()),
+}
 
 
 @dataclass(slots=True)
@@ -83,9 +95,10 @@ class ServedOperation:
     """An operation with its handler, the access that it needs, and its hosts."""
 
     operation: Operation
+    """Declared without what `complete` adds."""
     handler: Handler
-    access: Access
-    hosts: tuple[Host, ...]
+    access: Access = Access.USER
+    hosts: tuple[Host, ...] = (Host.API,)
     role: Role = Role.MEMBER
     """The lowest role that a user needs."""
     max_body: int = DEFAULT_MAX_BODY
@@ -95,48 +108,32 @@ class ServedOperation:
     """Whether the handler reads the body itself, because the body has more than one form."""
 
 
-def project_operation(
-    method: str,
-    path: str,
-    name: str,
-    summary: str,
-    handler: Handler,
-    *,
-    tag: str,
-    role: Role = Role.MEMBER,
-    parameters: tuple[Parameter, ...] = (),
-    body: Schema | None = None,
-    answers: dict[int, Schema | None],
-    refusals: tuple[int, ...] = (),
-    hosts: tuple[Host, ...] = (Host.API,),
-    before: Callable[[Any], None] | None = None,
-    links: tuple[Link, ...] = (),
-) -> ServedOperation:
-    """Return an operation of a project, for users and organization tokens."""
-    operation = Operation(
-        method=method,
-        path=PROJECT_PATH + path,
-        name=name,
-        summary=summary,
-        tag=tag,
-        security=("Basic",),
-        parameters=(ORGANIZATION_PARAMETER, PROJECT_PARAMETER, *parameters),
-        bodies={JSON_TYPE: body} if body is not None else {},
-        answers={
-            status: {} if schema is None else {JSON_TYPE: schema}
-            for status, schema in answers.items()
-        },
-        links=links,
-        refusals=(*((400, 413, 415) if body is not None else (400,)), 401, 403, 404, *refusals),
+def complete(served: ServedOperation) -> ServedOperation:
+    """Return an operation whose declaration also says what its access, path and body imply.
+
+    That is: its credentials, the parameters for organization and project, and the refusals that
+    come before its handler.
+    """
+    operation = served.operation
+    security, note, refusals = _DECLARED_ACCESS[served.access]
+    slugs = [
+        one for one in (ORGANIZATION_PARAMETER, PROJECT_PARAMETER) if one.name in operation.path
+    ]
+    implied = {
+        400: slugs or operation.parameters or operation.bodies,
+        404: slugs,
+        413: operation.bodies,
+        415: JSON_TYPE in operation.bodies,
+    }
+    refusals = refusals | {status for status, may_happen in implied.items() if may_happen}
+    declaration = replace(
+        operation,
+        security=security,
+        description=f"{note} {operation.description}".strip(),
+        parameters=(*slugs, *operation.parameters),
+        refusals=(*refusals, *operation.refusals),
     )
-    return ServedOperation(
-        operation=operation,
-        handler=handler,
-        access=Access.USER,
-        hosts=hosts,
-        role=role,
-        before=before,
-    )
+    return replace(served, operation=declaration)
 
 
 def endpoint(served: ServedOperation, cloud: Cloud) -> Endpoint:

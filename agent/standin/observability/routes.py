@@ -19,7 +19,7 @@ from agent.standin.core.operation import ALSO_AT_API, Host, Operation
 from agent.standin.core.responses import JSON
 from agent.standin.observability import file_storage, uploads
 from agent.standin.observability.ingest import push
-from agent.standin.observability.operations import ServedOperation, endpoint
+from agent.standin.observability.operations import ServedOperation, complete, endpoint
 from agent.standin.observability.refusals import ERROR_SCHEMA
 from agent.standin.observability.resources import (
     crud,
@@ -54,7 +54,7 @@ _ITSELF = Operation(
 def every_operation() -> list[ServedOperation]:
     """Return all operations of this half; paths with fewer variables come first."""
     parts = (push, device_polling, file_storage, organizations, crud, uploads, processing_log)
-    operations = [served for part in parts for served in part.operations()]
+    operations = [complete(served) for part in parts for served in part.operations()]
     return sorted(operations, key=lambda served: served.operation.path.count("{"))
 
 

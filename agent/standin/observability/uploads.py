@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -18,11 +18,11 @@ from agent.standin.observability.ingest import push
 from agent.standin.observability.ingest.records import add_event
 from agent.standin.observability.operations import (
     JSON_TYPE,
+    PROJECT_PATH,
     Handler,
     RequestContext,
     ServedOperation,
     decode_json,
-    project_operation,
     raise_if_invalid,
 )
 from agent.standin.observability.project import SLUG
@@ -41,135 +41,87 @@ _PREPARED = item_schema(object_schema(upload_url=TEXT, token=TEXT))
 _PREPARED_PARTS = item_schema(
     object_schema(part_urls={"type": "array", "items": TEXT}, complete_upload_url=TEXT, token=TEXT)
 )
+_ACCEPTED = {202: {JSON_TYPE: OPEN}}
 _EVERY_HOST = (Host.API, Host.INGRESS, Host.FILES)
 _DEVICE_HOSTS = (Host.INGRESS, Host.FILES)
 
 
 def operations() -> list[ServedOperation]:
     """Return the operations of prepared uploads, and the import of traces."""
-    served = [*_preparing(), _find_symbols_operation()]
-    served.append(
-        _with_key("upload/trace-import", "ImportTrace", "Import a trace", _TRACE, _import_trace)
-    )
+    served = [*_preparing(), _find_symbols_operation(), _trace_import()]
     for kind in upload_commits.KINDS:
         served += _committing(kind)
     return served
 
 
 def _preparing() -> list[ServedOperation]:
+    bodies, answers = {JSON_TYPE: _PREPARE}, {200: {JSON_TYPE: _PREPARED}}
+    with_key = Operation(
+        method="POST", path="/api/v0/upload", name="PrepareUpload", tag="files",
+        summary="Prepare an upload", bodies=bodies, answers=answers, refusals=(429,),
+    )  # fmt: skip
+    as_user = Operation(
+        method="POST", path=PROJECT_PATH + "/upload", name="PrepareUploadAsUser", tag="files",
+        summary="Prepare an upload", bodies=bodies, answers=answers,
+    )  # fmt: skip
+    in_parts = Operation(
+        method="POST", path=PROJECT_PATH + "/upload_multipart", name="PrepareUploadInParts",
+        summary="Prepare an upload in parts", tag="files", bodies=bodies,
+        answers={200: {JSON_TYPE: _PREPARED_PARTS}},
+    )  # fmt: skip
     return [
-        _with_key(
-            "upload",
-            "PrepareUpload",
-            "Prepare an upload",
-            _PREPARE,
-            _prepare,
-            status=200,
-            answer=_PREPARED,
-            before=_refuse_too_large,
-        ),
-        project_operation(
-            "POST",
-            "/upload",
-            "PrepareUploadAsUser",
-            "Prepare an upload",
-            _prepare,
-            tag="files",
-            role=Role.PROJECT_MANAGER,
-            body=_PREPARE,
-            answers={200: _PREPARED},
-            hosts=_EVERY_HOST,
-            before=_refuse_too_large,
-        ),
-        project_operation(
-            "POST",
-            "/upload_multipart",
-            "PrepareUploadInParts",
-            "Prepare an upload in parts",
-            _prepare_parts,
-            tag="files",
-            role=Role.PROJECT_MANAGER,
-            body=_PREPARE,
-            answers={200: _PREPARED_PARTS},
-            hosts=_EVERY_HOST,
-            before=_refuse_too_large,
-        ),
-    ]
+        ServedOperation(operation=with_key, handler=_prepare, access=Access.PROJECT_KEY,
+            hosts=_DEVICE_HOSTS, before=_refuse_too_large),
+        ServedOperation(operation=as_user, handler=_prepare, role=Role.PROJECT_MANAGER,
+            hosts=_EVERY_HOST, before=_refuse_too_large),
+        ServedOperation(operation=in_parts, handler=_prepare_parts, role=Role.PROJECT_MANAGER,
+            hosts=_EVERY_HOST, before=_refuse_too_large),
+    ]  # fmt: skip
 
 
 def _find_symbols_operation() -> ServedOperation:
-    return project_operation(
-        "GET",
-        "/symbols-by-gnu-build-id/{build_id}",
-        "FindSymbols",
-        "Say whether symbols of a build are there",
-        _find_symbols,
-        tag="files",
-        hosts=_EVERY_HOST,
-        answers={200: item_schema(object_schema(id=NUMBER))},
-        parameters=(_BUILD_ID,),
-    )
+    operation = Operation(
+        method="GET", path=PROJECT_PATH + "/symbols-by-gnu-build-id/{build_id}",
+        name="FindSymbols", summary="Say whether symbols of a build are there", tag="files",
+        parameters=(_BUILD_ID,), answers={200: {JSON_TYPE: item_schema(object_schema(id=NUMBER))}},
+    )  # fmt: skip
+    return ServedOperation(operation=operation, handler=_find_symbols, hosts=_EVERY_HOST)
+
+
+def _trace_import() -> ServedOperation:
+    operation = Operation(
+        method="POST", path="/api/v0/upload/trace-import", name="ImportTrace", tag="files",
+        summary="Import a trace", bodies={JSON_TYPE: _TRACE}, answers=_ACCEPTED, refusals=(429,),
+    )  # fmt: skip
+    return _with_key(operation, _import_trace)
 
 
 def _committing(kind: upload_commits.UploadKind) -> list[ServedOperation]:
     """Return the operations that commit a kind of file: with the project key, and as a user."""
     handler = upload_commits.commit_handler(kind)
     name = "Commit" + "".join(word.capitalize() for word in kind.name.split("_"))
-    summary = f"Commit a {kind.name}"
+    as_user = Operation(
+        method="POST", path=f"{PROJECT_PATH}/{kind.user_path}", name=f"{name}AsUser", tag="files",
+        summary=f"Commit a {kind.name}", bodies={JSON_TYPE: kind.body()}, answers=_ACCEPTED,
+        refusals=(409,),
+    )  # fmt: skip
     served = []
     if kind.name == "COREDUMP":
         served.append(_coredump(handler))
     elif kind.key_path is not None:
-        path = f"upload/{kind.key_path}"
-        served.append(_with_key(path, name, summary, kind.body(), handler, refusals=(404, 409)))
-    served.append(
-        project_operation(
-            "POST",
-            f"/{kind.user_path}",
-            f"{name}AsUser",
-            summary,
-            handler,
-            tag="files",
-            hosts=_EVERY_HOST,
-            role=Role.PROJECT_MANAGER,
-            body=kind.body(),
-            answers={202: OPEN},
-            refusals=(409,),
-        )
-    )
-    return served
+        path = f"/api/v0/upload/{kind.key_path}"
+        with_key = replace(as_user, path=path, name=name, refusals=(404, 409, 429))
+        served.append(_with_key(with_key, handler))
+    manager = Role.PROJECT_MANAGER
+    return [
+        *served,
+        ServedOperation(operation=as_user, handler=handler, role=manager, hosts=_EVERY_HOST),
+    ]
 
 
-def _with_key(
-    path: str,
-    name: str,
-    summary: str,
-    body: Schema,
-    handler: Handler,
-    *,
-    status: int = 202,
-    answer: Schema = OPEN,
-    refusals: tuple[int, ...] = (),
-    before: Callable[[Any], None] | None = None,
-) -> ServedOperation:
-    operation = Operation(
-        method="POST",
-        path=f"/api/v0/{path}",
-        name=name,
-        summary=summary,
-        tag="files",
-        description="Accepts the project key.",
-        security=("ProjectKey",),
-        bodies={JSON_TYPE: body},
-        answers={status: {JSON_TYPE: answer}},
-        refusals=(400, 403, 413, 415, 429, *refusals),
-    )
+def _with_key(operation: Operation, handler: Handler) -> ServedOperation:
     return ServedOperation(
-        operation=operation,
-        handler=handler,
-        access=Access.PROJECT_KEY,
-        hosts=_DEVICE_HOSTS,
-        before=before,
+        operation=operation, handler=handler, access=Access.PROJECT_KEY, hosts=_DEVICE_HOSTS
     )
 
 
@@ -189,17 +141,15 @@ def _coredump(commit: Handler) -> ServedOperation:
         path="/api/v0/upload/coredump",
         name="PushCoredump",
         summary="Push a core dump, or commit a prepared one",
-        description="Accepts the project key.",
         tag="push",
-        security=("ProjectKey",),
         parameters=(Parameter(name="device_serial", schema=SLUG),),
         bodies={
             JSON_TYPE: upload_commits.BY_NAME["COREDUMP"].body(),
             "application/octet-stream": binary,
             "multipart/form-data": object_schema(File=binary),
         },
-        answers={202: {JSON_TYPE: OPEN}},
-        refusals=(400, 403, 404, 409, 413, 415, 429),
+        answers=_ACCEPTED,
+        refusals=(404, 409, 429),
     )
     return ServedOperation(
         operation=operation,

@@ -56,35 +56,30 @@ def operations() -> list[ServedOperation]:
         path="/api/v0/events",
         name="PushEvents",
         summary="Push events: a list of them, or one alone",
-        description="Accepts the project key.",
         tag="push",
-        security=("ProjectKey",),
         bodies={JSON_TYPE: EVENTS},
         answers={202: {JSON_TYPE: {"type": "object"}}},
-        refusals=(400, 403, 413, 415, 429),
+        refusals=(429,),
     )
     chunks = Operation(
         method="POST",
         path="/api/v0/chunks/{device_serial}",
         name="PushChunks",
         summary="Push one chunk of a device, or several in their order",
-        description="Accepts the project key. What is wrong inside the chunks is not an error of"
-        " this request: it goes to the processing log.",
+        description="What is wrong inside the chunks is not an error of this request: it goes to"
+        " the processing log.",
         tag="push",
-        security=("ProjectKey",),
         parameters=(Parameter(name="device_serial", schema=SLUG, where="path", required=True),),
         bodies={OCTETS: _BYTES, "multipart/mixed": _PARTS},
         answers={202: {"text/plain": {"type": "string"}}},
-        refusals=(400, 403, 411, 413, 415, 429),
+        refusals=(411, 415, 429),
     )
     queue = Operation(
         method="GET",
         path="/api/v0/queue/{task_id}",
         name="GetTask",
         summary="What became of a push",
-        description="Accepts the project key, too.",
         tag="push",
-        security=("Basic", "ProjectKey"),
         parameters=(
             Parameter(
                 name="task_id",
@@ -96,7 +91,7 @@ def operations() -> list[ServedOperation]:
         answers={
             200: {JSON_TYPE: object_schema(status={"type": "string", "enum": list(_STATES)})},
         },
-        refusals=(400, 401, 403, 404),
+        refusals=(404,),
     )
     device_hosts = (Host.INGRESS, Host.API)
     return [

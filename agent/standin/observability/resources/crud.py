@@ -6,15 +6,16 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agent.standin.core.operation import Link, Parameter
+from agent.standin.core.operation import Link, Operation, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.observability import schemas
 from agent.standin.observability.access import Role
 from agent.standin.observability.operations import (
+    JSON_TYPE,
+    PROJECT_PATH,
     RequestContext,
     ServedOperation,
-    project_operation,
 )
 from agent.standin.observability.project import Project, Record
 from agent.standin.observability.refusals import not_found
@@ -62,16 +63,13 @@ def _list(resource: resource_table.Resource) -> ServedOperation:
             found, context.query, lambda record: resource.serialize(project, record)
         )
 
-    return project_operation(
-        "GET",
-        f"/{resource.name}",
-        f"List{resource.singular}s",
-        f"List the {resource.name}",
-        handler,
-        tag=resource.name,
+    operation = Operation(
+        method="GET", path=_many(resource), name=f"List{resource.singular}s", tag=resource.name,
+        summary=f"List the {resource.name}",
         parameters=lists.list_parameters(resource.filters, resource.sorts),
-        answers={200: lists.page_schema(resource.schema)},
-    )
+        answers={200: {JSON_TYPE: lists.page_schema(resource.schema)}},
+    )  # fmt: skip
+    return ServedOperation(operation=operation, handler=handler)
 
 
 def _get(resource: resource_table.Resource) -> ServedOperation:
@@ -79,16 +77,12 @@ def _get(resource: resource_table.Resource) -> ServedOperation:
         record = find(context.project, resource, context.path[resource.key])
         return JSON({"data": resource.serialize(context.project, record)})
 
-    return project_operation(
-        "GET",
-        f"/{resource.name}/{{{resource.key}}}",
-        f"Get{resource.singular}",
-        f"Get one of the {resource.name}",
-        handler,
-        tag=resource.name,
-        parameters=(_key(resource),),
-        answers={200: lists.item_schema(resource.schema)},
-    )
+    operation = Operation(
+        method="GET", path=_one(resource), name=f"Get{resource.singular}", tag=resource.name,
+        summary=f"Get one of the {resource.name}", parameters=(_key(resource),),
+        answers={200: {JSON_TYPE: lists.item_schema(resource.schema)}},
+    )  # fmt: skip
+    return ServedOperation(operation=operation, handler=handler)
 
 
 def _create(resource: resource_table.Resource) -> ServedOperation:
@@ -97,19 +91,13 @@ def _create(resource: resource_table.Resource) -> ServedOperation:
         record = resource.create(context)
         return JSON({"data": resource.serialize(context.project, record)}, 201)
 
-    return project_operation(
-        "POST",
-        f"/{resource.name}",
-        f"Create{resource.singular}",
-        f"Create one of the {resource.name}",
-        handler,
-        tag=resource.name,
-        role=Role.PROJECT_MANAGER,
-        body=resource.create_body,
-        answers={201: lists.item_schema(resource.schema)},
-        links=_links(resource),
-        refusals=(409,),
-    )
+    operation = Operation(
+        method="POST", path=_many(resource), name=f"Create{resource.singular}", tag=resource.name,
+        summary=f"Create one of the {resource.name}", bodies={JSON_TYPE: resource.create_body},
+        answers={201: {JSON_TYPE: lists.item_schema(resource.schema)}},
+        links=_links(resource), refusals=(409,),
+    )  # fmt: skip
+    return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
 def _links(resource: resource_table.Resource) -> tuple[Link, ...]:
@@ -129,19 +117,13 @@ def _change(resource: resource_table.Resource) -> ServedOperation:
         changed = resource.change(context, record)
         return JSON({"data": resource.serialize(context.project, changed)})
 
-    return project_operation(
-        "PATCH",
-        f"/{resource.name}/{{{resource.key}}}",
-        f"Update{resource.singular}",
-        f"Change any number of fields of one of the {resource.name}",
-        handler,
-        tag=resource.name,
-        role=Role.PROJECT_MANAGER,
-        parameters=(_key(resource),),
-        body=resource.change_body,
-        answers={200: lists.item_schema(resource.schema)},
-        refusals=(409,),
-    )
+    operation = Operation(
+        method="PATCH", path=_one(resource), name=f"Update{resource.singular}", tag=resource.name,
+        summary=f"Change any number of fields of one of the {resource.name}",
+        parameters=(_key(resource),), bodies={JSON_TYPE: resource.change_body},
+        answers={200: {JSON_TYPE: lists.item_schema(resource.schema)}}, refusals=(409,),
+    )  # fmt: skip
+    return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
 def _remove(resource: resource_table.Resource) -> ServedOperation:
@@ -151,18 +133,12 @@ def _remove(resource: resource_table.Resource) -> ServedOperation:
         resource.remove(context.project, record)
         return Response(status_code=204)
 
-    return project_operation(
-        "DELETE",
-        f"/{resource.name}/{{{resource.key}}}",
-        f"Delete{resource.singular}",
-        f"Delete one of the {resource.name}",
-        handler,
-        tag=resource.name,
-        role=Role.PROJECT_MANAGER,
-        parameters=(_key(resource),),
-        answers={204: None},
-        refusals=(409,),
-    )
+    operation = Operation(
+        method="DELETE", path=_one(resource), name=f"Delete{resource.singular}", tag=resource.name,
+        summary=f"Delete one of the {resource.name}", parameters=(_key(resource),),
+        answers={204: {}}, refusals=(409,),
+    )  # fmt: skip
+    return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
 def _remove_many(resource: resource_table.Resource) -> ServedOperation:
@@ -187,18 +163,13 @@ def _remove_many(resource: resource_table.Resource) -> ServedOperation:
         "minItems": 1,
         "maxItems": _MAX_REMOVED,
     }
-    return project_operation(
-        "DELETE",
-        f"/{resource.name}",
-        f"Delete{resource.singular}s",
-        f"Delete many of the {resource.name}: ids as a list, or under `ids`",
-        handler,
-        tag=resource.name,
-        role=Role.PROJECT_MANAGER,
-        body={"anyOf": [ids, schemas.object_schema(ids=ids)]},
-        answers={204: None},
-        refusals=(409,),
-    )
+    operation = Operation(
+        method="DELETE", path=_many(resource), name=f"Delete{resource.singular}s",
+        summary=f"Delete many of the {resource.name}: ids as a list, or under `ids`",
+        tag=resource.name, answers={204: {}}, refusals=(409,),
+        bodies={JSON_TYPE: {"anyOf": [ids, schemas.object_schema(ids=ids)]}},
+    )  # fmt: skip
+    return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
 def _put_device_in_cohort() -> ServedOperation:
@@ -209,17 +180,22 @@ def _put_device_in_cohort() -> ServedOperation:
         record = changes.put_device_in_cohort(context, serial, slug)
         return JSON({"data": serializers.device(context.project, record)})
 
-    return project_operation(
-        "PUT",
-        "/cohorts/{cohort_slug}/devices/{device_serial}",
-        "PutDeviceInCohort",
-        "Create or change the relation of a device to its cohort",
-        handler,
-        tag="cohorts",
-        role=Role.PROJECT_MANAGER,
+    operation = Operation(
+        method="PUT", path=PROJECT_PATH + "/cohorts/{cohort_slug}/devices/{device_serial}",
+        name="PutDeviceInCohort", tag="cohorts",
+        summary="Create or change the relation of a device to its cohort",
         parameters=(_key(resource_table.COHORTS), _key(resource_table.DEVICES)),
-        answers={200: lists.item_schema(schemas.DEVICE)},
-    )
+        answers={200: {JSON_TYPE: lists.item_schema(schemas.DEVICE)}},
+    )  # fmt: skip
+    return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
+
+
+def _many(resource: resource_table.Resource) -> str:
+    return f"{PROJECT_PATH}/{resource.name}"
+
+
+def _one(resource: resource_table.Resource) -> str:
+    return f"{_many(resource)}/{{{resource.key}}}"
 
 
 def _key(resource: resource_table.Resource) -> Parameter:

@@ -69,12 +69,10 @@ def _declare(
         path="/api/v0/releases/latest" + suffix,
         name=name,
         summary="The newest release that is handed out to a device; 204 where it runs it",
-        description="Accepts the project key.",
         tag="releases",
-        security=("ProjectKey",),
         parameters=_PARAMETERS,
         answers={200: answer, 204: {}},
-        refusals=(400, 403, 429),
+        refusals=(429,),
     )
     return ServedOperation(
         operation=operation,
@@ -90,12 +88,9 @@ def _declare_device_config() -> ServedOperation:
         path="/api/v0/device-config",
         name="GetDeviceConfig",
         summary="The configuration of a device, and which revision it has confirmed",
-        description="Accepts the project key.",
         tag="devices",
-        security=("ProjectKey",),
         bodies={JSON_TYPE: object_schema(device=IDENTITY)},
         answers={200: {JSON_TYPE: _CONFIG_ANSWER}},
-        refusals=(400, 403, 413, 415),
     )
     hosts = (Host.API, Host.INGRESS)
     return ServedOperation(

@@ -7,19 +7,17 @@ import uuid
 
 from starlette.responses import Response
 
-from agent.standin.core.operation import Host, Operation, Parameter
+from agent.standin.core.operation import Operation
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.observability import schemas
 from agent.standin.observability.access import Access, Role, reachable
 from agent.standin.observability.operations import (
     JSON_TYPE,
-    ORGANIZATION_PARAMETER,
     ORGANIZATION_PATH,
-    Handler,
+    PROJECT_PATH,
     RequestContext,
     ServedOperation,
-    project_operation,
 )
 from agent.standin.observability.project import SLUG, Project, Record, timestamp
 from agent.standin.observability.refusals import conflict
@@ -28,6 +26,10 @@ from agent.standin.observability.schemas import TEXT, object_schema
 from agent.standin.state import secret
 
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 1000}
+_CHANGE: Schema = {"type": "object", "properties": {"name": _NAME}}
+_NEW_PROJECT = {**object_schema(slug=SLUG), "properties": {"slug": SLUG, "name": _NAME}}
+_USER_KEY_PATH = "/auth/api_key"
+_PROJECTS_PATH = ORGANIZATION_PATH + "/projects"
 _KEY = lists.item_schema(object_schema(api_key=TEXT))
 _FILTERS = {"slug": lists.Filter(lambda record: record["slug"])}
 _SORTS = {"name": lambda record: record["name"], "slug": lambda record: record["slug"]}
@@ -45,147 +47,93 @@ def operations() -> list[ServedOperation]:
 
 
 def _user_operations() -> list[ServedOperation]:
+    me = Operation(
+        method="GET", path="/auth/me", name="WhoAmI", tag="auth",
+        summary="Check email and password or user API key", answers={200: {JSON_TYPE: _ME}},
+    )  # fmt: skip
+    key = Operation(
+        method="GET", path=_USER_KEY_PATH, name="GetUserApiKey", tag="auth",
+        summary="Show the user's API key", answers={200: {JSON_TYPE: _KEY}},
+    )  # fmt: skip
+    cycle = Operation(
+        method="POST", path=_USER_KEY_PATH, name="CycleUserApiKey", tag="auth",
+        summary="Make or cycle the user's API key", answers={200: {JSON_TYPE: _KEY}},
+    )  # fmt: skip
+    delete = Operation(
+        method="DELETE", path=_USER_KEY_PATH, name="DeleteUserApiKey", tag="auth",
+        summary="Delete the user's API key", answers={204: {}},
+    )  # fmt: skip
     return [
-        _declare(
-            "GET",
-            "/auth/me",
-            "WhoAmI",
-            "Check email and password or user API key",
-            _me,
-            access=Access.BASIC,
-            answer=_ME,
-            tag="auth",
-        ),
-        _declare(
-            "GET",
-            "/auth/api_key",
-            "GetUserApiKey",
-            "Show the user's API key",
-            _user_key,
-            access=Access.BASIC,
-            answer=_KEY,
-            tag="auth",
-        ),
-        _declare(
-            "POST",
-            "/auth/api_key",
-            "CycleUserApiKey",
-            "Make or cycle the user's API key",
-            _cycle_user_key,
-            access=Access.BASIC,
-            answer=_KEY,
-            tag="auth",
-        ),
-        _declare(
-            "DELETE",
-            "/auth/api_key",
-            "DeleteUserApiKey",
-            "Delete the user's API key",
-            _delete_user_key,
-            access=Access.BASIC,
-            answer=None,
-            tag="auth",
-        ),
+        ServedOperation(operation=me, handler=_me, access=Access.BASIC),
+        ServedOperation(operation=key, handler=_user_key, access=Access.BASIC),
+        ServedOperation(operation=cycle, handler=_cycle_user_key, access=Access.BASIC),
+        ServedOperation(operation=delete, handler=_delete_user_key, access=Access.BASIC),
     ]
 
 
 def _organization_operations() -> list[ServedOperation]:
+    every = Operation(
+        method="GET", path="/api/v0/organizations", name="ListOrganizations", tag="organizations",
+        summary="List the organizations that the credential reaches",
+        parameters=lists.list_parameters(_FILTERS, _SORTS),
+        answers={200: {JSON_TYPE: lists.page_schema(schemas.ORGANIZATION)}},
+    )  # fmt: skip
+    one = Operation(
+        method="GET", path=ORGANIZATION_PATH, name="GetOrganization", tag="organizations",
+        summary="Get one of the organizations",
+        answers={200: {JSON_TYPE: lists.item_schema(schemas.ORGANIZATION)}},
+    )  # fmt: skip
+    change = Operation(
+        method="PATCH", path=ORGANIZATION_PATH, name="UpdateOrganization", tag="organizations",
+        summary="Change an organization", bodies={JSON_TYPE: _CHANGE},
+        answers={200: {JSON_TYPE: lists.item_schema(schemas.ORGANIZATION)}},
+    )  # fmt: skip
+    projects = Operation(
+        method="GET", path=_PROJECTS_PATH, name="ListProjects", tag="organizations",
+        summary="List the projects of an organization",
+        parameters=lists.list_parameters(_FILTERS, _SORTS),
+        answers={200: {JSON_TYPE: lists.page_schema(schemas.PROJECT)}},
+    )  # fmt: skip
+    create = Operation(
+        method="POST", path=_PROJECTS_PATH, name="CreateProject", tag="organizations",
+        summary="Create a project; its key is made with it", bodies={JSON_TYPE: _NEW_PROJECT},
+        answers={201: {JSON_TYPE: lists.item_schema(schemas.PROJECT)}}, refusals=(409,),
+    )  # fmt: skip
     return [
-        _declare(
-            "GET",
-            "/api/v0/organizations",
-            "ListOrganizations",
-            "List the organizations that the credential reaches",
-            _organizations,
-            answer=lists.page_schema(schemas.ORGANIZATION),
-            parameters=lists.list_parameters(_FILTERS, _SORTS),
-        ),
-        _declare(
-            "GET",
-            ORGANIZATION_PATH,
-            "GetOrganization",
-            "Get one of the organizations",
-            _organization,
-            answer=lists.item_schema(schemas.ORGANIZATION),
-            parameters=(ORGANIZATION_PARAMETER,),
-        ),
-        _declare(
-            "PATCH",
-            ORGANIZATION_PATH,
-            "UpdateOrganization",
-            "Change an organization",
-            _change_organization,
-            answer=lists.item_schema(schemas.ORGANIZATION),
-            role=Role.ADMIN,
-            parameters=(ORGANIZATION_PARAMETER,),
-            body={"type": "object", "properties": {"name": _NAME}},
-        ),
-        _declare(
-            "GET",
-            ORGANIZATION_PATH + "/projects",
-            "ListProjects",
-            "List the projects of an organization",
-            _projects,
-            answer=lists.page_schema(schemas.PROJECT),
-            parameters=(ORGANIZATION_PARAMETER, *lists.list_parameters(_FILTERS, _SORTS)),
-        ),
-        _declare(
-            "POST",
-            ORGANIZATION_PATH + "/projects",
-            "CreateProject",
-            "Create a project; its key is made with it",
-            _create_project,
-            answer=lists.item_schema(schemas.PROJECT),
-            status=201,
-            role=Role.ADMIN,
-            parameters=(ORGANIZATION_PARAMETER,),
-            refusals=(409,),
-            body={**object_schema(slug=SLUG), "properties": {"slug": SLUG, "name": _NAME}},
-        ),
+        ServedOperation(operation=every, handler=_organizations),
+        ServedOperation(operation=one, handler=_organization),
+        ServedOperation(operation=change, handler=_change_organization, role=Role.ADMIN),
+        ServedOperation(operation=projects, handler=_projects),
+        ServedOperation(operation=create, handler=_create_project, role=Role.ADMIN),
     ]
 
 
 def _project_operations() -> list[ServedOperation]:
+    one = Operation(
+        method="GET", path=PROJECT_PATH, name="GetProject", tag="projects",
+        summary="Get one of the projects",
+        answers={200: {JSON_TYPE: lists.item_schema(schemas.PROJECT)}},
+    )  # fmt: skip
+    change = Operation(
+        method="PATCH", path=PROJECT_PATH, name="UpdateProject", tag="projects",
+        summary="Change a project", bodies={JSON_TYPE: _CHANGE},
+        answers={200: {JSON_TYPE: lists.item_schema(schemas.PROJECT)}},
+    )  # fmt: skip
+    key = Operation(
+        method="GET", path=PROJECT_PATH + "/api_key", name="GetProjectKey", tag="projects",
+        summary="Show the project key", answers={200: {JSON_TYPE: _KEY}},
+    )  # fmt: skip
+    cycle = Operation(
+        method="POST", path=PROJECT_PATH + "/api_key", name="CycleProjectKey", tag="projects",
+        summary="Cycle the project key; the one before stops at once",
+        answers={200: {JSON_TYPE: _KEY}},
+    )  # fmt: skip
+    manager = Role.PROJECT_MANAGER
     return [
-        project_operation(
-            "GET",
-            "",
-            "GetProject",
-            "Get one of the projects",
-            _project,
-            tag="projects",
-            answers={200: lists.item_schema(schemas.PROJECT)},
-        ),
-        project_operation(
-            "PATCH",
-            "",
-            "UpdateProject",
-            "Change a project",
-            _change_project,
-            tag="projects",
-            role=Role.PROJECT_MANAGER,
-            body={"type": "object", "properties": {"name": _NAME}},
-            answers={200: lists.item_schema(schemas.PROJECT)},
-        ),
-        project_operation(
-            "GET",
-            "/api_key",
-            "GetProjectKey",
-            "Show the project key",
-            _project_key,
-            tag="projects",
-            answers={200: _KEY},
-        ),
-        project_operation(
-            "POST",
-            "/api_key",
-            "CycleProjectKey",
-            "Cycle the project key; the one before stops at once",
-            _cycle_project_key,
-            tag="projects",
-            role=Role.PROJECT_MANAGER,
-            answers={200: _KEY},
-        ),
+        ServedOperation(operation=one, handler=_project),
+        ServedOperation(operation=change, handler=_change_project, role=manager),
+        ServedOperation(operation=key, handler=_project_key),
+        ServedOperation(operation=cycle, handler=_cycle_project_key, role=manager),
     ]
 
 
@@ -300,39 +248,3 @@ def _user(context: RequestContext) -> Record:
 
 def _new_name(context: RequestContext) -> Record:
     return {"name": context.body["name"]} if "name" in context.body else {}
-
-
-def _declare(
-    method: str,
-    path: str,
-    name: str,
-    summary: str,
-    handler: Handler,
-    *,
-    answer: Schema | None,
-    access: Access = Access.USER,
-    status: int = 200,
-    role: Role = Role.MEMBER,
-    parameters: tuple[Parameter, ...] = (),
-    body: Schema | None = None,
-    refusals: tuple[int, ...] = (),
-    tag: str = "organizations",
-) -> ServedOperation:
-    # Without parameters and body only the credential can be wrong.
-    wrong = (400, 413, 415) if body is not None else (400,) if parameters else ()
-    missing = (404,) if ORGANIZATION_PARAMETER in parameters else ()
-    operation = Operation(
-        method=method,
-        path=path,
-        name=name,
-        summary=summary,
-        tag=tag,
-        security=("Basic",),
-        parameters=parameters,
-        bodies={JSON_TYPE: body} if body is not None else {},
-        answers={204: {}} if answer is None else {status: {JSON_TYPE: answer}},
-        refusals=(*wrong, 401, 403, *missing, *refusals),
-    )
-    return ServedOperation(
-        operation=operation, handler=handler, access=access, hosts=(Host.API,), role=role
-    )

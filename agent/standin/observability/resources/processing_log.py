@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import Operation, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.observability.operations import (
+    JSON_TYPE,
+    PROJECT_PATH,
     RequestContext,
     ServedOperation,
-    project_operation,
 )
 from agent.standin.observability.project import timestamp
 from agent.standin.observability.schemas import DATE, NUMBER, TEXT, TEXT_OR_NULL, object_schema
@@ -33,24 +34,20 @@ def operations() -> list[ServedOperation]:
     after: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31, "default": 0}
     levels: Schema = {"type": "array", "items": {"enum": ["info", "warning", "error"]}}
     start: Schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
-    return [
-        project_operation(
-            "GET",
-            "/processing-log",
-            "ListProcessingLog",
-            "What was found wrong in data that was taken; the next page is `links.next`",
-            _list_lines,
-            tag="processing-log",
-            parameters=(
-                Parameter(name="page[size]", schema=size),
-                Parameter(name="page[after]", schema=after),
-                Parameter(name="level", schema=levels),
-                Parameter(name="start", schema=start),
-                Parameter(name="device_serial", schema=TEXT),
-            ),
-            answers={200: _PAGE},
-        )
-    ]
+    operation = Operation(
+        method="GET", path=PROJECT_PATH + "/processing-log", name="ListProcessingLog",
+        summary="What was found wrong in data that was taken; the next page is `links.next`",
+        tag="processing-log",
+        parameters=(
+            Parameter(name="page[size]", schema=size),
+            Parameter(name="page[after]", schema=after),
+            Parameter(name="level", schema=levels),
+            Parameter(name="start", schema=start),
+            Parameter(name="device_serial", schema=TEXT),
+        ),
+        answers={200: {JSON_TYPE: _PAGE}},
+    )  # fmt: skip
+    return [ServedOperation(operation=operation, handler=_list_lines)]
 
 
 async def _list_lines(context: RequestContext) -> Response:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from observability import an_event, error_of, push_events, with_token
 from standin import StandIn
+from starlette.responses import Response
+
+from agent.standin.core.operation import Operation, Parameter
+from agent.standin.observability.access import Access
+from agent.standin.observability.operations import (
+    JSON_TYPE,
+    PROJECT_PATH,
+    RequestContext,
+    ServedOperation,
+    complete,
+)
 
 
 @pytest.mark.contract("O1.1")
@@ -49,3 +62,27 @@ async def test_a_body_is_to_be_declared_as_json(standin: StandIn, method: str) -
         headers={"Content-Type": "application/json; charset=utf-8"},
     )
     assert good.status_code in {200, 201}
+
+
+def test_a_declaration_is_completed_by_its_path_its_access_and_its_body() -> None:
+    async def handler(context: RequestContext) -> Response:
+        raise NotImplementedError
+
+    declared = Operation(
+        method="PUT", path=PROJECT_PATH + "/x", name="PutX", summary="", tag="x",
+        parameters=(Parameter(name="y", schema={}),), bodies={JSON_TYPE: {}}, refusals=(409,),
+    )  # fmt: skip
+    served = complete(ServedOperation(operation=declared, handler=handler))
+    operation = served.operation
+    assert [one.name for one in operation.parameters] == ["organization_slug", "project_slug", "y"]
+    assert operation.security == ("Basic",)
+    assert {*operation.refusals} == {400, 401, 403, 404, 409, 413, 415}
+    pushed = ServedOperation(
+        operation=replace(declared, path="/x", parameters=(), bodies={}),
+        handler=handler,
+        access=Access.PROJECT_KEY,
+    )
+    operation = complete(pushed).operation
+    assert (operation.parameters, operation.security) == ((), ("ProjectKey",))
+    assert {*operation.refusals} == {403, 409}
+    assert operation.description == "Accepts the project key."
