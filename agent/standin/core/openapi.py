@@ -29,20 +29,18 @@ def document(
     title: str,
     description: str,
     server: str,
-    schemes: Mapping[str, Any],
-    error: Schema,
-    parameters: Mapping[str, Any] | None = None,
-    elsewhere: Mapping[str, str] | None = None,
+    components: Mapping[str, Mapping[str, Any]],
+    elsewhere: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return an OpenAPI document of these operations.
 
-    `parameters` are components that descriptions refer to; `elsewhere` are the base URLs, by name,
-    of operations that another host than `server` serves.
+    `components` are those of the document: "securitySchemes", and "Error" of "schemas", are among
+    them. `elsewhere` are the base URLs, by name, of operations that another host serves.
     """
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        described = _operation(operation, schemes)
-        if elsewhere and operation.name in elsewhere:
+        described = _operation(operation, components["securitySchemes"])
+        if operation.name in elsewhere:
             described["servers"] = [{"url": elsewhere[operation.name]}]
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
     return {
@@ -50,11 +48,7 @@ def document(
         "info": {"title": title, "version": "1.0", "description": description},
         "servers": [{"url": server}],
         "paths": paths,
-        "components": {
-            "securitySchemes": dict(schemes),
-            "schemas": {"Error": error},
-            **({"parameters": dict(parameters)} if parameters else {}),
-        },
+        "components": components,
     }
 
 

@@ -97,12 +97,14 @@ def document(base_url: str, gps_day: int, provisioning_url: str = "") -> dict[st
         title="Device cloud",
         description="The device cloud, as this stand-in answers for it.",
         server=base_url,
-        schemes={
-            name: {"type": "http", "scheme": "bearer", "description": text}
-            for name, text in _SCHEMES.items()
+        components={
+            "securitySchemes": {
+                name: {"type": "http", "scheme": "bearer", "description": text}
+                for name, text in _SCHEMES.items()
+            },
+            "schemas": {"Error": _ERROR},
+            "parameters": {"If-Match": _IF_MATCH},
         },
-        error=_ERROR,
-        parameters={"If-Match": _IF_MATCH},
         elsewhere={
             operation.name: provisioning_url
             for operation in declared_onboarding.provisioning()

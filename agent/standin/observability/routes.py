@@ -89,7 +89,9 @@ def document(urls: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
         title="Observability service",
         description=_MECHANISMS,
         server=server,
-        schemes={"Basic": {"type": "http", "scheme": "basic"}},
-        error=ERROR_SCHEMA,
+        components={
+            "securitySchemes": {"Basic": {"type": "http", "scheme": "basic"}},
+            "schemas": {"Error": ERROR_SCHEMA},
+        },
         elsewhere={name: url for name, url in served_by.items() if url != server},
     )
