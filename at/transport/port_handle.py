@@ -7,7 +7,7 @@ import os
 
 import serial
 
-from at.ports.holders import opening_error
+from at.ports.opening_error import opening_error
 from at.ports.usb import resolve
 
 
