@@ -40,7 +40,7 @@ def modem_from_transcript(request: pytest.FixtureRequest) -> ModemFromTranscript
     ) -> AsyncIterator[Modem]:
         from at.driver.modem import Modem
         from at.protocol.errors import TranscriptError
-        from at.transcripts.recorded_port import ReplayTransport
+        from at.transcripts.replay_transport import ReplayTransport
         from at.transcripts.transcript import escape
 
         if isinstance(source, str | Path):

@@ -36,7 +36,7 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
 
         return VirtualTransport(rest or None)
     if scheme == "replay":
-        from at.transcripts.recorded_port import ReplayTransport
+        from at.transcripts.replay_transport import ReplayTransport
 
         # Lenient: commands get their recorded answers in any order.
         return ReplayTransport(rest, strict=False)

@@ -26,6 +26,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from at.protocol.errors import TranscriptError
 
@@ -70,6 +71,18 @@ class Transcript:
     def terminator(self) -> bytes:
         """What ends a command."""
         return unescape(self.header.get("terminator", "\\r"))
+
+
+def load_transcript(path: str | Path) -> Transcript:
+    """Read a transcript's file. Raises TranscriptError."""
+    try:
+        text = Path(path).read_text("utf-8", "surrogateescape")
+    except OSError as error:
+        raise TranscriptError(f"cannot read the transcript {path}: {error.strerror}") from error
+    try:
+        return parse_transcript(text)
+    except TranscriptError as error:
+        raise TranscriptError(f"{path}: {error}", hint=error.hint) from error
 
 
 def parse_transcript(text: str) -> Transcript:

@@ -9,7 +9,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, note, run
 from agent.cli.modem.serve_port import require_one, serve_port
 from at.protocol.errors import AtError
-from at.transcripts.step_matching import Playback
+from at.transcripts.playback import Playback
 from at.transcripts.transcript import TranscriptStep
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.tcp import TcpServer
@@ -61,8 +61,7 @@ async def _serve(
 
     from agent.cli.framework.signals import serve_until_stopped
     from at.protocol.errors import TranscriptError
-    from at.transcripts.recorded_port import load_transcript
-    from at.transcripts.transcript import escape
+    from at.transcripts.transcript import escape, load_transcript
 
     playback = Playback(load_transcript(path), strict=not lenient, answers_setup=True)
     player = _Player(playback, paced=paced)

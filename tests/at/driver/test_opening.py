@@ -13,7 +13,7 @@ from at.driver.modem import Modem
 from at.driver.opening import is_garbage, silence, transport_of
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import AtError, NoAnswer, PortNotFound
-from at.transcripts.recorded_port import ReplayTransport
+from at.transcripts.replay_transport import ReplayTransport
 from at.transport.serial import SerialTransport
 from at.transport.tcp import TcpTransport
 from at.virtual.transport import VirtualTransport

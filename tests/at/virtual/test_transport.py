@@ -13,8 +13,9 @@ import pytest
 
 from at.driver.modem import Modem, open_modem
 from at.protocol.errors import AtError, CommandTimeout, ModemReset, PortBusy
-from at.transcripts.recorded_port import ReplayTransport, load_transcript
 from at.transcripts.recorder import RecordingTransport
+from at.transcripts.replay_transport import ReplayTransport
+from at.transcripts.transcript import load_transcript
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer

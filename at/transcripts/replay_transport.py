@@ -6,21 +6,9 @@ import asyncio
 from pathlib import Path
 
 from at.protocol.errors import LinkLost, TranscriptError
-from at.transcripts.step_matching import Playback
-from at.transcripts.transcript import Direction, Transcript, TranscriptStep, parse_transcript
+from at.transcripts.playback import Playback
+from at.transcripts.transcript import Direction, Transcript, TranscriptStep, load_transcript
 from at.transport.base import Receiver
-
-
-def load_transcript(path: str | Path) -> Transcript:
-    """Read a transcript's file. Raises TranscriptError."""
-    try:
-        text = Path(path).read_text("utf-8", "surrogateescape")
-    except OSError as error:
-        raise TranscriptError(f"cannot read the transcript {path}: {error.strerror}") from error
-    try:
-        return parse_transcript(text)
-    except TranscriptError as error:
-        raise TranscriptError(f"{path}: {error}", hint=error.hint) from error
 
 
 class ReplayTransport:

@@ -185,7 +185,7 @@ def _answers(transcript: Transcript) -> dict[bytes, list[list[TranscriptStep]]]:
 
 
 def _fits(recorded: bytes, command: bytes) -> bool:
-    """Return whether `command` is `known`, whose secret was redacted."""
+    """Return whether `command` fits `recorded`, whose secrets were redacted."""
     pieces = _WILD.split(recorded)
     if len(pieces) == 1:
         return False

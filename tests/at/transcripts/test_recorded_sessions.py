@@ -1,4 +1,4 @@
-"""The recorded sessions that come with the project, and the transport that plays them."""
+"""The recorded sessions that come with the project are read and played to their ends."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from at.transcripts.recorded_port import load_transcript
-from at.transcripts.step_matching import Playback
-from at.transcripts.transcript import Direction, format_transcript, parse_transcript
+from at.transcripts.playback import Playback
+from at.transcripts.transcript import (
+    Direction,
+    format_transcript,
+    load_transcript,
+    parse_transcript,
+)
 
 FILES = sorted(
     (Path(__file__).resolve().parents[3] / "fixtures" / "transcripts").glob("*.transcript")
