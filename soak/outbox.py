@@ -68,7 +68,7 @@ def kills(folder: Path, count: int, dice: random.Random) -> tuple[int, int, bool
         # What came after the last acknowledgement is printed by the kit again.
         start = max(acknowledged) + 1
     with Outbox(folder, LIMITS) as box:
-        items = box.transact(lambda store: store.claim("kit", ItemKind.CHUNK, 1 << 40, 1 << 60))
+        items = box.transact(lambda store: store.take("kit", ItemKind.CHUNK, 1 << 40, 1 << 60))
     numbers = [int.from_bytes(item.body[2:10], "little") for item in items]
     duplicates = len(numbers) - len(set(numbers))
     return len(acknowledged - set(numbers)), duplicates, numbers == sorted(numbers)
@@ -98,7 +98,7 @@ def damages(folder: Path, count: int, dice: random.Random) -> tuple[int, int]:
                 box.put([event(1_000_000 + number)])
                 for lane in box.transact(lambda store: store.lanes()):
                     items = box.transact(
-                        lambda store, lane=lane: store.claim(*lane, 10**6, 1 << 40)
+                        lambda store, lane=lane: store.take(*lane, 10**6, 1 << 40)
                     )
                     known = wanted | {event(1_000_000 + number).body}
                     wrong += sum(item.body not in known for item in items)

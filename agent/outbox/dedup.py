@@ -193,4 +193,4 @@ class Deduplicator:
         """Return the ids of a duplicate message; the message itself if part of it was sent."""
         ids = self._tables.message_ids(message) + [row[0] for row in rows if row[3] == message]
         complete = message == last or ids[:1] == [message]
-        return ids if complete and not self._tables.claimed.intersection(ids) else message
+        return ids if complete and not self._tables.taken.intersection(ids) else message

@@ -80,7 +80,7 @@ class Quota:
         old = [
             number
             for (number,) in tables.db.execute("SELECT id FROM items WHERE added < ?", (limit,))
-            if number not in tables.claimed
+            if number not in tables.taken
         ]
         tables.counts["expired"] += len(old)
         tables.delete(old)
@@ -97,11 +97,11 @@ class Quota:
         for number, message in tables.db.execute(
             "SELECT id, message FROM items WHERE state = 0 ORDER BY id"
         ):
-            if number in tables.claimed or message in open_messages or message == passed_over:
+            if number in tables.taken or message in open_messages or message == passed_over:
                 passed_over = message
                 continue
             ids = tables.message_ids(message)
-            if not tables.claimed.intersection(ids):
+            if not tables.taken.intersection(ids):
                 return ids
             passed_over = message
         return []

@@ -1,4 +1,4 @@
-"""The operations on the outbox: items are added, claimed, settled, listed and dropped.
+"""The operations on the outbox: items are added, taken, settled, listed and dropped.
 
 One thread uses a store, inside a transaction that its caller begins and commits
 (`agent.outbox.outbox`).
@@ -112,15 +112,15 @@ class Store:
         self._dedup.forget(now, self._limits.max_age_s)
         self._quota.expire(now, self._limits.max_age_s)
 
-    # Claiming and settling
+    # Taking and settling
 
     def lanes(self) -> list[tuple[str, ItemKind]]:
         """Return device and kind of everything that waits."""
         waiting = self.tables.waiting
         return [(device, ItemKind(kind)) for (device, kind), count in waiting.items() if count > 0]
 
-    def claim(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
-        """Return the next items of a lane in order, at least one; claimed until settled."""
+    def take(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
+        """Return the next items of a lane in order, at least one; taken until settled."""
         tables = self.tables
         batch: list[Item] = []
         size = 0
@@ -156,16 +156,16 @@ class Store:
             tables.park(damaged, "its bytes were damaged on the disk")
         if batch:
             tables.first_id[lane] = batch[0].id
-        tables.claimed.update(item.id for item in batch)
+        tables.taken.update(item.id for item in batch)
         return batch
 
     def next_batch(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
-        """Claim what goes into the next request of a lane.
+        """Take what goes into the next request of a lane.
 
         If it is not known whether the last request arrived, also after a crash, these are the same
         items again and no more: the service recognises the request by its id.
         """
-        items = self.claim(device, kind, max_items, max_bytes)
+        items = self.take(device, kind, max_items, max_bytes)
         last = self.tables.in_doubt.get((device, kind.value))
         again = [item for item in items if last is not None and item.id <= last]
         if again:
@@ -177,22 +177,22 @@ class Store:
 
     def remove_delivered(self, ids: Sequence[int]) -> None:
         """Delete what the service has accepted."""
-        self.tables.claimed.difference_update(ids)
+        self.tables.taken.difference_update(ids)
         self.tables.counts["delivered"] += self.tables.delete(ids)
         self.tables.clear_in_doubt(ids)
 
     def release(self, ids: Iterable[int]) -> None:
-        """Release claimed items: they wait again."""
-        self.tables.claimed.difference_update(ids)
+        """Release taken items: they wait again."""
+        self.tables.taken.difference_update(ids)
 
     def release_all(self) -> None:
-        """Release every claimed item."""
-        self.tables.claimed.clear()
+        """Release every taken item."""
+        self.tables.taken.clear()
 
     def count_refusal(self, number: int, reason: str) -> bool:
         """Count a permanent refusal of one item; return whether it is parked now."""
         db = self.tables.db
-        self.tables.claimed.discard(number)
+        self.tables.taken.discard(number)
         db.execute(
             "UPDATE items SET refusals = refusals + 1, reason = ? WHERE id = ?", (reason, number)
         )
@@ -227,8 +227,8 @@ class Store:
         return OutboxTotals(tables.waiting.total(), tables.parked, tables.size, dict(counts))
 
     def drop(self, ids: Sequence[int]) -> int:
-        """Delete items as a person asked, except claimed ones; return how many there were."""
-        gone = self.tables.delete([number for number in ids if number not in self.tables.claimed])
+        """Delete items as a person asked, except taken ones; return how many there were."""
+        gone = self.tables.delete([number for number in ids if number not in self.tables.taken])
         self.tables.counts["dropped"] += gone
         return gone
 

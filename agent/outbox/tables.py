@@ -21,7 +21,7 @@ class Tables:
         self._connection = connection
         self._unwritten: list[tuple[Any, ...]] = []
         (self.id,) = connection.execute("SELECT value FROM about WHERE name = 'id'").fetchone()
-        self.claimed: set[int] = set()
+        self.taken: set[int] = set()
         """The ids of what is being sent: these rows are neither dropped nor expired."""
         self.reload()
 

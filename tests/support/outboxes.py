@@ -60,7 +60,7 @@ def event(number: int, device: str = "kit") -> NewItem:
 
 def waiting(box: Outbox, kind: ItemKind = ItemKind.CHUNK, device: str = "kit") -> list[Item]:
     """Return what waits of a device and kind, the oldest first; it goes on waiting."""
-    items = box.transact(lambda store: store.claim(device, kind, 10**6, 1 << 40))
+    items = box.transact(lambda store: store.take(device, kind, 10**6, 1 << 40))
     box.transact(lambda store: store.release([item.id for item in items]))
     return items
 

@@ -176,7 +176,7 @@ def lost_in_power_cuts(folder: Path, puts: int, cuts: int, dice: random.Random) 
             (box / name).write_bytes(content)
         with Outbox(box, LIMITS) as outbox:
             items = outbox.transact(
-                lambda store: store.claim("kit", ItemKind.CHUNK, 1 << 40, 1 << 60)
+                lambda store: store.take("kit", ItemKind.CHUNK, 1 << 40, 1 << 60)
             )
         there = {int.from_bytes(item.body[2:10], "little") for item in items}
         lost += len(acknowledged - there)

@@ -68,7 +68,7 @@ def test_a_duplicate_whose_first_half_was_sent_is_sent_whole(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put(message)
         box.put(message[:2])
-        box.transact(lambda store: store.claim("kit", ItemKind.CHUNK, 100, 1 << 20))
+        box.transact(lambda store: store.take("kit", ItemKind.CHUNK, 100, 1 << 20))
         box.put(message[2:])
         assert totals(box).waiting == 2 * len(message)
 
