@@ -97,9 +97,7 @@ def damages(folder: Path, count: int, dice: random.Random) -> tuple[int, int]:
             with Outbox(folder, LIMITS, clock=Clock()) as box:
                 box.put([event(1_000_000 + number)])
                 for lane in box.transact(lambda store: store.lanes()):
-                    items = box.transact(
-                        lambda store, lane=lane: store.take(*lane, 10**6, 1 << 40)
-                    )
+                    items = box.transact(lambda store, lane=lane: store.take(*lane, 10**6, 1 << 40))
                     known = wanted | {event(1_000_000 + number).body}
                     wrong += sum(item.body not in known for item in items)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a failed start

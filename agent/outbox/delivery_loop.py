@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.errors import AgentError
+from agent.outbox.failures import FailureKind, classify_failure
 from agent.outbox.handoff import collect
 from agent.outbox.items import Item
 from agent.outbox.outbox import Outbox
-from agent.outbox.schedule import FailureKind, Lane, Schedule, classify_failure
+from agent.outbox.schedule import Lane, Schedule
 from agent.tasks import WaitForEvent, cancel_and_wait, wait_for_event
 from at.protocol.errors import AtError
 
