@@ -90,7 +90,8 @@ class LocationSettings(Section, frozen=True):
     interval_s: NotNegative = 3600.0
     """Time between two positions of `run`; 0 turns them off."""
     wifi: str = "auto"
-    """auto, networkmanager, iw, companion, none, or file:PATH."""
+    """auto, networkmanager, iw, companion, none, or file:PATH. Only auto takes the scanners of
+    macOS and Windows, which have no word of their own."""
     send_ssid: bool = False
     legacy: bool = False
     """Use the deprecated path without organization and project (clause D8.3)."""
@@ -102,6 +103,7 @@ class FotaSettings(Section, frozen=True):
     """Which jobs are carried out, and what an image must prove first."""
 
     interval_s: NotNegative = 900.0
+    """Time between two looks of `run` for a job; 0 turns them off."""
     quiet_hours: str = ""
     """Local time without updates, as "22:00-06:00"."""
     hosts: tuple[str, ...] = ()

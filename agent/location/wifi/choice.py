@@ -18,6 +18,7 @@ from agent.location.wifi.windows import WindowsWlan
 WIFI_DEADLINE_S = 20.0
 """For one scan; CoreWLAN takes about 7 s of it."""
 WORDS = ("auto", "networkmanager", "iw", "companion", "none", "file:PATH")
+"""For `location.wifi`, whose docstring repeats them. Only auto takes CoreWlan and WindowsWlan."""
 
 
 def wifi_source(word: str, companion_port: str = "") -> WifiSource | None:
