@@ -10,11 +10,18 @@ from dataclasses import dataclass
 from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.board import BoardLocation, BoardPort
 from agent.provisioning.board_ledger import AsyncLedger, history_of
-from agent.provisioning.board_run import BoardRun, Outcome, Station, plan_board, unexpected_failure
+from agent.provisioning.board_run import (
+    BoardRun,
+    Outcome,
+    Station,
+    outcome_of,
+    plan_board,
+    unexpected_failure,
+)
 from agent.provisioning.goal import Goal
 from agent.provisioning.plan import ProvisioningPlan, ProvisioningStep
 from agent.tasks import cancel_and_wait
-from at.protocol.errors import AtError, PortBusy
+from at.protocol.errors import AtError
 
 OpenBoard = Callable[[BoardLocation], AbstractAsyncContextManager["BoardPort"]]
 OnStep = Callable[[BoardLocation, "ProvisioningStep"], None]
@@ -96,8 +103,6 @@ async def run_board(
         async with open_board(location) as port:
             run = BoardRun(port, location, station, lambda step: on_step(location, step))
             return await run.run()
-    except PortBusy as busy:
-        return Outcome.of("busy", location, "", "", "find", str(busy), busy.hint, 0, None)
     except (AgentError, AtError) as error:
         return _not_opened(location, error)
     except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
@@ -105,8 +110,14 @@ async def run_board(
 
 
 def _not_opened(location: BoardLocation, error: AgentError | AtError) -> Outcome:
-    code = exit_code_of(error)
-    return Outcome.of("failed", location, "", "", "find", str(error), error.hint, 0, code)
+    return Outcome(
+        location=location,
+        outcome=outcome_of(error),
+        step="find",
+        exit=exit_code_of(error),
+        reason=str(error),
+        hint=error.hint,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +154,5 @@ async def _plan_board(
     except (AgentError, AtError) as error:
         failed = ProvisioningPlan(refusal=str(error), hint=error.hint)
         return PlannedBoard(location, "", "", failed, exit_code_of(error))
-    return PlannedBoard(location, device_id, board.uuid, plan, 4 if plan.refusal else 0)
+    code = RefusedByRule.exit_code if plan.refusal else 0
+    return PlannedBoard(location, device_id, board.uuid, plan, code)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from agent.errors import AgentError
+from agent.errors import AgentError, RefusedByRule
 from at.tokens.jwt import Jwt
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ class BoardPort(Protocol):
         """Set the modem's clock."""
 
 
-class BoardSwapped(AgentError):
+class BoardSwapped(RefusedByRule):
     """The board on this port is not the one that the run began with."""
 
     kind = "swapped"

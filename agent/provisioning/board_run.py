@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import AgentError, exit_code_of
+from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.board import (
     BoardLocation,
     BoardPort,
@@ -43,12 +43,11 @@ if TYPE_CHECKING:
 
 _RESTORE_TIMEOUT_S = 20.0
 _AGAIN = "run the same command again: what is done is left alone"
-# Outcome -> exit code, where the failure itself does not say.
-_EXITS = {"done": 0, "unchanged": 0, "refused": 4, "swapped": 4, "busy": 3}
+_OUTCOMES = {BoardBusy: "busy", PortBusy: "busy", BoardSwapped: "swapped"}
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The end of one board's run.
 
@@ -57,31 +56,14 @@ class Outcome:
     """
 
     location: BoardLocation
-    device_id: str
-    uuid: str
+    device_id: str = ""
+    uuid: str = ""
     outcome: str
     step: str
-    exit: int
-    reason: str
-    hint: str
-    writes: int
-
-    @classmethod
-    def of(
-        cls,
-        outcome: str,
-        location: BoardLocation,
-        device_id: str,
-        uuid: str,
-        step: str,
-        reason: str,
-        hint: str,
-        writes: int,
-        exit_code: int | None,
-    ) -> Outcome:
-        """Return an outcome with its exit code."""
-        code = exit_code if exit_code is not None else _EXITS[outcome]
-        return cls(location, device_id, uuid, outcome, step, code, reason, hint, writes)
+    exit: int = 0
+    reason: str = ""
+    hint: str = ""
+    writes: int = 0
 
     @property
     def ok(self) -> bool:
@@ -177,7 +159,7 @@ class BoardRun:
             self._offline.resume(plan.restore_mode)
         if plan.refusal:
             self._step = ProvisioningStep.GATE
-            return self._outcome("refused", plan.refusal, plan.hint)
+            return self._outcome("refused", plan.refusal, plan.hint, RefusedByRule.exit_code)
         identity = IdentityCheck(self._port, board.imei)
         service = ServiceSteps(self._port, identity, self._ledger, goal, self._station.registrar)
         actions = self._actions(plan, board, identity, service)
@@ -247,19 +229,29 @@ class BoardRun:
         self._on_step(step)
 
     def _failed(self, error: AgentError | AtError) -> Outcome:
-        kinds = {BoardBusy: "busy", PortBusy: "busy", BoardSwapped: "swapped"}
-        outcome = next((name for kind, name in kinds.items() if isinstance(error, kind)), "failed")
-        code = exit_code_of(error) if outcome == "failed" else None
-        return self._outcome(outcome, str(error), error.hint or _AGAIN, code)
+        hint = error.hint or _AGAIN
+        return self._outcome(outcome_of(error), str(error), hint, exit_code_of(error))
 
     def _outcome(
-        self, outcome: str, reason: str = "", hint: str = "", exit_code: int | None = None
+        self, outcome: str, reason: str = "", hint: str = "", exit_code: int = 0
     ) -> Outcome:
         record = self._ledger.record
-        return Outcome.of(
-            outcome, self._location, record.device_id, record.uuid, self._step.value,
-            reason, hint, self._ledger.writes, exit_code,
-        )  # fmt: skip
+        return Outcome(
+            location=self._location,
+            device_id=record.device_id,
+            uuid=record.uuid,
+            outcome=outcome,
+            step=self._step.value,
+            exit=exit_code,
+            reason=reason,
+            hint=hint,
+            writes=self._ledger.writes,
+        )
+
+
+def outcome_of(error: AgentError | AtError) -> str:
+    """Return the outcome of a run that ended with `error`: busy, swapped or failed."""
+    return next((name for kind, name in _OUTCOMES.items() if isinstance(error, kind)), "failed")
 
 
 def unexpected_failure(defect: Exception, location: BoardLocation) -> AgentError:

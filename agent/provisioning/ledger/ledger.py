@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from agent.errors import AgentError
+from agent.errors import ResourceUnavailable
 from agent.provisioning.ledger.database import Database, DatabaseFailed, Execute
 
 BEGUN, DONE, REFUSED, FAILED = "begun", "done", "refused", "failed"
@@ -16,7 +16,7 @@ UNFINISHED = "unfinished"
 """The outcome of a board whose run is under way, or was cut off."""
 
 
-class BoardBusy(AgentError):
+class BoardBusy(ResourceUnavailable):
     """Another station works on this board."""
 
     kind = "busy"

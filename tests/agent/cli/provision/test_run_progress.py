@@ -13,8 +13,9 @@ from agent.provisioning.board_run import Outcome
 
 def row(slot: str, outcome: str = "", reason: str = "") -> Row:
     place = BoardLocation("", "", slot, f"/dev/{slot}")
-    ended = Outcome.of(outcome, place, "", "", "key", reason, "", 0, None) if outcome else None
-    return Row(place, step="key", began=0.0, outcome=ended)
+    code = 0 if outcome == "done" else 4
+    ended = Outcome(location=place, outcome=outcome, step="key", exit=code, reason=reason)
+    return Row(place, step="key", began=0.0, outcome=ended if outcome else None)
 
 
 def lines_of(rows: list[Row], width: int = 80, height: int | None = None) -> list[str]:
