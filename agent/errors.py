@@ -1,7 +1,8 @@
 """The errors of the agent, sorted by what the caller can do; each carries its exit code.
 
 The exit codes of commands stand in this tree and in `exit_code_of`, which also maps the errors of
-`at`; nowhere else.
+`at`; nowhere else. Two are not ours to choose: 128 + N for a command that signal N ended, and the
+code of a program that a command runs.
 
 AgentError                  1  it failed
 ├── UsageError              2  the call is wrong, or an extra is not installed

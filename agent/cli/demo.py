@@ -67,7 +67,7 @@ async def _demo() -> int:
     elif ok:
         say(f"\nAll of it in {seconds:.1f} s.")
         say(_NEXT)
-    return 0 if ok else 1
+    return 0 if ok else AgentError.exit_code
 
 
 async def _run_step(name: str, step: Callable[[], Awaitable[dict[str, Any]]]) -> bool:

@@ -12,7 +12,7 @@ import click
 from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
 from agent.cli.framework.session import configured, kit_modem
 from agent.cli.framework.terminal import printable
-from agent.errors import UsageError
+from agent.errors import AgentError, RefusedByRule, UsageError
 from agent.fota.reporter import UpdateObserver
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ async def _check() -> int:
         say("no job is pending")
     else:
         _say_plan(plan)
-    return 4 if plan is not None and plan.refusal else 0
+    return RefusedByRule.exit_code if plan is not None and plan.refusal else 0
 
 
 async def _pull() -> int:
@@ -204,7 +204,8 @@ def _exit_code(result: JobResult | None) -> int:
 
     if result is None or result.status in {JobStatus.SUCCEEDED, JobStatus.CANCELLED}:
         return 0
-    return 4 if result.status is JobStatus.REJECTED else 1
+    rejected = result.status is JobStatus.REJECTED
+    return (RefusedByRule if rejected else AgentError).exit_code
 
 
 def _result_object(result: JobResult | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.framework.session import configured
 from agent.config.paths import state_dir
 from agent.daemon.control.leased_transport import HeldKit, held_kits
+from agent.errors import ResourceUnavailable
 from at.discovery import PortReport
 from at.ports.usb import UsbPort, device_of, system_ports
 
@@ -92,7 +93,7 @@ async def _ports(probe_all: bool) -> int:
             emit(as_json(report))
     else:
         _show(reports)
-    return 0 if any(report.answers for report in reports) else 3
+    return 0 if any(report.answers for report in reports) else ResourceUnavailable.exit_code
 
 
 async def _named_by_the_profile(

@@ -13,6 +13,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.framework.session import configured
 from agent.cli.framework.terminal import printable, wrapped
+from agent.errors import AgentError
 
 _WIDTH = 80
 
@@ -36,7 +37,8 @@ async def _status() -> int:
     else:
         for line in lines_of(status, time.time()):
             say(line)
-    return 1 if any(each["state"] == "trouble" for each in concerns_of(status)) else 0
+    in_trouble = any(each["state"] == "trouble" for each in concerns_of(status))
+    return AgentError.exit_code if in_trouble else 0
 
 
 async def _watch() -> int:

@@ -119,9 +119,11 @@ def run_command_line(root: click.Command) -> int:
 
         return _fail(as_json, EXIT_INTERRUPTED, "interrupted", "stopped by Ctrl-C", "")
     except click.ClickException as wrong:
+        from agent.errors import UsageError
+
         ctx = wrong.ctx if isinstance(wrong, click.UsageError) else None
         hint = f"see `{ctx.command_path} --help`" if ctx else ""
-        return _fail(as_json, 2, "usage", wrong.format_message(), hint)
+        return _fail(as_json, UsageError.exit_code, UsageError.kind, wrong.format_message(), hint)
     except Exception as error:
         failure = _describe(error)
         if failure is None:
@@ -139,7 +141,7 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
         hint = _hold_hint() if isinstance(error, PortBusy) else ""
         return exit_code_of(error), error.kind, str(error), hint or error.hint
     if isinstance(error, OSError) and error.filename is not None:
-        return 1, "file", f"{error.filename}: {error.strerror}", ""
+        return exit_code_of(error), "file", f"{error.filename}: {error.strerror}", ""
     return None
 
 

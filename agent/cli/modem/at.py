@@ -11,7 +11,7 @@ import click
 
 from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
 from agent.cli.framework.session import kit_modem
-from agent.errors import UsageError
+from agent.errors import UsageError, exit_code_of
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.exchange import Answer
 
@@ -76,7 +76,7 @@ async def _send(
                 error = rejection(line, answer)
                 if error.hint and not options().json:
                     note(f"  try: {error.hint}")
-                return 1
+                return exit_code_of(error)
     return 0
 
 

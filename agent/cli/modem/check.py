@@ -6,6 +6,7 @@ import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.framework.session import kit_modem
+from agent.errors import RefusedByRule
 from at.checkup import Check
 
 
@@ -41,7 +42,7 @@ async def _check() -> int:
             )
         else:
             _show(modem.name, checks)
-    return 0 if verdict.allowed else 4
+    return 0 if verdict.allowed else RefusedByRule.exit_code
 
 
 def _show(port: str, checks: list[Check]) -> None:

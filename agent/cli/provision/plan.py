@@ -19,6 +19,7 @@ from agent.cli.provision.settings import (
     open_board,
     registrar_of,
 )
+from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
     from typing import Any
@@ -57,7 +58,7 @@ async def _plan(given: BenchOptions) -> int:
             _show(board)
     if not options().json and len(boards) > 1:
         say(f"{len(boards)} boards, {sum(board.plan.writes for board in boards)} writes")
-    return max((board.exit for board in boards), default=3)
+    return max((board.exit for board in boards), default=ResourceUnavailable.exit_code)
 
 
 def _as_json(board: PlannedBoard) -> dict[str, object]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cli.framework.command import emit, note, options, say
 from agent.cli.framework.terminal import printable
+from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
     from agent.provisioning.board import BoardLocation
@@ -224,7 +225,7 @@ class BenchView:
             note(f"{boards}{took}: {words}" if words else "no board was found")
             if words and not ok:
                 note("next: the same command again; what is done is left alone")
-        return max(codes, default=3)
+        return max(codes, default=ResourceUnavailable.exit_code)
 
     def _show_failures(self) -> None:
         """Show the reasons under the table, which has no room for them; equal ones once."""

@@ -33,8 +33,8 @@ class AgentRefused(AgentError):
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(str(error.get("message", "")), hint=str(error.get("try", "")))
-        self.exit_code = int(error.get("exit", 1))  # type: ignore[misc]
-        self.kind = str(error.get("kind", "failed"))  # type: ignore[misc]
+        self.exit_code = int(error.get("exit", AgentError.exit_code))  # type: ignore[misc]
+        self.kind = str(error.get("kind", AgentError.kind))  # type: ignore[misc]
 
 
 class AgentConnection:
