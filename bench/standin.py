@@ -115,7 +115,7 @@ def transforms(get: Callable[[str], bytes], rounds: int) -> Iterator[Row]:
     # The engine alone, in a process of its own as the stand-in has it.
     program = (
         "import sys, json, time\n"
-        "from agent.standin.jsonata_worker import evaluate\n"
+        "from agent.standin.device_cloud.devices.jsonata_worker import evaluate\n"
         "devices = json.load(open(sys.argv[1]))\n"
         "evaluate(sys.argv[2], devices[:5])\n"
         "times = []\n"

@@ -12,9 +12,9 @@ import msgspec
 
 from agent.standin.core.responses import JSON, ranged
 from agent.standin.device_cloud import location_input
+from agent.standin.device_cloud.radio_world import Fix, radio_world
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.device_cloud.resource import decode_json, read_json, require
-from agent.standin.radio_world import Fix, radio_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,6 +20,7 @@ from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import access, assistance, location_input, paging
 from agent.standin.device_cloud.devices.registry import is_device_id
 from agent.standin.device_cloud.location_input import ANCHOR, ANCHOR_CHANGE, MAC, mac_address
+from agent.standin.device_cloud.radio_world import TOWN_M, Fix, radio_world
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, invalid, not_found
 from agent.standin.device_cloud.resource import (
     accepted,
@@ -31,7 +32,6 @@ from agent.standin.device_cloud.resource import (
     with_meta,
 )
 from agent.standin.principal import CredentialKind, Principal
-from agent.standin.radio_world import TOWN_M, Fix, radio_world
 from agent.standin.state import Cloud
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_\- ]")

@@ -21,7 +21,7 @@ from observability import an_event, with_project_key, with_token
 from sdk_bytes import EXAMPLE_PAIR, chunks
 from standin import StandIn, running_standin
 
-from agent.standin.device_chunks import Reassembler
+from agent.standin.observability.ingest.chunk_reassembly import Reassembler
 from agent.standin.observability.ingest.messages import StoredReassembler
 from agent.standin.observability.project import Project
 from agent.standin.state import open_cloud

@@ -15,8 +15,8 @@ from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import access, paging, refusals, resource
+from agent.standin.device_cloud.devices.jsonata_engine import Engine, EngineBusy, ExpressionFailed
 from agent.standin.device_cloud.devices.registry import TAGS, Record, merge, registry, timestamps
-from agent.standin.jsonata_engine import Engine, EngineBusy, ExpressionFailed
 from agent.standin.state import Cloud
 
 _LINE: Schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[^\\r\\n]+$"}

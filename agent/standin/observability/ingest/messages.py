@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from agent.standin.device_chunks import Reassembler, Received
 from agent.standin.observability.ingest.archives import add_archive
+from agent.standin.observability.ingest.chunk_reassembly import Reassembler, Received
 from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.event_decode import BadEvent, DeviceEvent, parse_events
 from agent.standin.observability.ingest.records import add_coredump, add_event, refuse_bad

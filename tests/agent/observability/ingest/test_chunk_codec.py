@@ -16,7 +16,7 @@ from agent.observability.ingest.chunk_codec import (
     encode_varint,
 )
 from agent.observability.ingest.chunk_codec import Reassembler as Ours
-from agent.standin.device_chunks import Reassembler as Theirs
+from agent.standin.observability.ingest.chunk_reassembly import Reassembler as Theirs
 
 # The service's published test event.
 EVENT = bytes.fromhex(

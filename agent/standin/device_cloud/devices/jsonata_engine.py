@@ -78,7 +78,7 @@ class Engine:
 
     async def _running_process(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
-            # -P: the folder of the program holds modules named like those of the library.
+            # -P: a module beside the program is never taken for one of the library.
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-P",

@@ -9,7 +9,7 @@ import pytest
 from device_api import BLE, Api, device_path
 from standin import StandIn
 
-from agent.standin import jsonata_engine
+from agent.standin.device_cloud.devices import jsonata_engine
 
 
 @pytest.mark.contract("D4.4")

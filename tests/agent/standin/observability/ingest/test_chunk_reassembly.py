@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sdk_bytes import EXAMPLE_PAIR, EXAMPLE_SINGLE, chunks, single, varint
 
-from agent.standin.device_chunks import Reassembler, crc16
+from agent.standin.observability.ingest.chunk_reassembly import Reassembler, crc16
 
 DAY_S = 86_400.0
 
