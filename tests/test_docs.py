@@ -135,3 +135,19 @@ def test_each_path_and_module_that_is_named_exists() -> None:
         if not exists(name)
     ]
     assert not wrong
+
+
+def additions() -> list[str]:
+    """Return the rows of CONTRIBUTING.md's table: what to add, which places to touch, a model."""
+    page = (ROOT / "CONTRIBUTING.md").read_text().partition("| to add | touch | as in |")[2]
+    return [line for line in page.splitlines() if line.startswith("| a")]
+
+
+@pytest.mark.parametrize("row", additions(), ids=lambda row: row.split("|")[1].strip())
+def test_each_name_in_a_row_of_additions_is_in_a_file_of_that_row(row: str) -> None:
+    named = [path for name in _PATH.findall(row) for path in ROOT.glob(name)]
+    files = [file for path in named for file in (path.rglob("*.*") if path.is_dir() else [path])]
+    text = "\n".join(file.read_text() for file in files if file.suffix != ".pyc")
+    words = re.findall(r"`(?:\w+\.)*((?!py`|md`|toml`|txt`)[\w%+-]+)(?:\(\w+\))?`", row)
+    assert files
+    assert not [word for word in words if word not in text]
