@@ -112,8 +112,7 @@ def test_the_virtual_modem_shares_nothing_that_speaks_at_with_what_it_tests() ->
         for name in imported(path)
         if name.startswith("at.") and not name.startswith("at.virtual.")
     }
-    apart = ("at.protocol.errors.", "at.protocol.dialect.")
-    assert {name for name in names if not name.startswith(apart)} == {
+    assert {name for name in names if not name.startswith("at.protocol.errors.")} == {
         "at.ports.holders.shown_process",
         "at.ports.process_lock.HeldByAnother",
         "at.ports.process_lock.ProcessLock",
