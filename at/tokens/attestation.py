@@ -9,7 +9,7 @@ from uuid import UUID
 
 from at.protocol.errors import ParseError
 from at.protocol.values import Record
-from at.tokens.cose import SIGNERS, Sign1, load, load_described, read_sign1
+from at.tokens.cose import Sign1, load, load_described, read_sign1
 from at.tokens.csr import read_key_body
 from at.tokens.key_formats import decode_base64url, key_id
 
@@ -20,6 +20,11 @@ _LONGEST = 16384
 _NO_KEY = "not verified, because the device's identity key is not known here"
 _NO_SIGNATURE = "not verified, because the modem sent no signature"
 _WRONG_KEY = "the signature is not by the given key"
+SIGNERS = {
+    -2: "device identity key",
+    -4: "Nordic base production key",
+    -5: "Nordic base R&D key",
+}
 DEVICE_TYPES = {
     1: "nRF9160 SIAA",
     2: "nRF9160 SIBA",

@@ -17,11 +17,6 @@ _SIGN1_TAG = 18
 _SELF_DESCRIBED_TAG = 55799
 _ES256 = bytes.fromhex("a10126")  # {1: -7}
 _KEY_HEADER = 4
-SIGNERS = {
-    -2: "device identity key",
-    -4: "Nordic base production key",
-    -5: "Nordic base R&D key",
-}
 
 
 @dataclass(frozen=True, slots=True)
