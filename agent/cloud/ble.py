@@ -60,7 +60,7 @@ class Service:
     characteristics: Mapping[str, Characteristic]
 
 
-def services(state: Any) -> dict[str, Service]:
+def read_services(state: Any) -> dict[str, Service]:
     """Return the services of a BLE device's `state` by UUID, as written there (clause D3.1).
 
     A value without `characteristics` is no service and is skipped. Raises BadAnswer for a value
@@ -77,7 +77,7 @@ def services(state: Any) -> dict[str, Service]:
     return services
 
 
-def find(services: Mapping[str, Service], wanted: str) -> Characteristic:
+def find_characteristic(services: Mapping[str, Service], wanted: str) -> Characteristic:
     """Return the characteristic that `wanted` names by UUID or path, in upper or lower case.
 
     Raises NotFound, and UsageError where several services have the UUID.
@@ -93,13 +93,13 @@ def find(services: Mapping[str, Service], wanted: str) -> Characteristic:
     return matching[0]
 
 
-def octets(value: bytes) -> list[int]:
-    """Return bytes as the integers that go over the wire."""
+def encode_value(value: bytes) -> list[int]:
+    """Return a value as the JSON that carries it: a list of the integers of its bytes."""
     return list(value)
 
 
-def value_of(numbers: Any, where: str) -> bytes:
-    """Return the integers of a value as bytes. Raises BadAnswer."""
+def decode_value(numbers: Any, where: str) -> bytes:
+    """Return the bytes of a value that came as a list of integers. Raises BadAnswer."""
     try:
         if isinstance(numbers, list) and not any(isinstance(each, bool) for each in numbers):
             return bytes(numbers)
@@ -114,13 +114,13 @@ def _characteristic(path: str, uuid: str, raw: dict[str, Any]) -> Characteristic
     return Characteristic(
         uuid=str(raw.get("uuid", uuid)),
         path=str(raw.get("path", path)),
-        value=value_of(raw.get("value", []), path),
+        value=decode_value(raw.get("value", []), path),
         properties=frozenset(name for name, true in names if true is True),
         descriptors={
             key: Descriptor(
                 str(value.get("uuid", key)),
                 str(value.get("path", f"{path}/{key}")),
-                value_of(value.get("value", []), f"{path}/{key}"),
+                decode_value(value.get("value", []), f"{path}/{key}"),
             )
             for key, value in _objects(raw.get("descriptors"))
         },

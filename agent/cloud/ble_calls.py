@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.ble import octets, value_of
-from agent.cloud.device import if_match, segment
+from agent.cloud.ble import decode_value, encode_value
 from agent.cloud.device_changes import Change
+from agent.cloud.request_parts import if_match, path_segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class FetchCharacteristicValue(Call[bytes]):
 
     def request(self) -> Request:
         """Return what to send."""
-        device = segment(self.device_id, "a device id")
-        inner = segment(self.characteristic_id, "a characteristic")
+        device = path_segment(self.device_id, "a device id")
+        inner = path_segment(self.characteristic_id, "a characteristic")
         return Request("GET", f"/v1/devices/{device}/characteristics/{inner}")
 
     def parse(self, response: Response) -> bytes:
         """Return the value. Raises BadAnswer."""
-        return value_of(response.json(), self.characteristic_id)
+        return decode_value(response.json(), self.characteristic_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class UpdateCharacteristicValue(Change):
 
     def request(self) -> Request:
         """Return what to send."""
-        inner = segment(self.characteristic_id, "a characteristic")
+        inner = path_segment(self.characteristic_id, "a characteristic")
         return Request(
             "PUT",
             f"{self.path}/characteristics/{inner}",
             headers=if_match(self.version),
-            json=octets(self.value),
+            json=encode_value(self.value),
         )
 
 
@@ -60,13 +60,13 @@ class UpdateDescriptorValue(Change):
 
     def request(self) -> Request:
         """Return what to send."""
-        inner = segment(self.characteristic_id, "a characteristic")
-        inmost = segment(self.descriptor_id, "a descriptor")
+        inner = path_segment(self.characteristic_id, "a characteristic")
+        inmost = path_segment(self.descriptor_id, "a descriptor")
         return Request(
             "PUT",
             f"{self.path}/characteristics/{inner}/descriptors/{inmost}",
             headers=if_match(self.version),
-            json=octets(self.value),
+            json=encode_value(self.value),
         )
 
 
@@ -79,7 +79,7 @@ class DiscoverServices(Change):
 
     def request(self) -> Request:
         """Return what to send: the gateway stands first, and there is no body."""
-        gateway = segment(self.gateway_id, "a gateway's id")
-        device = segment(self.device_id, "a device id")
+        gateway = path_segment(self.gateway_id, "a gateway's id")
+        device = path_segment(self.device_id, "a device id")
         path = f"/v1/devices/{gateway}/discover/{device}"
         return Request("POST", path, headers=if_match(self.version))

@@ -6,34 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
-from agent.call import Scheme
-from agent.cloud.ble import Characteristic, Service, find, services
-from agent.errors import BadAnswer, UsageError
-
-USER_OR_DEVICE = (Scheme.API_KEY, Scheme.DEVICE_JWT)
-
-
-def segment(value: str, what: str) -> str:
-    """Return an id as one segment of a path, whatever characters it has (clause D2.2).
-
-    Raises UsageError for what cannot be a segment: nothing, dots alone, control characters.
-    """
-    if not value or value in {".", ".."} or not value.isprintable():
-        raise UsageError(f"{value!r} cannot be {what}")
-    return quote(value, safe=":")
-
-
-def if_match(version: str | None) -> dict[str, str]:
-    """Return the header that makes a change depend on `version`, exactly as it was received."""
-    if version is None:
-        return {}
-    if not version.isascii() or not version.isprintable() or not version.strip():
-        raise UsageError(f"{version!r} cannot be a version")
-    return {"if-match": version}
+from agent.cloud.ble import Characteristic, Service, find_characteristic, read_services
+from agent.errors import BadAnswer
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -99,8 +76,8 @@ class Device:
             tags=fields.tags or (),
             supports=fields.firmware.supports if fields.firmware else (),
             version=version,
-            created_at=moment(meta.created_at),
-            updated_at=moment(meta.updated_at),
+            created_at=read_time(meta.created_at),
+            updated_at=read_time(meta.updated_at),
         )
 
     @property
@@ -124,14 +101,14 @@ class Device:
     @property
     def services(self) -> Mapping[str, Service]:
         """The services of a BLE device by UUID. Raises BadAnswer."""
-        return services(self.state)
+        return read_services(self.state)
 
     def characteristic(self, wanted: str) -> Characteristic:
         """Return the characteristic with this UUID or path. Raises NotFound, UsageError."""
-        return find(self.services, wanted)
+        return find_characteristic(self.services, wanted)
 
 
-def moment(text: str | None) -> datetime | None:
+def read_time(text: str | None) -> datetime | None:
     """Return an ISO 8601 time as an aware datetime; one without offset is UTC (clause D2.3).
 
     Raises BadAnswer.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.device import segment
+from agent.cloud.request_parts import path_segment
 from agent.errors import BadAnswer, NotFound
 
 # Either scheme of the two that the operation declares; a proxy has a service key for FOTA.
@@ -71,7 +71,7 @@ class UpdateJob(Call[None]):
         body = {"status": self.status}
         if self.details:
             body["details"] = self.details
-        path = f"{_executions(self.device_id)}/{segment(self.job_id, 'a job id')}"
+        path = f"{_executions(self.device_id)}/{path_segment(self.job_id, 'a job id')}"
         return Request("PATCH", path, json=body)
 
     def parse(self, response: Response) -> None:
@@ -83,7 +83,7 @@ class UpdateJob(Call[None]):
 
 
 def _executions(device_id: str) -> str:
-    return f"/v1/fota-job-executions/{segment(device_id, 'a device id')}"
+    return f"/v1/fota-job-executions/{path_segment(device_id, 'a device id')}"
 
 
 def _decoded(response: Response) -> Any:

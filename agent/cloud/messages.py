@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.device import USER_OR_DEVICE, moment, segment
+from agent.cloud.device import read_time
 from agent.cloud.paging import LARGEST_PAGE, Page, read_page
+from agent.cloud.request_parts import USER_OR_DEVICE, path_segment
 from agent.errors import BadAnswer, UsageError
 
 
@@ -26,7 +27,7 @@ class SendMessage(Call[None]):
     def request(self) -> Request:
         """Return what to send."""
         body = {"message": self.message, **({"topic": self.topic} if self.topic else {})}
-        device = segment(self.device_id, "a device id")
+        device = path_segment(self.device_id, "a device id")
         return Request("POST", f"/v1/devices/{device}/messages", json=body)
 
     def parse(self, response: Response) -> None:
@@ -85,6 +86,6 @@ def _message(raw: Any) -> Message:
         raw=raw,
         device_id=str(raw.get("deviceId", "")),
         topic=str(raw.get("topic", "")),
-        received_at=moment(received) if isinstance(received, str) else None,
+        received_at=read_time(received) if isinstance(received, str) else None,
         message=raw.get("message"),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.device import segment
+from agent.cloud.request_parts import path_segment
 from agent.errors import BadAnswer, UsageError
 
 MOST_ROWS = 1000
@@ -106,7 +106,7 @@ class FetchBulkOperation(Call[BulkOperation]):
 
     def request(self) -> Request:
         """Return what to send."""
-        inner = segment(self.request_id, "the id of a bulk request")
+        inner = path_segment(self.request_id, "the id of a bulk request")
         return Request("GET", f"/v1/bulk-ops-requests/{inner}")
 
     def parse(self, response: Response) -> BulkOperation:
@@ -123,7 +123,7 @@ def _csv_request(path: str, rows: Sequence[Sequence[str]]) -> Request:
     if not 1 <= len(rows) <= MOST_ROWS:
         raise UsageError(f"{len(rows)} devices at once: it takes 1 to {MOST_ROWS}")
     for device_id, *_ in rows:
-        segment(device_id, "a device id")
+        path_segment(device_id, "a device id")
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     content = text.getvalue().rstrip("\n").encode()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent.cloud import Device
-from agent.cloud.device import moment
+from agent.cloud.device import read_time
 from agent.errors import (
     BadAnswer,
 )
@@ -33,7 +33,7 @@ def test_a_device_may_lack_nearly_everything_and_have_more() -> None:
     )
     assert (device.name, device.type, device.tags, device.version) == ("a", "Toaster", (), None)
     assert device.raw["new"] == 1
-    assert device.created_at == moment("2025-01-02T03:04:05.678+00:00")
+    assert device.created_at == read_time("2025-01-02T03:04:05.678+00:00")
     assert (device.state, device.reported, device.connected_ids, device.services) == (
         {},
         {},

@@ -6,7 +6,7 @@ import pytest
 from cloud_calls import listed
 
 from agent.cloud import DeviceCloud
-from agent.cloud.device import segment
+from agent.cloud.request_parts import path_segment
 from agent.errors import (
     NotFound,
     UsageError,
@@ -55,7 +55,7 @@ async def test_any_id_is_quoted_into_one_segment(cloud: DeviceCloud, device_id: 
     with pytest.raises(NotFound) as caught:
         await cloud.device(device_id)
     assert caught.value.code in {40410, 40420}
-    assert "/" not in segment(device_id, "id")
+    assert "/" not in path_segment(device_id, "id")
 
 
 @pytest.mark.parametrize("device_id", ["", ".", "..", "a\r\nX: 1", "\x00"])
