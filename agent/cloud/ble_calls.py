@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.ble import decode_value, encode_value
 from agent.cloud.device_changes import Change
-from agent.cloud.request_parts import if_match, path_segment
+from agent.cloud.request_parts import device_path, if_match, path_segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,7 @@ class FetchCharacteristicValue(Call[bytes]):
 
     def request(self) -> Request:
         """Return what to send."""
-        device = path_segment(self.device_id, "a device id")
-        inner = path_segment(self.characteristic_id, "a characteristic")
-        return Request("GET", f"/v1/devices/{device}/characteristics/{inner}")
+        return Request("GET", _characteristic_path(self.device_id, self.characteristic_id))
 
     def parse(self, response: Response) -> bytes:
         """Return the value. Raises BadAnswer."""
@@ -40,13 +38,9 @@ class UpdateCharacteristicValue(Change):
 
     def request(self) -> Request:
         """Return what to send."""
-        inner = path_segment(self.characteristic_id, "a characteristic")
-        return Request(
-            "PUT",
-            f"{self.path}/characteristics/{inner}",
-            headers=if_match(self.version),
-            json=encode_value(self.value),
-        )
+        path = _characteristic_path(self.device_id, self.characteristic_id)
+        headers = if_match(self.version)
+        return Request("PUT", path, headers=headers, json=encode_value(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +54,10 @@ class UpdateDescriptorValue(Change):
 
     def request(self) -> Request:
         """Return what to send."""
-        inner = path_segment(self.characteristic_id, "a characteristic")
-        inmost = path_segment(self.descriptor_id, "a descriptor")
-        return Request(
-            "PUT",
-            f"{self.path}/characteristics/{inner}/descriptors/{inmost}",
-            headers=if_match(self.version),
-            json=encode_value(self.value),
-        )
+        path = _characteristic_path(self.device_id, self.characteristic_id)
+        path += f"/descriptors/{path_segment(self.descriptor_id, 'a descriptor')}"
+        headers = if_match(self.version)
+        return Request("PUT", path, headers=headers, json=encode_value(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +73,8 @@ class DiscoverServices(Change):
         device = path_segment(self.device_id, "a device id")
         path = f"/v1/devices/{gateway}/discover/{device}"
         return Request("POST", path, headers=if_match(self.version))
+
+
+def _characteristic_path(device_id: str, characteristic_id: str) -> str:
+    characteristic = path_segment(characteristic_id, "a characteristic")
+    return f"{device_path(device_id)}/characteristics/{characteristic}"

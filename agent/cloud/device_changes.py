@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.request_parts import USER_OR_DEVICE, if_match, path_segment
+from agent.cloud.request_parts import USER_OR_DEVICE, device_path, if_match
 from agent.errors import UsageError
 
 # Many changes are taken with 202: they show a little later.
@@ -27,7 +27,7 @@ class Change(Call[None]):
     @property
     def path(self) -> str:
         """The path of the device."""
-        return f"/v1/devices/{path_segment(self.device_id, 'a device id')}"
+        return device_path(self.device_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.device import Device
 from agent.cloud.paging import LARGEST_PAGE, Page, read_page
-from agent.cloud.request_parts import USER_OR_DEVICE, path_segment
+from agent.cloud.request_parts import USER_OR_DEVICE, device_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class FetchDevice(Call[Device]):
 
     def request(self) -> Request:
         """Return what to send."""
-        return Request("GET", f"/v1/devices/{path_segment(self.device_id, 'a device id')}")
+        return Request("GET", device_path(self.device_id))
 
     def parse(self, response: Response) -> Device:
         """Return the device, its version from the ETag. Raises BadAnswer."""
@@ -122,8 +122,7 @@ class TransformDevice(Call[Transformed]):
 
     def request(self) -> Request:
         """Return what to send."""
-        path = f"/v1/devices/{path_segment(self.device_id, 'a device id')}"
-        return Request("GET", path, [("transform", self.transform)])
+        return Request("GET", device_path(self.device_id), [("transform", self.transform)])
 
     def parse(self, response: Response) -> Transformed:
         """Return the value, None where the expression does not match. Raises BadAnswer."""

@@ -9,7 +9,7 @@ from typing import Any
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.device import read_time
 from agent.cloud.paging import LARGEST_PAGE, Page, read_page
-from agent.cloud.request_parts import USER_OR_DEVICE, path_segment
+from agent.cloud.request_parts import USER_OR_DEVICE, device_path
 from agent.errors import BadAnswer, UsageError
 
 
@@ -27,8 +27,7 @@ class SendMessage(Call[None]):
     def request(self) -> Request:
         """Return what to send."""
         body = {"message": self.message, **({"topic": self.topic} if self.topic else {})}
-        device = path_segment(self.device_id, "a device id")
-        return Request("POST", f"/v1/devices/{device}/messages", json=body)
+        return Request("POST", f"{device_path(self.device_id)}/messages", json=body)
 
     def parse(self, response: Response) -> None:
         """Rely on no reply body."""

@@ -21,6 +21,11 @@ def path_segment(value: str, what: str) -> str:
     return quote(value, safe=":")
 
 
+def device_path(device_id: str) -> str:
+    """Return the path of a device. Raises UsageError."""
+    return f"/v1/devices/{path_segment(device_id, 'a device id')}"
+
+
 def if_match(version: str | None) -> dict[str, str]:
     """Return the header that makes a change depend on `version`, exactly as it was received."""
     if version is None:
