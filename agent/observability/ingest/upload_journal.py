@@ -30,6 +30,7 @@ class UploadProgress(msgspec.Struct, kw_only=True):
 
 
 class _Record(msgspec.Struct, kw_only=True):
+    # The name on disk is that of version 0.1.0, whose records are read as well.
     progress: UploadProgress | None = msgspec.field(name="place", default=None)
     committed: str = ""
 

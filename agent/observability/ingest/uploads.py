@@ -21,27 +21,37 @@ from agent.observability.ingest.device_identity import DeviceIdentity
 
 DIRECT_LIMIT = 1024 * 1024
 """Bytes of a core dump that goes in one piece; a larger one is prepared first."""
+_PROJECT_KEY = (Scheme.PROJECT_KEY,)
+_USER = (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
 ZEPHYR_MIMETYPE = "application/vnd.zephyr.coredump"
 
 
 class FileKind(Enum):
-    """The kind of a file: its name at the service, and the path that commits it.
+    """The kind of a file: its name at the service, and the ends of the paths that commit it.
 
-    The path is the one for the project key; "" for a kind that needs another credential.
+    The first path is for the project key, "" for a kind that needs another credential; the second
+    is below the path of a project, for a user or an organization.
     """
 
-    COREDUMP = ("COREDUMP", "coredump")
-    ELF_COREDUMP = ("ELF_COREDUMP", "elf_coredump")
-    MAR = ("MAR", "mar")
-    ZEPHYR_COREDUMP = ("CUSTOM_DATA_RECORDING", "custom-data-recording")
-    BUG_REPORT = ("ANDROID_BUG_REPORT", "bugreport")
-    SYMBOLS = ("SYMBOL_FILE", "")
-    OTA = ("OTA_PAYLOAD", "")
+    COREDUMP = ("COREDUMP", "coredump", "coredumps")
+    ELF_COREDUMP = ("ELF_COREDUMP", "elf_coredump", "elf_coredumps")
+    MAR = ("MAR", "mar", "mar")
+    ZEPHYR_COREDUMP = (
+        "CUSTOM_DATA_RECORDING", "custom-data-recording", "custom-data-recording",
+    )  # fmt: skip
+    BUG_REPORT = ("ANDROID_BUG_REPORT", "bugreport", "bugreports")
+    SYMBOLS = ("SYMBOL_FILE", "", "symbols")
+    OTA = ("OTA_PAYLOAD", "", "releases/ota_payload")
 
     @property
     def wire_name(self) -> str:
         """The service's name for the kind."""
         return self.value[0]
+
+    def commit_path(self, project: UploadProject | None) -> str:
+        """Return the path that commits a file, by the project key if `project` is None."""
+        _, with_key, with_user = self.value
+        return f"/api/v0/upload/{with_key}" if project is None else f"{project.path}/{with_user}"
 
     @property
     def is_coredump(self) -> bool:
@@ -109,9 +119,7 @@ class PrepareUpload(Call[PreparedUpload]):
     @property
     def schemes(self) -> tuple[Scheme, ...]:
         """The credentials that the service accepts."""
-        if self.project is None:
-            return (Scheme.PROJECT_KEY,)
-        return (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
+        return _USER if self.project else _PROJECT_KEY
 
     def request(self) -> Request:
         """Return what to send."""
@@ -165,36 +173,20 @@ class CommitUpload(Call[None]):
     @property
     def schemes(self) -> tuple[Scheme, ...]:
         """The credentials that the service accepts."""
-        if self.project is None:
-            return (Scheme.PROJECT_KEY,)
-        return (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
+        return _USER if self.project else _PROJECT_KEY
 
     def request(self) -> Request:
         """Return what to send."""
         file = {"token": self.token}
         if self.md5:
             file |= {"md5": self.md5, "name": self.name}
-        if self.project is None:
-            path = f"/api/v0/upload/{self.kind.value[1]}"
-        else:
-            path = f"{self.project.path}/{_WITH_USER[self.kind]}"
         headers = {"x-request-id": self.request_id} if self.request_id else {}
-        return Request("POST", path, headers=headers, json={"file": file, **self.details})
+        body = {"file": file, **self.details}
+        return Request("POST", self.kind.commit_path(self.project), headers=headers, json=body)
 
     def parse(self, response: Response) -> None:
         """Return nothing: 202 means that it is queued. Raises BadAnswer."""
         response.check_accepted()
-
-
-_WITH_USER = {
-    FileKind.COREDUMP: "coredumps",
-    FileKind.ELF_COREDUMP: "elf_coredumps",
-    FileKind.MAR: "mar",
-    FileKind.ZEPHYR_COREDUMP: "custom-data-recording",
-    FileKind.BUG_REPORT: "bugreports",
-    FileKind.SYMBOLS: "symbols",
-    FileKind.OTA: "releases/ota_payload",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +208,7 @@ class UploadCoredump(Call[None]):
     """Push a core dump of the device SDK in one piece: POST /api/v0/upload/coredump."""
 
     host: ClassVar[Host] = Host.INGRESS
-    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.PROJECT_KEY,)
+    schemes: ClassVar[tuple[Scheme, ...]] = _PROJECT_KEY
     accepts: ClassVar[frozenset[int]] = frozenset({409})
 
     content: bytes
@@ -300,7 +292,7 @@ class PrepareParts(Call[PreparedParts]):
     """Ask for URLs for the parts of a file of `size` bytes: POST .../upload_multipart."""
 
     host: ClassVar[Host] = Host.FILES
-    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
+    schemes: ClassVar[tuple[Scheme, ...]] = _USER
 
     kind: FileKind
     size: int
