@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 import click
 
 from agent.cli.framework.command import AgentCommand, emit
-from agent.cli.provision.settings import configuration, ledger_of
+from agent.cli.framework.session import configured
+from agent.cli.provision.bench_options import ledger_of
 
 
 @click.command(
@@ -24,14 +26,11 @@ def command(form: str, outcome: str | None) -> None:
     """Write the boards of the ledger to standard output."""
     from agent.provisioning import exports
 
-    settings = configuration()
-    ledger = ledger_of(settings, writes=False)
-    try:
+    settings = configured()
+    with closing(ledger_of(settings, writes=False)) as ledger:
         records = [
             record for record in ledger.boards() if outcome is None or record.outcome == outcome
         ]
-    finally:
-        ledger.close()
     section = settings.profile.provisioning
     if form == "json":
         for record in records:

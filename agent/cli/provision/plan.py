@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
-from agent.cli.provision.settings import (
+from agent.cli.framework.session import configured
+from agent.cli.provision.bench_options import (
     BenchOptions,
     bench_options,
     board_finder,
-    configuration,
     goal_of,
     ledger_of,
     open_board,
@@ -40,7 +40,7 @@ async def _plan(given: BenchOptions) -> int:
     from agent.provisioning.batch import plan_boards, require_count
     from agent.provisioning.board_ledger import AsyncLedger
 
-    settings = configuration()
+    settings = configured()
     goal = goal_of(given, settings)
     locations = board_finder(given, settings)()
     require_count(locations, given.expect)

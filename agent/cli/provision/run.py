@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent.cli.framework.command import AgentCommand, note, run
-from agent.cli.provision.settings import (
+from agent.cli.framework.session import configured
+from agent.cli.provision.bench_options import (
     BenchOptions,
     bench_options,
     board_finder,
-    configuration,
-    device_ca_of,
     goal_of,
     ledger_of,
     open_board,
     registrar_of,
 )
+from agent.cli.provision.device_ca import device_ca_of
 from agent.errors import AgentError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def command(*, watch: bool, labels: Path | None, **values: Any) -> None:
     from agent.provisioning.batch import require_count
 
     given = BenchOptions(**values)
-    settings = configuration()
+    settings = configured()
     goal = goal_of(given, settings)
     find = board_finder(given, settings)
     locations = find()

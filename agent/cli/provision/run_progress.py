@@ -104,7 +104,6 @@ def _line(name: str, step: str, took: str, result: str, widths: Sequence[int]) -
 
 
 def _cells(row: Row) -> tuple[str, str, str, str]:
-
     began = row.began if row.began is not None else time.monotonic()
     seconds = row.seconds if row.outcome is not None else time.monotonic() - began
     waiting = row.outcome is None and row.began is None

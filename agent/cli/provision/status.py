@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, say
+from agent.cli.framework.session import configured
 from agent.cli.framework.table import TableWriter
-from agent.cli.provision.settings import configuration, ledger_of
+from agent.cli.provision.bench_options import ledger_of
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,14 +24,11 @@ _HEADING = ("slot", "device", "outcome", "changed")
 @click.argument("uuid", required=False)
 def command(uuid: str | None) -> None:
     """List every board, or the steps of one."""
-    ledger = ledger_of(configuration(), writes=False)
-    try:
+    with closing(ledger_of(configured(), writes=False)) as ledger:
         if uuid is None:
             _boards(ledger.boards())
         else:
             _steps(uuid, ledger.steps(uuid))
-    finally:
-        ledger.close()
 
 
 def _boards(records: Sequence[BoardRecord]) -> None:
