@@ -46,7 +46,6 @@ def command() -> None:
 
 
 async def _demo() -> int:
-
     from agent.demo.environment import demo_environment
     from agent.demo.steps import Demonstration, steps
 
@@ -94,7 +93,6 @@ async def _run_step(name: str, step: Callable[[], Awaitable[dict[str, Any]]]) ->
 
 
 def _indented(text: str) -> str:
-
     return textwrap.fill(text, 79, initial_indent=" " * 16, subsequent_indent=" " * 16)
 
 

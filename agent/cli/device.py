@@ -57,7 +57,7 @@ def command() -> None:
     """Devices at the device cloud: list, show, rename, write; keys; wait for changes."""
 
 
-if_match = click.option(
+_IF_MATCH = click.option(
     "--if-match", "version", metavar="VERSION", help="Only if this is still its version."
 )
 
@@ -111,7 +111,7 @@ async def show(cloud: DeviceCloud, device_id: str, transform: str | None) -> Non
 @command.command(epilog="Example: cellagent device rename nrf-358299840010349 'north door'")
 @click.argument("device_id", metavar="ID")
 @click.argument("name")
-@if_match
+@_IF_MATCH
 @device_cloud_command
 async def rename(cloud: DeviceCloud, device_id: str, name: str, version: str | None) -> None:
     """Change the name of a device."""
@@ -121,7 +121,7 @@ async def rename(cloud: DeviceCloud, device_id: str, name: str, version: str | N
 @command.command(epilog="Example: cellagent device tag nrf-358299840010349 bench left")
 @click.argument("device_id", metavar="ID")
 @click.argument("tags", nargs=-1)
-@if_match
+@_IF_MATCH
 @device_cloud_command
 async def tag(
     cloud: DeviceCloud, device_id: str, tags: tuple[str, ...], version: str | None
@@ -134,7 +134,7 @@ async def tag(
 @click.argument("device_id", metavar="ID")
 @click.argument("characteristic", metavar="UUID|PATH")
 @click.argument("value", metavar="BYTES")
-@if_match
+@_IF_MATCH
 @device_cloud_command
 async def write(
     cloud: DeviceCloud, device_id: str, characteristic: str, value: str, version: str | None

@@ -124,7 +124,6 @@ def _link(each: dict[str, Any], _now: float) -> str:
 
 
 def _location(each: dict[str, Any], now: float) -> str:
-
     position = each.get("position")
     if not position or position.get("lat") is None:
         return ""

@@ -243,7 +243,6 @@ class AgentSource(ConsoleSource):
 
 
 async def _wait_for_agent(port: str) -> HeldKit:
-
     while True:
         if found := await held_kit(port, to_watch=True):
             return found

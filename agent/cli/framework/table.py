@@ -65,10 +65,7 @@ def progress(done: int, total: int) -> None:
         sys.stderr.flush()
 
 
-TABLE_WIDTH = 10
-
-
-def bar(value: object, low: float, high: float, width: int = TABLE_WIDTH) -> str:
+def bar(value: object, low: float, high: float, width: int = 10) -> str:
     """Return a bar of `width` characters for `value` between `low` and `high`.
 
     The rest is dotted; all of it if `value` is no number.

@@ -34,7 +34,6 @@ def command(timeout_s: float, baud: int | None) -> None:
 
 
 async def _terminal(timeout_s: float, baud: int | None) -> int:
-
     async with kit_modem(baud=baud) as modem:
         note(
             f"{modem.name}: {modem.dialect.value}, line end {modem.terminator.value}. Ctrl-D ends."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -52,21 +53,19 @@ def command(
     allow_remote: bool,
     state: str | None,
     cmd: tuple[str, ...],
-    **kit: object,
+    **kit: Any,
 ) -> None:
     """Serve a virtual nRF91: it boots as a fresh kit does and keeps its settings.
 
     Prints {"ready":true,"port":…} and serves until SIGTERM or Ctrl-C. With `-- CMD…` it runs CMD
     with CELLAGENT_PORT set, and ends with CMD's exit code.
     """
-    faults = kit["faults"]
-    assert isinstance(faults, tuple)
-    if "help" in faults:
+    if "help" in kit["faults"]:
         _list_faults()
         return
     require_one(pty, tcp)
     ports = ServedPorts(pty, tcp, console, companion, allow_remote)
-    run(_serve(VirtualOptions(**kit), ports, state, cmd))  # type: ignore[arg-type]
+    run(_serve(VirtualOptions(**kit), ports, state, cmd))
 
 
 async def _serve(

@@ -1,4 +1,4 @@
-"""Items of a command line go into the outbox, and what can be sent is sent."""
+"""Puts the items of a command into the outbox, and sends what can be sent now."""
 
 from __future__ import annotations
 

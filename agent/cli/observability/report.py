@@ -98,7 +98,6 @@ def _trace(reason: int, pc: int, lr: int | None) -> dict[str, int]:
 
 
 def _metrics(given: tuple[str, ...]) -> dict[str, Any]:
-
     metrics: dict[str, Any] = {}
     for each in given:
         name, equals, value = each.partition("=")
@@ -115,7 +114,6 @@ def _metrics(given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _import(source: BinaryIO) -> list[Any]:
-
     text = source.read()
     try:
         whole = json.loads(text)
