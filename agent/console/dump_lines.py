@@ -116,7 +116,7 @@ class DumpCollector:
             return []
         return self._add_digits(line, content, self._data)
 
-    def check_text(self, line: bytes) -> list[DamagedDumpLine]:
+    def check_other_line(self, line: bytes) -> list[DamagedDumpLine]:
         """Return the damage if a line without DUMP_MARK belongs to the open dump."""
         if self._data is None or not (match := _DAMAGED_MARK.search(line)):
             return []

@@ -157,7 +157,7 @@ class LineClassifier:
         if chunk := damaged_mark(line):
             self.counts.damaged_chunks += 1
             return [chunk]
-        return self._count_dumps(self._dumps.check_text(line))
+        return self._count_dumps(self._dumps.check_other_line(line))
 
 
 class ConsoleReader:
@@ -230,12 +230,12 @@ _KIND_NAMES: dict[type, str] = {
 _KINDS = {name: kind for kind, name in _KIND_NAMES.items()}
 
 
-def encode(item: ConsoleItem) -> bytes:
+def encode_item(item: ConsoleItem) -> bytes:
     """Return `item` as one line of JSON, with its line end."""
     return msgspec.json.encode({"is": _KIND_NAMES[type(item)], "item": item}) + b"\n"
 
 
-def decode(value: dict[str, Any]) -> ConsoleItem:
+def decode_item(value: dict[str, Any]) -> ConsoleItem:
     """Return the item of a line that was read as JSON. Raises ValueError where it is none."""
     kind = _KINDS.get(str(value.get("is")))
     if kind is None:

@@ -219,10 +219,10 @@ class AgentSource(ConsoleSource):
                 await self._handle_answer(await connection.answer(None))
 
     async def _handle_answer(self, answer: dict[str, Any]) -> None:
-        from agent.console.line_classifier import decode
+        from agent.console.line_classifier import decode_item
 
         if "is" in answer:
-            await self._handle([decode(answer)])
+            await self._handle([decode_item(answer)])
         elif "coming" in answer:
             self._window.announce_dump(answer["coming"])
         elif "counts" in answer:

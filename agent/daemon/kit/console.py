@@ -98,7 +98,7 @@ class ConsoleWatchers:
     def publish(self, items: Sequence[ConsoleItem]) -> None:
         """Pass items to all watchers; never blocks."""
         if self._watchers and items:
-            self._put([line_classifier.encode(item) for item in items])
+            self._put([line_classifier.encode_item(item) for item in items])
 
     def publish_dump_bytes(self, dump_bytes: int) -> None:
         """Pass on that a core dump began, of which so much was received, or that it is over (0)."""

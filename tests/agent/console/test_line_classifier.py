@@ -14,7 +14,7 @@ from zephyr_dumps import printed
 from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine
 from agent.console.fault_lines import FaultText, Reboot
-from agent.console.line_classifier import ConsoleReader, OverlongLine, decode, encode
+from agent.console.line_classifier import ConsoleReader, OverlongLine, decode_item, encode_item
 from agent.console.log_line import LogLine
 
 # Written by hand after the formats of the kernel's log subsystem.
@@ -173,12 +173,12 @@ PIECES = [
 def test_every_item_is_the_same_on_the_other_side(pieces):
     reader = ConsoleReader(max_line=1000)
     items = [item for piece in pieces for item in reader.receive(piece)] + reader.finish()
-    lines = [encode(item) for item in items]
+    lines = [encode_item(item) for item in items]
     assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in lines)
-    assert [decode(json.loads(line)) for line in lines] == items
+    assert [decode_item(json.loads(line)) for line in lines] == items
 
 
 @pytest.mark.parametrize("line", [{}, {"is": "Path", "item": "/"}, {"is": "ChunkLine"}])
 def test_what_is_no_item_is_refused(line):
     with pytest.raises(ValueError, match=r"item|object"):
-        decode(line)
+        decode_item(line)
