@@ -71,7 +71,7 @@ async def _send(
             answer = await modem.execute(
                 line, timeout_s=timeout_s or usual_timeout_s(line), multiline="\n" in line
             )
-            _print(line, answer)
+            show_answer(line, answer)
             if not answer.ok:
                 error = rejection(line, answer)
                 if error.hint and not options().json:
@@ -117,7 +117,8 @@ def commands_in(lines: Iterable[str]) -> Iterator[str]:
         yield whole.strip("\r\n")
 
 
-def _print(line: str, answer: Answer) -> None:
+def show_answer(line: str, answer: Answer) -> None:
+    """Show the answer to `line`: its lines and how it ended; with --json as one object."""
     if options().json:
         emit(as_json(line, answer))
         return

@@ -58,7 +58,7 @@ async def _terminal(timeout_s: float, baud: int | None) -> int:
 
 
 async def _type(modem: Modem, timeout_s: float) -> None:
-    from agent.cli.modem.at import as_json
+    from agent.cli.modem.at import show_answer
     from at.protocol.errors import CommandTimeout, UnsafeArgument
 
     whole = ""
@@ -76,12 +76,7 @@ async def _type(modem: Modem, timeout_s: float) -> None:
         except (CommandTimeout, UnsafeArgument) as error:
             note(f"{error}" + (f"; try: {error.hint}" if error.hint else ""))
             continue
-        if options().json:
-            emit(as_json(line, answer))
-            continue
-        for text in answer.lines:
-            say(text)
-        say(answer.final or "" if answer.code is None else f"{answer.final}: {answer.code}")
+        show_answer(line, answer)
 
 
 async def _show_notices(notices: Stream[Notice]) -> None:

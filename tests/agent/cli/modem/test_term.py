@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 from command_line import completed as cellagent
 
@@ -20,3 +21,13 @@ def test_the_terminal_takes_a_pipe_and_tells_notices_apart() -> None:
     answers = [found for found in objects(run) if found["type"] == "answer"]
     assert [answer["final"] for answer in answers] == ["OK", "OK", "OK"]
     assert run.returncode == 0
+
+
+def test_an_error_of_a_modem_that_gives_texts_is_shown_with_its_text(tmp_path: Path) -> None:
+    error = "+CME ERROR: operation not allowed"
+    transcript = f"# device: test\n# origin: by hand\n> AT+CFUN=77\n< {error}\n"
+    (tmp_path / "session").write_text(transcript)
+    run = cellagent(
+        "modem", "term", "--port", "replay:session", stdin="AT+CFUN=77\n", folder=tmp_path
+    )
+    assert run.stdout.splitlines() == [error]
