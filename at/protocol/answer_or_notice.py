@@ -28,7 +28,7 @@ NOTICES_ONLY = frozenset(
 # Names whose set form answers OK alone: their lines are notices, even those that come before OK.
 _LATER = frozenset(
     {
-        *("+CEREG", "+CREG", "+CGREG", "+C5GREG", "+CSCON", "%XSIM", "+CIND"),
+        *("+CEREG", "+CREG", "+CGREG", "+C5GREG", "+CSCON", "%XSIM", "+CIND", "%XTEMP", "+CEDRXS"),
         *("#XNRFCLOUD", "#XNRFCLOUDPOS", "#XGNSS", "#XGPS"),
     }
 )

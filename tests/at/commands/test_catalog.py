@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.commands.catalog import command_of, timeout_of
+from at.protocol import notices
+from at.protocol.answer_or_notice import owner_of
 from at.protocol.errors import ParseError
 
 
@@ -34,3 +36,10 @@ def test_any_line_is_read_or_refused(text, command):
 )
 def test_a_command_line_may_take_as_long_as_its_type_says(line, seconds):
     assert timeout_of(line) == seconds
+
+
+def test_no_registered_notice_is_taken_for_the_answer_to_its_own_subscription() -> None:
+    # Serial Modem answers two set commands with a line of the name that its notices have, too.
+    answers = {"#XFOTA", "#XMODEMRESET"}
+    taken = {name for name in notices._parsers if owner_of(f"AT{name}=1").owns(f"{name}: 1")}
+    assert taken == answers

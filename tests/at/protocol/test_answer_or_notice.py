@@ -57,6 +57,10 @@ def test_a_line_that_can_only_be_a_notice_is_known_without_its_command(line, not
         ("AT+CSCON?", "+CSCON: 1,0", True),
         ("AT+CSCON?", "+CSCON: 1,7,4", False),
         ("AT%CESQ=1", "%CESQ: 54,2,16,2", False),
+        ("AT%XTEMP=1", "%XTEMP: 85", False),
+        ("AT%XTEMP?", "%XTEMP: 24", True),
+        ('AT+CEDRXS=2,4,"0101"', '+CEDRXS: 4,"0101","0101","0011"', False),
+        ("AT+CEDRXS?", '+CEDRXS: 4,"0101"', True),
         ('AT%XSUDO=4,"QUJD";%CMNG=1', "%CMNG: 1,0", True),
     ],
 )
