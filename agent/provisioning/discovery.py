@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent.errors import UsageError
 from agent.provisioning.board import BoardLocation
+from at.driver.opening import is_system_port
 from at.ports.usb import UsbPort, known_kits, resolve, system_ports
 from at.protocol.errors import PortNotFound
 
@@ -56,7 +57,7 @@ def connected_boards(locations: Sequence[BoardLocation]) -> dict[str, tuple[Boar
 
 
 def _mark(name: str, listed: Sequence[UsbPort]) -> object:
-    if name.partition(":")[0] in {"tcp", "virtual", "replay"}:
+    if not is_system_port(name):
         return name
     try:
         device, _ = resolve(name, rtscts=False, listing=lambda: list(listed))

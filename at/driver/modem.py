@@ -59,7 +59,7 @@ class Modem:
     # --- opening and closing
 
     async def open(self, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
-        """Open the port, detect terminator and dialect, switch numbered errors on.
+        """Open the port, detect terminator and dialect (`opening`), switch numbered errors on here.
 
         A terminator or dialect is given up after `answer_timeout_s` without an answer. Raises
         PortError, NoAnswer.

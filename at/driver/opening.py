@@ -1,4 +1,8 @@
-"""Opening a modem: the transport for a port's name, then the handshake: terminator and dialect."""
+"""Opening a modem: the transport for a port's name, then the handshake: terminator and dialect.
+
+The handshake changes nothing on the modem. What a session sets (AT+CMEE=1) is set, repeated after a
+restart and put back by `Modem`, in `at.driver.modem`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from at.protocol.dialect import Dialect, Terminator, recognised
 from at.protocol.errors import CommandTimeout, ModemReset, NoAnswer, PortNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from at.driver.link import Link
     from at.protocol.exchange import Answer
     from at.transport.base import Transport
@@ -24,27 +30,47 @@ _OTHER_TERMINATORS = (
 )
 
 
+def is_system_port(port: str) -> bool:
+    """Return whether a port's name means a device of this system: "/dev/ttyACM0", "serial:1"."""
+    return port.partition(":")[0] not in _ELSEWHERE
+
+
 def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -> Transport:
     """Return the transport of a port's name. Raises PortNotFound where it names none."""
-    scheme, _, rest = port.partition(":")
-    if scheme == "tcp":
-        from at.transport.tcp import TcpTransport
-
-        return TcpTransport(port)
-    if scheme == "virtual":
-        from at.virtual.transport import VirtualTransport
-
-        return VirtualTransport(rest or None)
-    if scheme == "replay":
-        from at.transcripts.replay_transport import ReplayTransport
-
-        # Lenient: commands get their recorded answers in any order.
-        return ReplayTransport(rest, strict=False)
     if not port:
         raise PortNotFound("no port is named", hint="`cellagent ports` lists them")
+    if not is_system_port(port):
+        return _ELSEWHERE[port.partition(":")[0]](port)
     from at.transport.serial import serial_transport
 
     return serial_transport(port, baud=baud, rtscts=rtscts)
+
+
+def _tcp(port: str) -> Transport:
+    from at.transport.tcp import TcpTransport
+
+    return TcpTransport(port)
+
+
+def _virtual(port: str) -> Transport:
+    from at.virtual.transport import VirtualTransport
+
+    return VirtualTransport(port.partition(":")[2] or None)
+
+
+def _replay(port: str) -> Transport:
+    from at.transcripts.replay_transport import ReplayTransport
+
+    # Lenient: commands get their recorded answers in any order.
+    return ReplayTransport(port.partition(":")[2], strict=False)
+
+
+# What stands before the colon of a port's name that means no device of this system.
+_ELSEWHERE: dict[str, Callable[[str], Transport]] = {
+    "tcp": _tcp,
+    "virtual": _virtual,
+    "replay": _replay,
+}
 
 
 async def handshake(

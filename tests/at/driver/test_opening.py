@@ -10,7 +10,7 @@ from line_modem import LineModem, echoing
 from memory_transport import MemoryTransport
 
 from at.driver.modem import Modem
-from at.driver.opening import is_garbage, silence, transport_of
+from at.driver.opening import is_garbage, is_system_port, silence, transport_of
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import AtError, NoAnswer, PortNotFound
 from at.transcripts.replay_transport import ReplayTransport
@@ -41,11 +41,14 @@ def test_a_silent_port_is_named_and_nothing_hangs() -> None:
 )
 def test_the_name_of_a_port_says_its_transport(port: str, kind: type) -> None:
     assert type(transport_of(port)) is kind
+    assert is_system_port(port) is (kind is SerialTransport)
 
 
 def test_a_recording_is_a_port_by_its_file(tmp_path) -> None:
     (tmp_path / "x.transcript").write_text("> AT\n< OK\n")
-    assert type(transport_of(f"replay:{tmp_path / 'x.transcript'}")) is ReplayTransport
+    port = f"replay:{tmp_path / 'x.transcript'}"
+    assert type(transport_of(port)) is ReplayTransport
+    assert not is_system_port(port)
 
 
 def test_no_name_names_no_port() -> None:
