@@ -15,7 +15,7 @@ from at.protocol.errors import PortNotFound
 def named_boards(names: Sequence[str], slots: Mapping[str, str]) -> list[BoardLocation]:
     """Return the locations of boards on named ports; a kit's location includes its USB port."""
     known = {port.device: port for port in system_ports()}
-    known |= {f"serial:{port.serial}": port for port in _at_ports(list(known.values()))}
+    known |= {f"serial:{port.serial}": port for port in _kits(list(known.values()))}
     locations = []
     for name in dict.fromkeys(names):
         port = known.get(name)
@@ -29,7 +29,7 @@ def named_boards(names: Sequence[str], slots: Mapping[str, str]) -> list[BoardLo
 
 def all_boards(slots: Mapping[str, str]) -> list[BoardLocation]:
     """Return the location of every connected kit, by its USB identity."""
-    return [_location(port, f"serial:{port.serial}", slots) for port in _at_ports(system_ports())]
+    return [_location(port, f"serial:{port.serial}", slots) for port in _kits(system_ports())]
 
 
 def chosen_boards(
@@ -70,8 +70,8 @@ def _mark(name: str, listed: Sequence[UsbPort]) -> object:
     return found.st_ino, found.st_rdev, found.st_ctime_ns
 
 
-def _at_ports(ports: Sequence[UsbPort]) -> list[UsbPort]:
-    """Return the first port of each kit, where its modem answers."""
+def _kits(ports: Sequence[UsbPort]) -> list[UsbPort]:
+    """Return any port of each kit: they all state its serial number and its USB path."""
     return [kit[0] for kit in known_kits(ports).values()]
 
 
