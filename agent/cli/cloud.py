@@ -239,7 +239,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _list_faults() -> None:
-    from agent.standin.faults import describe
+    from agent.standin.faults import known_faults
 
-    for name, text in describe().items():
+    for name, text in known_faults().items():
         say(f"{name:20} {text}")

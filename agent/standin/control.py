@@ -28,8 +28,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.responses import JSON, Refusal
-from agent.standin.faults import active, set_faults
+from agent.standin.core.responses import JSON, MakeRefused
+from agent.standin.faults import active_faults, set_faults
 from agent.standin.state import EMAIL, ORGANIZATION_ROLES, Cloud, Settings, issue_api_key
 from agent.standin.store import Table
 
@@ -57,7 +57,7 @@ class _Changes(msgspec.Struct, forbid_unknown_fields=True):
     trial_started: float | UnsetType = UNSET
 
 
-def routes(cloud: Cloud, refuse: Refusal) -> list[Route]:
+def routes(cloud: Cloud, refuse: MakeRefused) -> list[Route]:
     """Return the routes of the control endpoint; `refuse` makes its errors."""
 
     def authorize(request: Request) -> None:
@@ -98,7 +98,7 @@ def _state(cloud: Cloud) -> dict[str, Any]:
     return {
         "clock": cloud.clock.iso(),
         "settings": asdict(cloud.settings),
-        "faults": active(cloud),
+        "faults": active_faults(cloud),
         "plan": cloud.table("teams").get(cloud.team_id)["plan"],
     }
 

@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.standin.core.dispatch import drain
-from agent.standin.core.responses import JSON, Refusal
+from agent.standin.core.responses import JSON, MakeRefused
 from agent.standin.state import Cloud
 
 
@@ -26,7 +26,7 @@ class FaultyRequest:
     argument: str
     app: ASGIApp
     cloud: Cloud
-    refuse: Refusal
+    refuse: MakeRefused
     scope: Scope
     receive: Receive
     send: Send

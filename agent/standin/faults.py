@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.standin.core.responses import Refusal
+from agent.standin.core.responses import MakeRefused
 from agent.standin.fault_kinds import FAULTS, FaultKind, FaultyRequest
 from agent.standin.state import Cloud
 
@@ -61,7 +61,7 @@ def parse(text: str) -> Fault:
     match = _FORM.fullmatch(text)
     name = match["name"] if match else text
     if match is None or (name not in FAULTS and name not in _APPLIED_ELSEWHERE):
-        raise ValueError(f"no fault is named {name!r}; there are {', '.join(describe())}")
+        raise ValueError(f"no fault is named {name!r}; there are {', '.join(known_faults())}")
     if name in _APPLIED_ELSEWHERE and match["route"]:
         raise ValueError(f"{name} applies whatever the route")
     if name == RATE_LIMIT and match["times"]:
@@ -86,13 +86,13 @@ def set_faults(cloud: Cloud, specifications: Sequence[str]) -> None:
     cloud.transient["faults"] = [parse(text) for text in specifications]
 
 
-def active(cloud: Cloud) -> list[str]:
+def active_faults(cloud: Cloud) -> list[str]:
     """Return the faults that have not ended, as they were written."""
     return [fault.text for fault in _faults(cloud) if fault.left != 0]
 
 
-def describe() -> dict[str, str]:
-    """Return what `--fault help` prints: name -> one line."""
+def known_faults() -> dict[str, str]:
+    """Return the names of all faults with a line on each, as `--fault help` prints them."""
     return {name: kind.help for name, kind in FAULTS.items()} | _APPLIED_ELSEWHERE
 
 
@@ -126,7 +126,7 @@ class FaultLayer:
     `refuse` makes an error in the format of the half that a path belongs to.
     """
 
-    def __init__(self, app: ASGIApp, cloud: Cloud, refuse: Refusal) -> None:
+    def __init__(self, app: ASGIApp, cloud: Cloud, refuse: MakeRefused) -> None:
         self._app = app
         self._cloud = cloud
         self._refuse = refuse

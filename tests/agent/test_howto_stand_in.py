@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.standin.control import CHANGES
-from agent.standin.faults import describe
+from agent.standin.faults import known_faults
 from agent.standin.state import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ def test_the_python_of_the_page_runs(environment: dict[str, str], tmp_path: Path
 
 
 def test_the_page_lists_every_fault_and_every_wish() -> None:
-    for name, text in describe().items():
+    for name, text in known_faults().items():
         assert f"| `{name}` | {text} |" in PAGE
     for name in (*CHANGES, *Settings.__slots__):
         assert f"`{name}`" in PAGE

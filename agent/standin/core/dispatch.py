@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from agent.standin.core.responses import Refusal, Refused
+from agent.standin.core.responses import MakeRefused, Refused
 from agent.standin.state import Cloud
 
 _log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Dispatcher:
         self,
         routes: Sequence[Route],
         cloud: Cloud,
-        refuse: Refusal,
+        refuse: MakeRefused,
     ) -> None:
         self._buckets: dict[tuple[str, ...], list[Route]] = {}
         self._cloud = cloud

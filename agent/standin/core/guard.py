@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from agent.standin.core.responses import Refusal
+    from agent.standin.core.responses import MakeRefused
     from agent.standin.state import Cloud
 
 
@@ -26,7 +26,7 @@ _HOST = re.compile(
 class HostGuard:
     """An ASGI layer that passes on requests to localhost, an IP address or an allowed name only."""
 
-    def __init__(self, app: ASGIApp, cloud: Cloud, refuse: Refusal) -> None:
+    def __init__(self, app: ASGIApp, cloud: Cloud, refuse: MakeRefused) -> None:
         self._app = app
         self._cloud = cloud
         self._refuse = refuse

@@ -31,8 +31,8 @@ class Refused(Exception):
         return JSON(self.body(), self.status, headers=self.headers)
 
 
-Refusal = Callable[[str, int, str], Refused]
-"""Makes the error that answers a path, from path, status and message."""
+MakeRefused = Callable[[str, int, str], Refused]
+"""Returns the error of the half that a path belongs to, from path, status and message."""
 
 
 class JSON(Response):
@@ -48,7 +48,7 @@ class JSON(Response):
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
-def ranged(
+def file_response(
     content: bytes, asked: Mapping[str, str], refuse: Callable[[int, str], Refused]
 ) -> Response:
     """Return all of `content`, or the one range that is asked for (RFC 9110, 13.1.5 and 14).

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.standin.core.responses import JSON, ranged
+from agent.standin.core.responses import JSON, file_response
 from agent.standin.device_cloud import location_input
 from agent.standin.device_cloud.radio_world import Fix, radio_world
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
@@ -60,7 +60,7 @@ async def agnss(request: Request, cloud: Cloud, principal: Principal) -> Respons
     cached[key] = file or _agnss_file(options, cloud.clock.time())
     if len(cached) > _MAX_CACHED:
         del cached[next(iter(cached))]
-    return ranged(cached[key], request.headers, DeviceCloudRefused)
+    return file_response(cached[key], request.headers, DeviceCloudRefused)
 
 
 async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Response:
@@ -71,7 +71,7 @@ async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Respons
         require(options, location_input.ASSISTANCE)
     else:
         options = location_input.of_query(request, location_input.ASSISTANCE)
-    return ranged(_agnss_file(options, cloud.clock.time()), {}, DeviceCloudRefused)
+    return file_response(_agnss_file(options, cloud.clock.time()), {}, DeviceCloudRefused)
 
 
 def _agnss_file(options: dict[str, Any], now_s: float) -> bytes:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.responses import JSON, ranged
+from agent.standin.core.responses import JSON, file_response
 from agent.standin.device_cloud import access, paging
 from agent.standin.device_cloud.assistance import predictions
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
@@ -35,7 +35,7 @@ def download_routes(cloud: Cloud) -> list[Route]:
             content = predictions(*cloud.table("predictions").get(path))
         if content is None:
             raise not_found("no such file")
-        return ranged(content, request.headers, DeviceCloudRefused)
+        return file_response(content, request.headers, DeviceCloudRefused)
 
     return [Endpoint("/{path:path}", file, methods=["GET"])]
 

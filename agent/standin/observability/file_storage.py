@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from agent.standin.core.dispatch import DEFAULT_MAX_BODY
 from agent.standin.core.operation import Host, Operation, Parameter
-from agent.standin.core.responses import ranged
+from agent.standin.core.responses import file_response
 from agent.standin.core.schema import Schema
 from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.push import decode_content
@@ -210,7 +210,7 @@ async def _get(context: RequestContext) -> Response:
     data = get_blob(cloud, blob)
     if data is None:
         raise not_found("file")
-    return ranged(data, context.request.headers, ObservabilityRefused)
+    return file_response(data, context.request.headers, ObservabilityRefused)
 
 
 async def _content(context: RequestContext, secret: str) -> tuple[dict[str, Any], bytes]:

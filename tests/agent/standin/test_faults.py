@@ -16,7 +16,7 @@ import pytest
 from observability import an_event, with_project_key, with_token
 from standin import StandIn, running_standin
 
-from agent.standin.faults import active, describe, parse, set_faults
+from agent.standin.faults import active_faults, known_faults, parse, set_faults
 from agent.standin.state import open_cloud
 
 
@@ -49,14 +49,14 @@ def test_a_fault_that_is_none_is_refused_and_leaves_the_others(text: str) -> Non
     set_faults(cloud, ["cut-body"])
     with pytest.raises(ValueError, match=r"\w"):
         set_faults(cloud, [text])
-    assert active(cloud) == ["cut-body"]
+    assert active_faults(cloud) == ["cut-body"]
 
 
 def test_every_fault_is_described() -> None:
-    assert all(text.endswith(".") for text in describe().values())
+    assert all(text.endswith(".") for text in known_faults().values())
     assert {"latency", "slow-body", "cut-body", "wrong-length", "too-many-requests",
             "server-error", "html-error", "array-error", "huge-json", "deep-json", "redirect",
-            "connection-reset", "tls-wrong-certificate"} <= set(describe())  # fmt: skip
+            "connection-reset", "tls-wrong-certificate"} <= set(known_faults())  # fmt: skip
 
 
 PLACE = "/api/v0/organizations"
@@ -71,7 +71,7 @@ async def test_a_fault_strikes_its_route_and_its_times_and_no_more(standin: Stan
     await get(standin, f"{PLACE}/acme/projects")
     statuses = [(await get(standin)).status_code for _ in range(3)]
     assert statuses == [500, 500, 200]
-    assert active(standin.cloud) == []
+    assert active_faults(standin.cloud) == []
 
 
 async def test_errors_are_written_as_the_half_that_is_asked_writes_them(standin: StandIn) -> None:
@@ -143,7 +143,7 @@ async def test_a_wrong_certificate_comes_and_goes_while_it_runs(standin: StandIn
             await careful.get("/v1/status")
     async with httpx.AsyncClient(base_url=standin.urls["api"], trust_env=False) as plain:
         assert (await plain.get("/v1/status")).status_code == 200
-    assert active(standin.cloud) == []
+    assert active_faults(standin.cloud) == []
 
 
 async def test_a_client_that_speaks_no_tls_is_let_go(standin: StandIn) -> None:
@@ -177,7 +177,7 @@ SEEN = {
 
 
 def test_every_fault_is_in_the_table() -> None:
-    assert {text.partition("=")[0] for text in SEEN} == set(describe())
+    assert {text.partition("=")[0] for text in SEEN} == set(known_faults())
 
 
 async def meet(ready: dict[str, Any], fault: str) -> httpx.Response:
