@@ -1,7 +1,7 @@
 """A CONNECT proxy that ends TLS for the public hosts and forwards to the stand-in.
 
 For third-party tools that know no other base URL: HTTPS_PROXY points at it, and its CA file is
-what they trust. A host that is not in its table is refused: nothing reaches the internet. The CA
+what they trust. A host that it does not know is refused: nothing reaches the internet. The CA
 is valid for one day, and its key is in memory only.
 """
 
@@ -45,8 +45,11 @@ PUBLIC_HOSTS = {
 """Names of the public profile's services, and the host of ours that answers for each."""
 
 _HEAD_LIMIT = 16 * 1024
+"""Bytes of the CONNECT request."""
 _HEAD_S = 10.0
+"""Seconds for the CONNECT request, and again for the handshake."""
 _IDLE_S = 120.0
+"""Seconds without a byte in one direction, after which a tunnel ends."""
 _MAX_TUNNELS = 64
 """Tunnels at a time; each takes three descriptors."""
 _VALIDITY = dt.timedelta(days=1)
@@ -60,13 +63,13 @@ class CertificateAuthority:
         self._name = x509.Name(
             [x509.NameAttribute(NameOID.COMMON_NAME, "cellagent stand-in CA, test only")]
         )
-        builder = _builder(self._name, self._name, self._key.public_key()).add_extension(
-            x509.BasicConstraints(ca=True, path_length=0), critical=True
+        certificate = (
+            _certificate_builder(self._name, self._name, self._key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_key_usage(signs=True), critical=True)
+            .sign(self._key, hashes.SHA256())
         )
-        self._certificate = builder.add_extension(_key_usage(signs=True), critical=True).sign(
-            self._key, hashes.SHA256()
-        )
-        self.pem = self._certificate.public_bytes(serialization.Encoding.PEM)
+        self.pem = certificate.public_bytes(serialization.Encoding.PEM)
         self.context = cache(self._context)
 
     def write(self, path: Path) -> None:
@@ -79,7 +82,7 @@ class CertificateAuthority:
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = (
-            _builder(name, self._name, key.public_key())
+            _certificate_builder(name, self._name, key.public_key())
             .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs=False), critical=True)
@@ -101,10 +104,10 @@ async def connect_proxy(
     NAME=HOST with a key of `urls`. Writes the CA's certificate to `ca_file`. Raises OSError,
     ValueError.
     """
-    table = {**PUBLIC_HOSTS, **_extra_hosts(extra_hosts)}
+    hosts = {**PUBLIC_HOSTS, **_extra_hosts(extra_hosts)}
     authority = CertificateAuthority()
     authority.write(ca_file)
-    cloud.allowed_hosts |= set(table)
+    cloud.allowed_hosts |= set(hosts)
     connections: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -116,7 +119,7 @@ async def connect_proxy(
         connections.add(task)
         task.add_done_callback(connections.discard)
         try:
-            await _serve_one(cloud, table, authority, reader, writer)
+            await _serve_tunnel(cloud, hosts, authority, reader, writer)
         except (OSError, TimeoutError, EOFError, ValueError):
             pass  # the client disconnected, or spoke no TLS: its own log says so
         finally:
@@ -130,18 +133,15 @@ async def connect_proxy(
         await cancel_and_wait(*connections)
 
 
-async def _serve_one(
+async def _serve_tunnel(
     cloud: Cloud,
-    table: dict[str, Host],
+    hosts: dict[str, Host],
     authority: CertificateAuthority,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    async with asyncio.timeout(_HEAD_S):
-        head = await reader.readuntil(b"\r\n\r\n")
-    method, _, rest = head.decode("latin-1").partition(" ")
-    name = rest.partition(" ")[0].rpartition(":")[0].lower()
-    if method != "CONNECT" or name not in table:
+    name = await _asked_name(reader)
+    if name is None or name not in hosts:
         writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         await writer.drain()
         return
@@ -149,7 +149,7 @@ async def _serve_one(
     await writer.drain()
     if not has_wrong_certificate(cloud):  # else our own port speaks TLS, with that certificate
         await writer.start_tls(authority.context(name), ssl_handshake_timeout=_HEAD_S)
-    target = urlsplit(cloud.urls[table[name]])
+    target = urlsplit(cloud.urls[hosts[name]])
     inward, outward = await asyncio.open_connection(target.hostname, target.port)
     tasks = [
         asyncio.create_task(_pump(reader, outward)),
@@ -162,7 +162,16 @@ async def _serve_one(
         await cancel_and_wait(*tasks)
 
 
+async def _asked_name(reader: asyncio.StreamReader) -> str | None:
+    """Return the host name of a CONNECT request, None for another method."""
+    async with asyncio.timeout(_HEAD_S):
+        head = await reader.readuntil(b"\r\n\r\n")
+    method, _, rest = head.decode("latin-1").partition(" ")
+    return rest.partition(" ")[0].rpartition(":")[0].lower() if method == "CONNECT" else None
+
+
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    """Copy bytes until the source ends. Raises TimeoutError when it is idle."""
     while True:
         async with asyncio.timeout(_IDLE_S):
             data = await source.read(65536)
@@ -183,7 +192,7 @@ def _extra_hosts(names: Iterable[str]) -> dict[str, Host]:
     return hosts
 
 
-def _builder(
+def _certificate_builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from itertools import takewhile
@@ -25,13 +26,14 @@ from agent.standin.state import Cloud
 
 _log = logging.getLogger(__name__)
 
-_SLASH = "\ue000"
-
+_QUOTED_SLASH = "\ue000"
+"""Stands for %2F while a path is matched: an id may hold one, which separates no segments."""
 _DEPTH = 4
-"""Segments of a path that are looked up at once."""
+"""The most segments that a literal beginning has."""
 
 DEFAULT_MAX_BODY = 4 * 1024 * 1024
 _DRAINED_BYTES = 32 * 1024 * 1024
+"""What is read of a request that was answered before its end."""
 _DRAIN_S = 5.0
 
 
@@ -55,14 +57,14 @@ class Dispatcher:
         cloud: Cloud,
         refuse: MakeRefused,
     ) -> None:
-        self._buckets: dict[tuple[str, ...], list[Route]] = {}
+        self._by_beginning: dict[tuple[str, ...], list[Route]] = {}
         self._cloud = cloud
         self._refuse = refuse
         for route in routes:
             segments = route.path.split("/")[1:]
             literal = tuple(takewhile(lambda segment: "{" not in segment, segments))
-            self._buckets.setdefault(literal[:_DEPTH], []).append(route)
-        self._tops = {key[0] for key in self._buckets if key}
+            self._by_beginning.setdefault(literal[:_DEPTH], []).append(route)
+        self._first_segments = {key[0] for key in self._by_beginning if key}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -89,7 +91,7 @@ class Dispatcher:
         except Exception as error:
             if started:
                 raise
-            answer = self._refusal(scope, error).response()
+            answer = self._refused(scope, error).response()
             self._commit()
             if isinstance(error, _BodyTooLarge):
                 await _answer_and_linger(answer, receive, send)
@@ -102,12 +104,8 @@ class Dispatcher:
             self._cloud.store.commit()
 
     def _match(self, scope: Scope) -> Route:
-        route: Route
-        quoted_slash = b"%2f" in scope["raw_path"].lower()
-        if quoted_slash:
-            # An id may hold a quoted slash, which separates no segments.
-            raw = scope["raw_path"].decode("latin-1").replace("%2F", _SLASH).replace("%2f", _SLASH)
-            scope["path"] = unquote(raw)
+        """Return the route of a request, whose scope gets the route's part. Raises 404, 405."""
+        has_quoted_slash = _keep_quoted_slashes(scope)
         path: str = scope["path"]
         allowed: set[str] = set()
         template = ""
@@ -117,9 +115,9 @@ class Dispatcher:
                 continue
             match, child = route.matches(scope)
             if match is Match.FULL:
-                if quoted_slash:
-                    found = child["path_params"]
-                    child["path_params"] = {k: v.replace(_SLASH, "/") for k, v in found.items()}
+                if has_quoted_slash:
+                    found = child["path_params"].items()
+                    child["path_params"] = {k: v.replace(_QUOTED_SLASH, "/") for k, v in found}
                 scope.update(child)
                 return route
             if match is Match.PARTIAL:
@@ -135,11 +133,12 @@ class Dispatcher:
         """Yield the routes that may match, those with the longest literal beginning first."""
         segments = tuple(path.split("/", _DEPTH + 1)[1 : _DEPTH + 1])
         # The downloads host serves any path but those below what another host owns.
-        shortest = 1 if segments[0] in self._tops else 0
+        shortest = 1 if segments[0] in self._first_segments else 0
         for length in range(len(segments), shortest - 1, -1):
-            yield from self._buckets.get(segments[:length], ())
+            yield from self._by_beginning.get(segments[:length], ())
 
-    def _refusal(self, scope: Scope, error: Exception) -> Refused:
+    def _refused(self, scope: Scope, error: Exception) -> Refused:
+        """Return the refusal that answers what a request raised; a defect becomes 500."""
         path = scope["path"]
         if isinstance(error, _BodyTooLarge):
             refused = self._refuse(path, 413, str(error))
@@ -202,7 +201,18 @@ async def drain(receive: Receive) -> None:
                     return
 
 
+def _keep_quoted_slashes(scope: Scope) -> bool:
+    """Have `path` hold _QUOTED_SLASH where it was quoted; return whether there is any."""
+    raw = scope["raw_path"].decode("latin-1")
+    kept = re.sub("%2f", _QUOTED_SLASH, raw, flags=re.IGNORECASE)
+    if kept == raw:
+        return False
+    scope["path"] = unquote(kept)
+    return True
+
+
 def _declared_length(scope: Scope) -> int:
+    """Return the Content-Length, 0 where there is none."""
     for name, value in scope["headers"]:
         if name == b"content-length":
             return int(value)

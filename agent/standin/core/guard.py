@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9A-Za-z:.%_-]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{0,5})?", re.ASCII
 )
+_MOST_REMEMBERED = 1000
 
 
 class HostGuard:
@@ -30,34 +31,36 @@ class HostGuard:
         self._app = app
         self._cloud = cloud
         self._refuse = refuse
-        self._known: set[str] = set()
+        self._own: set[str] = set()
+        """Values of the headers that were found to name this server."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
         if scope["type"] != "http":
             return
-        reason = self._reason(scope)
-        if reason is None:
+        refusal = self._refusal(scope)
+        if refusal is None:
             await self._app(scope, receive, send)
             return
-        refused = self._refuse(scope["path"], *reason)
+        refused = self._refuse(scope["path"], *refusal)
         # No further request on this connection is trusted.
         refused.headers["Connection"] = "close"
         await refused.response()(scope, receive, send)
 
-    def _reason(self, scope: Scope) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """Return the status and the message of a refusal, None where the headers are in order."""
         host = origin = ""
-        length = encoding = False
+        has_length = has_encoding = False
         for name, value in scope["headers"]:
             if name == b"host":
                 host = value.decode("latin-1")
             elif name == b"origin":
                 origin = value.decode("latin-1")
             elif name == b"content-length":
-                length = True
+                has_length = True
             elif name == b"transfer-encoding":
-                encoding = True
-        if length and encoding:
+                has_encoding = True
+        if has_length and has_encoding:
             # RFC 9112, 6.3: two readings of where the request ends; one of them hides another.
             return 400, "Content-Length and Transfer-Encoding exclude each other"
         if not self._is_own(host):
@@ -67,12 +70,13 @@ class HostGuard:
         return None
 
     def _is_own(self, netloc: str) -> bool:
-        if netloc in self._known:
+        """Return whether `host:port` names this server."""
+        if netloc in self._own:
             return True
         name = _name(netloc)
         own = name == "localhost" or name in self._cloud.allowed_hosts or _is_address(name)
-        if own and len(self._known) < 1000:
-            self._known.add(netloc)
+        if own and len(self._own) < _MOST_REMEMBERED:
+            self._own.add(netloc)
         return own
 
 

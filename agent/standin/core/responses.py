@@ -49,20 +49,20 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 def file_response(
-    content: bytes, asked: Mapping[str, str], refuse: Callable[[int, str], Refused]
+    content: bytes, request_headers: Mapping[str, str], refuse: Callable[[int, str], Refused]
 ) -> Response:
     """Return all of `content`, or the one range that is asked for (RFC 9110, 13.1.5 and 14).
 
-    `asked` are the headers of the request. Raises what `refuse` makes of 416 for a range beyond
-    the end. A request for several ranges gets the whole, as the RFC allows.
+    Raises what `refuse` makes of 416 for a range beyond the end. A request for several ranges gets
+    the whole, as the RFC allows.
     """
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Accept-Ranges": "bytes"}
     kind = "application/octet-stream"
-    wanted = asked.get("range")
+    wanted = request_headers.get("range")
     match = _RANGE.fullmatch(wanted) if wanted else None
-    if match is None or asked.get("if-range", etag) != etag:
-        if asked.get("if-none-match") in {etag, "*"}:
+    if match is None or request_headers.get("if-range", etag) != etag:
+        if request_headers.get("if-none-match") in {etag, "*"}:
             return Response(status_code=304, headers=headers)
         return Response(content, headers=headers, media_type=kind)
     size = len(content)

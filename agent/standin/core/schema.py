@@ -35,6 +35,7 @@ def decode(raw: bytes) -> Any:
 
 
 def _hold_to_bounds(holder: list[Any]) -> None:
+    """Make whole numbers beyond 64 bits floats, in place. Raises BadJSON beyond MAX_DEPTH."""
     waiting: list[tuple[Any, int]] = [(holder, 0)]
     while waiting:
         one, depth = waiting.pop()
@@ -53,7 +54,7 @@ Errors = list[str] | dict[str, Any]
 
 NOT_A_DATETIME = "Not a valid datetime"
 
-_NAMES = {
+_WRONG_TYPE = {
     "string": "Not a valid string.",
     "integer": "Not a valid integer.",
     "number": "Not a valid number.",
@@ -89,12 +90,13 @@ def first_error(errors: Errors) -> str:
 
 
 def _check_itself(value: Any, schema: Schema) -> Errors:
-    names = schema.get("type")
-    if names is not None:
-        names = [names] if isinstance(names, str) else names
-        if not any(_is(value, name) for name in names):
-            return [_NAMES[names[0]]]
-    if "enum" in schema and not any(_same(value, one) for one in schema["enum"]):
+    """Return what is wrong by the keywords that combine no schemas."""
+    types = schema.get("type")
+    if types is not None:
+        types = [types] if isinstance(types, str) else types
+        if not any(_is_of_type(value, name) for name in types):
+            return [_WRONG_TYPE[types[0]]]
+    if "enum" in schema and not any(_equal(value, one) for one in schema["enum"]):
         return [f"Must be one of: {', '.join(map(str, schema['enum']))}."]
     return _CHECKS[type(value)](value, schema)
 
@@ -124,13 +126,14 @@ def _check_one(value: Any, options: list[Schema]) -> Errors:
 
 
 def _weight(errors: Errors) -> int:
+    """Return how far a value is from fitting, for comparison only."""
     if isinstance(errors, list):
-        return 1000 if errors[0] in _NAMES.values() else 100
+        return 1000 if errors[0] in _WRONG_TYPE.values() else 100
     # Deep errors mean that the outside already fitted.
     return min(999, sum(min(99, _weight(inner)) for inner in errors.values()))
 
 
-def _is(value: Any, name: str) -> bool:
+def _is_of_type(value: Any, name: str) -> bool:
     if name == "null":
         return value is None
     if name == "boolean":
@@ -142,7 +145,8 @@ def _is(value: Any, name: str) -> bool:
     return isinstance(value, {"string": str, "object": dict, "array": list}[name])
 
 
-def _same(value: Any, other: Any) -> bool:
+def _equal(value: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal: True is not 1, as it is in Python."""
     return isinstance(value, bool) is isinstance(other, bool) and bool(value == other)
 
 
