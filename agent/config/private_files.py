@@ -1,13 +1,18 @@
 """Files that only their owner may read: 0600 from the moment they exist, refused otherwise.
 
-The one place where the agent creates such files and their folders.
+The one place where the agent creates such files and their folders. By themselves are the virtual
+modem's state (`at.virtual.state`), recordings (`at.transcripts.recorder`) and locks of processes
+(`at.ports.process_lock`), since `at` imports nothing of the agent, and the stand-in's files.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, Literal
 
 from agent.config.paths import state_dir
 from agent.errors import AgentError, ConfigError
@@ -44,20 +49,30 @@ def touch_private(path: Path) -> None:
 
 
 def write_private(path: Path, content: bytes, *, unfinished: Path | None = None) -> None:
-    """Replace `path` by a file of this content, on the disk and 0600, in folders made 0700.
+    """Replace `path` by a 0600 file of this content, as `replacing` does, in folders made 0700.
 
-    A link is followed: the file that it points to is replaced, and the link stays. `unfinished`
-    is the name until the content is whole. By default it is unique, since several processes may
-    write; a file's only writer may name one, so that a kill leaves one such file at most.
     Raises OSError, FolderUnusable.
     """
+    make_private_folder(path.resolve().parent)
+    with replacing(path, private=True, unfinished=unfinished) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path, *, private: bool, unfinished: Path | None = None) -> Iterator[BinaryIO]:
+    """Give a file to write, which takes the place of `path`, on the disk, when the block ends.
+
+    After an error `path` is as it was, and nothing else is left. A link is followed: the file that
+    it points to is replaced, and the link stays. `private` makes the file 0600. `unfinished` is the
+    name until the content is whole. By default it is unique, since several processes may write; a
+    file's only writer may name one, so that a kill leaves one such file at most. Raises OSError.
+    """
     path = path.resolve()
-    make_private_folder(path.parent)
-    mode = "wb" if unfinished else "xb"
+    mode: Literal["wb", "xb"] = "wb" if unfinished else "xb"
     unfinished = unfinished or path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
-        with open(unfinished, mode, opener=private_opener) as file:
-            file.write(content)
+        with open(unfinished, mode, opener=private_opener if private else None) as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
