@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -133,14 +132,12 @@ def _progress(done: int, total: int | None) -> None:
 
 
 def _save(out: Path | None, content: bytes) -> None:
+    from agent.config.private_files import replacing
+
     if out is None:
         return
-    partial = out.with_name(out.name + ".part")
-    with partial.open("wb") as file:
+    with replacing(out, private=False) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(out)
     note(f"{len(content)} bytes in {out}")
 
 

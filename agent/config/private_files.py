@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -67,17 +67,21 @@ def replacing(path: Path, *, private: bool, unfinished: Path | None = None) -> I
     name until the content is whole. By default it is unique, since several processes may write; a
     file's only writer may name one, so that a kill leaves one such file at most. Raises OSError.
     """
-    path = path.resolve()
+    target = path.resolve()
     mode: Literal["wb", "xb"] = "wb" if unfinished else "xb"
-    unfinished = unfinished or path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    unique = f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}"
+    unfinished = unfinished or target.with_name(unique)
     try:
         with open(unfinished, mode, opener=private_opener if private else None) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
+        unfinished.replace(target)
+    except BaseException as error:
+        with suppress(OSError):
+            unfinished.unlink()
+        if isinstance(error, OSError) and error.filename in {None, unfinished, str(unfinished)}:
+            error.filename = str(path)  # the name that a person knows
         raise
 
 

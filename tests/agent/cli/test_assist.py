@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from located_kit import LAT, LON, LocatedKit
 
+from agent.cli import assist
 from agent.location.agnss_file import parse_agnss
 from agent.location.pgps_file import parse_pgps
 from agent.location.position import Position
@@ -30,3 +32,27 @@ async def test_assistance_is_kept_and_shown(located_kit: LocatedKit, tmp_path: P
     table = (await located_kit.run("assist", "pgps", "--count", "2")).out.splitlines()
     assert table[0].split() == ["valid", "from", "satellites"]
     assert len(table) == 3
+
+
+def test_data_that_cannot_be_kept_leaves_the_file_as_it_was_and_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "agnss.bin"
+    out.write_bytes(b"before")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space") as raised:
+        assist._save(out, b"after")
+    assert raised.value.filename == str(out)
+    assert [path.name for path in tmp_path.iterdir()] == ["agnss.bin"]
+    assert out.read_bytes() == b"before"
+
+
+def test_a_folder_that_is_not_there_is_told_with_the_name_that_was_given(tmp_path: Path) -> None:
+    out = tmp_path / "missing" / "agnss.bin"
+    with pytest.raises(FileNotFoundError) as raised:
+        assist._save(out, b"data")
+    assert raised.value.filename == str(out)
