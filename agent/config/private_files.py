@@ -77,6 +77,7 @@ def replacing(path: Path, *, private: bool, unfinished: Path | None = None) -> I
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(target)
+        sync_folder(target.parent)
     except BaseException as error:
         with suppress(OSError):
             unfinished.unlink()

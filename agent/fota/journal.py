@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from agent.config.private_files import make_private_folder, sync_folder, write_private
+from agent.config.private_files import make_private_folder, write_private
 from agent.errors import AgentError
 from agent.fota.jobs import JobStatus, JournalState
 
@@ -188,5 +188,4 @@ class Journal:
         # A fixed name until it is whole: a kill leaves one such file at most.
         unfinished = self._path.with_suffix(".new")
         write_private(self._path, msgspec.json.encode(file), unfinished=unfinished)
-        sync_folder(self.folder)
         self._file = file

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import logging
-import os
 import shutil
 import time
 import uuid
@@ -19,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from agent.config.private_files import make_private_folder, private_opener, sync_folder
+from agent.config.private_files import write_private
 from agent.config.profile import OutboxSettings
 from agent.errors import AgentError
 from agent.outbox.items import ItemKind, NewItem, TooLarge
@@ -64,15 +63,8 @@ def hand_off(folder: Path, items: Sequence[NewItem], limits: OutboxSettings, now
         for number, item in enumerate(items)
     ]
     inbox = folder / FOLDER
-    unfinished = inbox / name
     try:
-        make_private_folder(inbox)
-        with open(unfinished, "xb", opener=private_opener) as f:
-            f.write(msgspec.json.encode(records))
-            f.flush()
-            os.fsync(f.fileno())
-        unfinished.rename(unfinished.with_suffix(_SUFFIX))
-        sync_folder(inbox)
+        write_private(inbox / f"{name}{_SUFFIX}", msgspec.json.encode(records))
     except OSError as exc:
         raise AgentError(f"{inbox}: {exc.strerror}") from exc
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,18 @@ def test_touching_a_file_keeps_its_content(tmp_path: Path):
     (tmp_path / "data").write_bytes(b"kept")
     touch_private(tmp_path / "data")
     assert (tmp_path / "data").read_bytes() == b"kept"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows journals the entries of a folder")
+def test_the_folder_is_synced_once_the_whole_file_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    synced: list[list[str]] = []
+
+    def sync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            synced.append([path.name for path in tmp_path.iterdir()])
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write_private(tmp_path / "state", b"whole")
+    assert synced == [["state"]]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from outboxes import bodies, event, outbox, totals
 
 from agent.config.profile import OutboxSettings
+from agent.errors import AgentError
 from agent.outbox import ItemKind, NewItem, OutboxFull
 from agent.outbox.handoff import collect, hand_off
 
@@ -38,3 +40,15 @@ def test_nothing_is_left_for_another_process_that_it_would_not_take(tmp_path: Pa
     with pytest.raises(OutboxFull):
         hand_off(tmp_path, [event(1)], limits, 1.0)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_hand_off_that_fails_leaves_no_file_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(AgentError, match="No space"):
+        hand_off(tmp_path, [event(1)], OutboxSettings(min_free_bytes=0), 1.0)
+    assert not list((tmp_path / "inbox").iterdir())
