@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
-from agent.config.private_files import private_opener
+from agent.config.private_files import private_opener, replacing
 from agent.console.dump_lines import CapturedDump
 from agent.errors import UsageError
 from agent.observability.ingest.device_identity import UNKNOWN, DeviceIdentity
@@ -101,17 +100,11 @@ class DumpFiles:
 
 @contextmanager
 def _private(path: Path) -> Iterator[BinaryIO]:
-    """Open a new 0600 file and sync it at the end; after an error no file is left."""
+    """Give the pipe at `path` to write, or a 0600 file that takes its place once it is whole."""
+    if path.exists() and not path.is_file():
+        with path.open("wb") as pipe:
+            yield pipe
+        return
     # The memory of a device holds its secrets.
-    if path.is_file():
-        path.unlink()  # its mode may be another
-    try:
-        with open(path, "wb", opener=private_opener) as file:
-            yield file
-            file.flush()
-            if path.is_file():  # a pipe cannot be synced
-                os.fsync(file.fileno())
-    except BaseException:
-        if path.is_file():
-            path.unlink()
-        raise
+    with replacing(path, private=True) as file:
+        yield file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from command_line import with_bytes
 from zephyr_dumps import arch, header, memory, printed
 
 from agent.cli.capture.dump_files import DumpFiles
+from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleReader
 
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
@@ -63,3 +65,21 @@ def test_half_a_dump_does_not_stay(tmp_path: Path):
     with pytest.raises(OSError, match="No space"):
         files.write(captured)
     assert files.usable == 0
+
+
+def test_a_dump_that_cannot_be_kept_leaves_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (captured,) = ConsoleReader().receive(printed(DUMP))
+    assert isinstance(captured, CapturedDump)
+    out = tmp_path / "crash.bin"
+    out.write_bytes(b"earlier")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        DumpFiles(out).write(captured)
+    assert [path.name for path in tmp_path.iterdir()] == ["crash.bin"]
+    assert out.read_bytes() == b"earlier"
