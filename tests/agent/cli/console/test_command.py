@@ -179,7 +179,7 @@ def kept(kind: str) -> list[Item]:
                 item
                 for lane in store.lanes()
                 if lane[1] == kind
-                for item in store.claim(*lane, 100, 1 << 20)
+                for item in store.take(*lane, 100, 1 << 20)
             ]
         )
 

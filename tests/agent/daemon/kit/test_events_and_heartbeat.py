@@ -76,7 +76,7 @@ class Bench:
         """Return the events that are in the outbox."""
         lanes = await self.outbox.atransact(lambda store: store.lanes())
         items = await self.outbox.atransact(
-            lambda store: [item for lane in lanes for item in store.claim(*lane, 100, 1 << 20)]
+            lambda store: [item for lane in lanes for item in store.take(*lane, 100, 1 << 20)]
         )
         await self.outbox.atransact(lambda store: store.release_all())
         return [json.loads(item.body) for item in items]
