@@ -25,7 +25,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from agent.standin.clock import Clock, iso
+from agent.standin.clock import Clock
 from agent.standin.store import Store, Table
 
 ORGANIZATION = "acme"
@@ -219,20 +219,3 @@ def organization_token(cloud: Cloud, organization: str) -> str:
         for record in cloud.table("organization_tokens").values()
         if record["organization"] == organization
     )
-
-
-__all__ = [
-    "EMAIL",
-    "ORGANIZATION",
-    "OTHER_ORGANIZATION",
-    "PROJECT",
-    "PROJECT_WITHOUT_LOCATION",
-    "Cloud",
-    "Settings",
-    "current_api_key",
-    "iso",
-    "issue_api_key",
-    "open_cloud",
-    "organization_token",
-    "secret",
-]

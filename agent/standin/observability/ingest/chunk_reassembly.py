@@ -33,9 +33,9 @@ class Received:
 
     message: bytes | None = None
     problems: tuple[str, ...] = ()
-    over: tuple[str, ...] = ()
+    ended_keys: tuple[str, ...] = ()
     """The keys whose message is no longer incomplete: it is whole, broken or dropped."""
-    waits: bool = False
+    is_incomplete: bool = False
     """The chunk is part of a message that is still incomplete."""
 
 
@@ -76,8 +76,9 @@ class Reassembler:
         self.max_open_bytes = max_open_bytes
         self._open: dict[str, _Open] = {}
         self._open_bytes = 0
-        self._over: list[str] = []
-        self._taken = False
+        # What the chunk that is being received did:
+        self._ended_keys: list[str] = []
+        self._extended = False
 
     def receive(self, key: str, raw: bytes, now_s: float) -> Received:
         """Process the next chunk of `key`. Never raises: a defect becomes one of `problems`."""
@@ -85,15 +86,15 @@ class Reassembler:
             chunk = _parse(raw)
         except BadChunk as error:
             return Received(problems=(str(error),))
-        self._over, self._taken = [], False
+        self._ended_keys, self._extended = [], False
         problems = self._expire(now_s)
         if chunk.continuation:
             message = self._continue(key, chunk, now_s, problems)
         else:
             message = self._begin(key, chunk, now_s, problems)
         self._keep_within_bounds(problems)
-        waits = self._taken and key in self._open
-        return Received(message, tuple(problems), tuple(self._over), waits)
+        is_incomplete = self._extended and key in self._open
+        return Received(message, tuple(problems), tuple(self._ended_keys), is_incomplete)
 
     def _begin(self, key: str, chunk: _Chunk, now_s: float, problems: list[str]) -> bytes | None:
         dropped = self._drop(key)
@@ -157,13 +158,13 @@ class Reassembler:
     def _extend(self, waiting: _Open, data: bytes) -> None:
         waiting.data += data
         self._open_bytes += len(data)
-        self._taken = True
+        self._extended = True
 
     def _drop(self, key: str) -> _Open | None:
         waiting = self._open.pop(key, None)
         if waiting is not None:
             self._open_bytes -= len(waiting.data)
-            self._over.append(key)
+            self._ended_keys.append(key)
         return waiting
 
     def _expire(self, now_s: float) -> list[str]:

@@ -161,10 +161,10 @@ class StoredReassembler:
         """Add the next chunk of a device."""
         sender = f"{project.organization}/{project.slug}/{serial}"
         received = self._reassembler.receive(sender, raw, project.now)
-        for other in received.over:
+        for other in received.ended_keys:
             for row in self._rows.pop(other, ()):
                 self._table.delete(row)
-        if received.waits:
+        if received.is_incomplete:
             self._last += 1
             row = f"{sender}/{self._last}"
             self._rows.setdefault(sender, []).append(row)
