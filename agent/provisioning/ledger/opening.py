@@ -11,8 +11,9 @@ from agent.provisioning.ledger.database import Database, DatabaseFailed
 from agent.provisioning.ledger.ledger import Ledger
 from agent.provisioning.ledger.sqlite import SqliteDatabase
 
-HEAD = "0002"
-"""The newest migration; an older ledger is migrated to it."""
+_VERSIONS = Path(__file__).parent / "migrations" / "versions"
+HEAD = max(path.name for path in _VERSIONS.glob("[0-9]*_*.py")).partition("_")[0]
+"""The newest migration, by the names of their files; an older ledger is migrated to it."""
 
 
 class LedgerError(AgentError):

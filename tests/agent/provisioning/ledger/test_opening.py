@@ -16,6 +16,7 @@ from agent.provisioning.ledger import (
     BoardRecord,
     LedgerError,
     StepRecord,
+    opening,
 )
 
 
@@ -47,6 +48,20 @@ def test_an_up_to_date_ledger_opens_without_alembic(tmp_path: Path) -> None:
         f"open_ledger({path!r}, 'one').close(); sys.exit('alembic' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_the_code_takes_for_the_newest_version_is_what_the_migrations_lead_to() -> None:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    configuration = Config()
+    configuration.set_main_option(
+        "script_location", str(Path(opening.__file__).parent / "migrations")
+    )
+    scripts = ScriptDirectory.from_config(configuration)
+    assert scripts.get_current_head() == opening.HEAD
+    for script in scripts.walk_revisions():
+        assert Path(script.path).name.startswith(f"{script.revision}_")
 
 
 def test_the_migrations_make_the_columns_that_the_code_uses(tmp_path: Path) -> None:
