@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.command import AgentCommand, discard_output, emit, options, run, say
 from agent.cli.framework.session import configured, only_kit_port
 from agent.cli.framework.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
 from agent.errors import AgentError
+from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from agent.config import Configuration
@@ -68,28 +69,37 @@ async def _agent() -> int:
         await agent.run(ready)
     finally:
         if watching is not None:
-            watching.cancel()
+            await cancel_and_wait(watching)
     return EXIT_INTERRUPTED if signal.SIGINT in received[-1:] else 0
 
 
 async def _emit_changes(agent: Agent) -> None:
-    """Print a line at each change of a concern's state."""
+    """Print a line at each change of a concern's state, as long as that can be done."""
     before: dict[tuple[str, str], tuple[str, str]] = {}
-    while True:
-        for each in list(agent.registry.concerns):
-            now = (each.state.value, each.trouble)
-            if before.get((each.kit, each.name)) != now:
-                before[each.kit, each.name] = now
-                emit(
-                    {
-                        "kit": each.kit or None,
-                        "concern": each.name,
-                        "state": now[0],
-                        "trouble": now[1] or None,
-                        "try": each.hint or None,
-                    }
-                )
-        await agent.registry.changed()
+    try:
+        while True:
+            _emit_new(agent, before)
+            await agent.registry.changed()
+    except OSError as error:
+        discard_output()
+        _log.warning("changes are no longer printed: %s", error)
+
+
+def _emit_new(agent: Agent, before: dict[tuple[str, str], tuple[str, str]]) -> None:
+    """Print a line for each concern whose state is not the one in `before`, and put it there."""
+    for each in list(agent.registry.concerns):
+        now = (each.state.value, each.trouble)
+        if before.get((each.kit, each.name)) != now:
+            before[each.kit, each.name] = now
+            emit(
+                {
+                    "kit": each.kit or None,
+                    "concern": each.name,
+                    "state": now[0],
+                    "trouble": now[1] or None,
+                    "try": each.hint or None,
+                }
+            )
 
 
 def _handle_signals(agent: Agent) -> list[int]:

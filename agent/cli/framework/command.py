@@ -51,7 +51,7 @@ class AgentCommand(click.Command):
         except BrokenPipeError:
             # The reader of our output went away (`| head`): not an error. Caught here, since click
             # itself would make a failure of it.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             raise click.exceptions.Exit(0) from None
 
 
@@ -77,6 +77,11 @@ def emit(value: object) -> None:
 def json_line(value: object) -> str:
     """Return one JSON object as a line."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def discard_output() -> None:
+    """Discard what is written to standard output from now on: its reader went away."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str = "") -> None:

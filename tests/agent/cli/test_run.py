@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
 import click
 import pytest
 from command_line import completed
 
 from agent.cli.framework.command import Options
-from agent.cli.run import _configure
+from agent.cli.run import _agent, _configure
 from agent.config import Configuration
 from agent.config.kits import kits_of
 from agent.config.write import set_value
+from agent.daemon import agent as daemon
+from agent.daemon.status import StatusRegistry
 from at.ports import usb
 from at.ports.usb import UsbPort
 
@@ -45,3 +54,33 @@ def test_what_the_system_needs_for_it_is_printed_without_a_kit(option: str, hold
     done = completed("run", option)
     assert (done.returncode, done.stderr) == (0, "")
     assert holds in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the error of a closed pipe is POSIX's")
+async def test_the_agent_goes_on_when_nobody_reads_its_changes_any_more_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    reads, writes = os.pipe()
+
+    class Running(daemon.Agent):
+        def __init__(self, _configure: Callable[[], Configuration]) -> None:
+            self.registry = StatusRegistry()
+            self.kits = {}
+            self._configuration = configured_with(Options(port="virtual:"))
+
+        async def run(self, ready: Callable[[], None]) -> None:
+            ready()
+            os.close(reads)
+            for name in ("outbox", "link"):
+                self.registry.add_concern(name)
+                await asyncio.sleep(0.01)
+
+    lost: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: lost.append(context))
+    monkeypatch.setattr(daemon, "Agent", Running)
+    with os.fdopen(writes, "w") as output, click.Context(click.Command("run"), obj=Options(True)):
+        monkeypatch.setattr(sys, "stdout", output)
+        assert await _agent() == 0
+        gc.collect()
+        assert not lost
+        assert "no longer printed: [Errno 32]" in caplog.text
