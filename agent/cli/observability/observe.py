@@ -17,7 +17,7 @@ from agent.config import Configuration
 from agent.errors import UsageError
 from agent.observability import Observability, Resource, ResourceKind
 from agent.observability.api.kinds import KINDS
-from agent.observability.api.resources import LARGEST_PAGE
+from agent.observability.api.paging import LARGEST_PAGE
 
 Command: TypeAlias = Callable[..., None]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.call import Call, Host, Request, Scheme
 from agent.errors import BadAnswer
-from agent.observability.api import keys, resources
+from agent.observability.api import keys, paging, resources
 from agent.observability.api.kinds import ORGANIZATION, ResourceKind, Scope
 from agent.observability.api.resource_names import check_slug, check_version
 
@@ -90,7 +90,7 @@ class Observability:
         filters: Mapping[str, Any] | None = None,
         *,
         sort: str = "",
-        per_page: int = resources.LARGEST_PAGE,
+        per_page: int = paging.LARGEST_PAGE,
         progress: Callable[[int, int], None] | None = None,
     ) -> AsyncIterator[resources.Resource]:
         """Yield every resource of a kind, page by page; `sort` is a field, descending with a `-`.
@@ -98,11 +98,11 @@ class Observability:
         `progress` is called with how many were yielded and how many there are.
         """
 
-        async def fetch(page: int) -> resources.Envelope:
+        async def fetch(page: int) -> paging.Envelope:
             call = resources.ListResources(kind, self.scope, filters or {}, sort, page, per_page)
             return await self.client.send(call)
 
-        async for raw in resources.walk(fetch, progress):
+        async for raw in paging.walk(fetch, progress):
             yield resources.Resource(raw if isinstance(raw, dict) else {"value": raw})
 
     async def page(
@@ -113,7 +113,7 @@ class Observability:
         sort: str = "",
         page: int = 1,
         per_page: int = 20,
-    ) -> resources.Envelope:
+    ) -> paging.Envelope:
         """Return one page of a kind."""
         call = resources.ListResources(kind, self.scope, filters or {}, sort, page, per_page)
         return await self.client.send(call)

@@ -1,48 +1,17 @@
-"""The calls that read and change resources, and their pages, filters and times (clause O3.1)."""
+"""The calls that read and change resources (clause O3.1)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
-
-import msgspec
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
+from agent.observability.api.filters import filter_query
 from agent.observability.api.kinds import ResourceKind, Scope, path, related
-
-_PARAMETER = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-# The filters of the reference that are times, by how their names end.
-_TIME_NAME = re.compile(r"(^|_)(date|since|until|seen|before|after)$")
-
-
-def time_parameter(when: datetime) -> str:
-    """Return an aware time as a query parameter: UTC, whole seconds, `Z`. Raises UsageError."""
-    if when.tzinfo is None:
-        raise UsageError("a time without a time zone cannot be sent")
-    # Not strftime: it does not pad years below 1000.
-    return when.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
-
-
-def is_time_name(name: str) -> bool:
-    """Return whether a filter of this name is a time."""
-    return _TIME_NAME.search(name) is not None
-
-
-def checked_time(text: str, name: str) -> str:
-    """Return a time parameter given as text. Raises UsageError where the service would refuse."""
-    try:
-        if _PARAMETER.fullmatch(text):
-            datetime.fromisoformat(text)
-            return text
-    except ValueError:
-        pass
-    raise UsageError(
-        f"{name}: {text!r} is not a valid time", hint="write it in UTC, as 2026-01-31T23:59:59Z"
-    )
+from agent.observability.api.paging import LARGEST_PAGE, Envelope, page_query, read_envelope
 
 
 def read_time(text: object) -> datetime:
@@ -54,71 +23,6 @@ def read_time(text: object) -> datetime:
     if when is None or when.tzinfo is None:
         raise BadAnswer(f"{text!r} is no time with an offset")
     return when
-
-
-LARGEST_PAGE = 100
-
-
-class Paging(msgspec.Struct, frozen=True):
-    """The position of a page; `total_count` items are on the server, `item_count` on this page."""
-
-    item_count: int
-    total_count: int
-    page: int
-    page_count: int
-    per_page: int
-
-
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """One page: its items as received, and its position."""
-
-    data: list[Any]
-    paging: Paging
-
-
-class _Body(msgspec.Struct):
-    data: list[Any]
-    paging: Paging
-
-
-def envelope(response: Response) -> Envelope:
-    """Return the page in a response. Raises BadAnswer."""
-    body = response.decode(_Body)
-    return Envelope(body.data, body.paging)
-
-
-def page_query(page: int, per_page: int) -> list[tuple[str, str]]:
-    """Return the parameters of a page. Raises UsageError for what the service refuses."""
-    if page < 1:
-        raise UsageError(f"page {page}: the first is 1")
-    if not 1 <= per_page <= LARGEST_PAGE:
-        raise UsageError(f"per_page {per_page}: it is 1 to {LARGEST_PAGE}")
-    return [("page", str(page)), ("per_page", str(per_page))]
-
-
-async def walk(
-    fetch: Callable[[int], Awaitable[Envelope]],
-    progress: Callable[[int, int], None] | None = None,
-) -> AsyncIterator[Any]:
-    """Yield every item of every page, holding one page; `fetch` gets the page's number.
-
-    After each page `progress` is called with how many were yielded and how many there are.
-    """
-    page, done = 1, 0
-    while True:
-        answer = await fetch(page)
-        if answer.paging.page != page:
-            raise BadAnswer(f"asked for page {page}, got page {answer.paging.page}")
-        for item in answer.data:
-            yield item
-        done += len(answer.data)
-        if progress is not None:
-            progress(done, answer.paging.total_count)
-        # An empty page ends the walk whatever the count says: the list may have shrunk meanwhile.
-        if not answer.data or page >= answer.paging.page_count:
-            return
-        page += 1
 
 
 T = TypeVar("T")
@@ -176,7 +80,7 @@ class ListResources(ResourceCall[Envelope]):
 
     def parse(self, response: Response) -> Envelope:
         """Return the page. Raises BadAnswer."""
-        return envelope(response)
+        return read_envelope(response)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,32 +187,6 @@ class DeleteResources(ResourceCall[None]):
 
     def parse(self, response: Response) -> None:
         """Return nothing: the response has no body that matters."""
-
-
-def filter_query(filters: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return filters as parameters; a name is repeated for each of several values (O2.4).
-
-    Raises UsageError for a time that the service would refuse, and for an unusable value.
-    """
-    query: list[tuple[str, str]] = []
-    for shown, values in filters.items():
-        # The reference writes a list-valued parameter with `[]`, which is not sent.
-        name = shown.removesuffix("[]")
-        several = values if isinstance(values, list | tuple | set | frozenset) else [values]
-        query += [(name, _parameter(name, value)) for value in several]
-    return query
-
-
-def _parameter(name: str, value: Any) -> str:
-    if isinstance(value, datetime):
-        return time_parameter(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value)
-    if not isinstance(value, str):
-        raise UsageError(f"{name}: {value!r} cannot be a filter")
-    return checked_time(value, name) if is_time_name(name) else value
 
 
 def _resource(response: Response) -> Resource:
