@@ -1,7 +1,7 @@
 """Fault injection: the faults by name, which of them are on, and the effect of those of the line.
 
 A fault of the line (bytes, times, restarts) takes effect in `LineFaults`. Any other takes effect
-where the thing is that it breaks (a family of commands, the kit, its console), which asks
+where the thing that it breaks is (a family of commands, the kit, its console), which asks
 `"no-sim" in kit.faults`.
 """
 
