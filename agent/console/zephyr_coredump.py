@@ -27,16 +27,16 @@ _TRAILER_ANNOUNCED = 0x01
 _TRAILER = struct.Struct("<cHI")
 _BLOCK_VERSIONS = {"A": None, "T": 1, "M": 1, "F": 1, "C": 1}
 
+X86, X86_64, ARM_CORTEX_M, RISC_V, XTENSA, ARM64 = range(1, 7)
 TARGETS = {
     0: "unknown",
-    1: "x86",
-    2: "x86_64",
-    3: "ARM Cortex-M",
-    4: "RISC-V",
-    5: "Xtensa",
-    6: "ARM64",
+    X86: "x86",
+    X86_64: "x86_64",
+    ARM_CORTEX_M: "ARM Cortex-M",
+    RISC_V: "RISC-V",
+    XTENSA: "Xtensa",
+    ARM64: "ARM64",
 }
-_ARM_CORTEX_M = 3
 
 REASONS = {
     0: "CPU exception",
@@ -123,6 +123,10 @@ class Dump:
     def usable(self) -> bool:
         """Whether the dump is complete."""
         return self.status is DumpStatus.COMPLETE
+
+    def block(self, letter: str) -> DumpBlock | None:
+        """Return the first block of a kind; None if there is none."""
+        return next((block for block in self.blocks if block.id == letter), None)
 
 
 def parse_dump(data: bytes | bytearray) -> Dump:
@@ -248,14 +252,14 @@ def target_name(header: DumpHeader) -> str:
 def reason_name(header: DumpHeader) -> str:
     """Return the name of the reason for which the kernel stopped."""
     name = REASONS.get(header.reason)
-    if name is None and header.target == _ARM_CORTEX_M:
+    if name is None and header.target == ARM_CORTEX_M:
         name = _ARM_REASONS.get(min(header.reason, 37))
     return name or f"reason {header.reason}"
 
 
 def kernel_words(dump: Dump, data: bytes | bytearray) -> tuple[int, ...] | None:
     """Return the words of the kernel's state (block T), each of a pointer's size; None without."""
-    block = next((block for block in dump.blocks if block.id == "T"), None)
+    block = dump.block("T")
     if block is None or dump.header is None:
         return None
     size = dump.header.pointer_bits // 8

@@ -7,12 +7,17 @@ shorter than its order gives the registers that it holds; an unknown version giv
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from agent.console.zephyr_coredump import Dump, DumpBlock
-
-_X86, _X86_64, ARM_CORTEX_M, _RISC_V, _XTENSA, _ARM64 = 1, 2, 3, 4, 5, 6
+from agent.console.zephyr_coredump import (
+    ARM64,
+    ARM_CORTEX_M,
+    RISC_V,
+    X86,
+    X86_64,
+    XTENSA,
+    Dump,
+    DumpBlock,
+)
 
 _X86_64_SAVED = (
     "vector code rax rcx rdx rsi rdi rsp r8 r9 r10 r11 rip eflags cs ss rbp "
@@ -30,17 +35,17 @@ _ARM64_SAVED = " ".join(f"x{number}" for number in range(19)) + " lr spsr pc"
 
 # Family and version -> word ("I" of 4 bytes, "Q" of 8) and the order.
 _ORDERS = {
-    (_X86, 1): ("I", "vector code eax ecx edx ebx esp ebp esi edi eip eflags cs"),
-    (_X86_64, 1): ("Q", _X86_64_SAVED),
+    (X86, 1): ("I", "vector code eax ecx edx ebx esp ebp esi edi eip eflags cs"),
+    (X86_64, 1): ("Q", _X86_64_SAVED),
     (ARM_CORTEX_M, 1): ("I", _ARM),
     (ARM_CORTEX_M, 2): ("I", _ARM + _ARM_CALLEE_SAVED),
     (ARM_CORTEX_M, 3): ("I", _ARM + _ARM_CALLEE_SAVED),  # then two words that are no registers
-    (_RISC_V, 1): ("I", _RISC_V_SAVED),
-    (_RISC_V, 2): ("Q", _RISC_V_SAVED),
-    (_RISC_V, 3): ("I", _RISC_V_ALL),
-    (_RISC_V, 4): ("Q", _RISC_V_ALL),
-    (_ARM64, 1): ("Q", _ARM64_SAVED),
-    (_ARM64, 2): ("Q", _ARM64_SAVED + " fp sp"),
+    (RISC_V, 1): ("I", _RISC_V_SAVED),
+    (RISC_V, 2): ("Q", _RISC_V_SAVED),
+    (RISC_V, 3): ("I", _RISC_V_ALL),
+    (RISC_V, 4): ("Q", _RISC_V_ALL),
+    (ARM64, 1): ("Q", _ARM64_SAVED),
+    (ARM64, 2): ("Q", _ARM64_SAVED + " fp sp"),
 }
 
 PROGRAM_COUNTERS = ("pc", "eip", "rip")
@@ -50,11 +55,11 @@ _STACK_POINTERS = ("sp", "esp", "rsp")
 
 def registers(dump: Dump, data: bytes | bytearray) -> dict[str, int]:
     """Return the registers by name, in the order of the dump; {} if none can be read."""
-    block = next((block for block in dump.blocks if block.id == "A"), None)
+    block = dump.block("A")
     if block is None or dump.header is None:
         return {}
     body = memoryview(data)[block.start : block.start + block.size]
-    if dump.header.target == _XTENSA:
+    if dump.header.target == XTENSA:
         return _xtensa(bytes(body))
     word, names = _order(dump.header.target, block)
     if not names:
@@ -74,7 +79,7 @@ def frame_registers(values: dict[str, int]) -> dict[str, int]:
 
 
 def _order(target: int, block: DumpBlock) -> tuple[str, list[str]]:
-    if (target, block.version) == (_RISC_V, 1) and block.size == 4 * 13:
+    if (target, block.version) == (RISC_V, 1) and block.size == 4 * 13:
         return "I", _RISC_V_EMBEDDED.split()
     word, names = _ORDERS.get((target, block.version), ("", ""))
     return word, names.split()

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.console.zephyr_coredump import Dump
-from agent.console.zephyr_registers import ARM_CORTEX_M
+from agent.console.zephyr_coredump import ARM_CORTEX_M, Dump
 
 MAX_THREADS = 1024
 """More than a microcontroller has: a longer list is damage."""
@@ -85,7 +84,7 @@ class ThreadList:
 
 def read_threads(dump: Dump, data: bytes | bytearray, layout: ThreadLayout) -> ThreadList:
     """Return the threads of a dump. Raises nothing: `detail` says what cannot be read."""
-    block = next((block for block in dump.blocks if block.id == "T"), None)
+    block = dump.block("T")
     if block is None or dump.header is None:
         return ThreadList((), "the dump has no block of threads")
     if dump.header.pointer_bits != layout.word * 8:

@@ -82,7 +82,7 @@ def _threads(captured: CapturedDump, symbols: ElfSymbols | None) -> dict[str, An
     """Return the threads of a dump, and the reason why some or all of them are not known."""
     from agent.console.zephyr_threads import ThreadLayout, read_threads
 
-    if not any(block.id == "T" for block in captured.dump.blocks):
+    if captured.dump.block("T") is None:
         return {}
     if symbols is None:
         return {"threads_detail": "their names and states need the firmware's ELF file (--elf)"}

@@ -14,7 +14,6 @@ from agent.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from agent.auth.modem_jwt import AskModem
     from agent.cloud import DeviceCloud
     from agent.config import Configuration
     from agent.config.profile import KitSettings, Profile
@@ -151,9 +150,7 @@ P = ParamSpec("P")
 
 
 @asynccontextmanager
-async def services(
-    *, ask_modem: AskModem | None = None
-) -> AsyncIterator[tuple[Configuration, HttpClient]]:
+async def services() -> AsyncIterator[tuple[Configuration, HttpClient]]:
     """Open an HTTP client with the credentials of the chosen profile.
 
     Yields the configuration and the client. Raises ConfigError, CredentialError.
@@ -161,7 +158,7 @@ async def services(
     from agent.wiring.service_client import connect
 
     configuration = configured()
-    async with connect(configuration, ask_modem=ask_modem) as client:
+    async with connect(configuration) as client:
         yield configuration, client
 
 
