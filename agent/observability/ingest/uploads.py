@@ -1,4 +1,4 @@
-"""The calls of an upload: prepare, commit, parts; small core dumps in one call (O5.2, O5.3). Pure.
+"""The calls of an upload: prepare, commit; small core dumps in one call (O5.2, O5.3). Pure.
 
 Core dumps go to the ingress host whatever their kind and size; every other kind to the files
 host. The bytes themselves go to the URL that the service signs, without any credential.
@@ -6,23 +6,21 @@ host. The bytes themselves go to the URL that the service signs, without any cre
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
-from xml.sax.saxutils import escape
 
 import msgspec
 
 from agent.call import Call, Host, Request, Response, Scheme
-from agent.errors import BadAnswer
 from agent.observability.api.resource_names import check_slug
+from agent.observability.api.resources import USER
 from agent.observability.ingest.device_identity import DeviceIdentity
 
 DIRECT_LIMIT = 1024 * 1024
 """Bytes of a core dump that goes in one piece; a larger one is prepared first."""
 _PROJECT_KEY = (Scheme.PROJECT_KEY,)
-_USER = (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
 ZEPHYR_MIMETYPE = "application/vnd.zephyr.coredump"
 
 
@@ -119,7 +117,7 @@ class PrepareUpload(Call[PreparedUpload]):
     @property
     def schemes(self) -> tuple[Scheme, ...]:
         """The credentials that the service accepts."""
-        return _USER if self.project else _PROJECT_KEY
+        return USER if self.project else _PROJECT_KEY
 
     def request(self) -> Request:
         """Return what to send."""
@@ -173,7 +171,7 @@ class CommitUpload(Call[None]):
     @property
     def schemes(self) -> tuple[Scheme, ...]:
         """The credentials that the service accepts."""
-        return _USER if self.project else _PROJECT_KEY
+        return USER if self.project else _PROJECT_KEY
 
     def request(self) -> Request:
         """Return what to send."""
@@ -261,67 +259,3 @@ def commit_details(
 
 def _software(device: DeviceIdentity) -> dict[str, str]:
     return {"software_type": device.software_type, "version": device.software_version}
-
-
-IN_PARTS_FROM = 8 * 1024 * 1024
-"""Bytes from which a file is sent in parts; a smaller one is sent again as a whole."""
-
-
-class _Parts(msgspec.Struct):
-    part_urls: list[str]
-    complete_upload_url: str
-    token: str
-
-
-class _PreparedParts(msgspec.Struct):
-    data: _Parts
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedParts:
-    """The URLs for the parts, the URL that completes them, and the token of the commit."""
-
-    part_urls: tuple[str, ...] = field(repr=False)
-    """Signed, as `complete_url` is: anyone who has one may put bytes there."""
-    complete_url: str = field(repr=False)
-    token: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareParts(Call[PreparedParts]):
-    """Ask for URLs for the parts of a file of `size` bytes: POST .../upload_multipart."""
-
-    host: ClassVar[Host] = Host.FILES
-    schemes: ClassVar[tuple[Scheme, ...]] = _USER
-
-    kind: FileKind
-    size: int
-    project: UploadProject
-
-    def request(self) -> Request:
-        """Return what to send."""
-        body = {"kind": self.kind.wire_name, "size": self.size}
-        return Request("POST", f"{self.project.path}/upload_multipart", json=body)
-
-    def parse(self, response: Response) -> PreparedParts:
-        """Return URLs and token. Raises BadAnswer, also if there is no URL."""
-        data = response.decode(_PreparedParts).data
-        if not data.part_urls:
-            raise BadAnswer("the answer names no part to upload", status=response.status)
-        return PreparedParts(tuple(data.part_urls), data.complete_upload_url, data.token)
-
-
-def part_bounds(size: int, count: int) -> list[tuple[int, int]]:
-    """Return begin and end of each of `count` parts: of equal size, the rest in the last."""
-    each = size // count
-    starts = [number * each for number in range(count)]
-    return list(zip(starts, [*starts[1:], size], strict=True))
-
-
-def completion_body(tags: Sequence[str]) -> bytes:
-    """Return the XML that completes the parts at the storage; `tags` are their ETags."""
-    parts = "".join(
-        f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(tag)}</ETag></Part>"
-        for number, tag in enumerate(tags, start=1)
-    )
-    return f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()

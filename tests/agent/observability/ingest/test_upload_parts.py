@@ -1,8 +1,8 @@
-"""The calls of an upload: their parts and their answers."""
+"""A large file in parts."""
 
 from __future__ import annotations
 
-from agent.observability.ingest.uploads import (
+from agent.observability.ingest.upload_parts import (
     completion_body,
     part_bounds,
 )
