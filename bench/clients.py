@@ -21,7 +21,7 @@ from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.auth.key_files import sign
 from agent.auth.modem_jwt import check_claims
-from agent.auth.token_cache import LIFE_S
+from agent.auth.token_lifetime import LIFE_S
 from agent.call import Host
 from agent.cloud import DeviceCloud
 from agent.cloud.device_reads import FetchDevice

@@ -1,12 +1,19 @@
-"""The interface of a credential, and the choice of the one that a call is sent with."""
+"""The interface of a credential, the choice for a call, and the two kinds that never change.
+
+Those are HTTP Basic and the project key.
+"""
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from agent.call import Call, Host, Scheme
-from agent.errors import CredentialMissing, WrongCredential
+from agent.config.secrets import Secret
+from agent.errors import ConfigError, CredentialMissing, WrongCredential
+from agent.redact import hide
 
 # The hosts that each kind may be sent to, whatever a call declares: a second check.
 HOSTS: Mapping[Scheme, frozenset[Host]] = {
@@ -105,3 +112,102 @@ def _how_to_set(scheme: Scheme) -> str:
     if scheme is Scheme.DEVICE_JWT:
         return "name a kit (`--port`), whose modem makes the token, or credentials.device_key_file"
     return "name the key's file under credentials.service_key_files in the profile"
+
+
+class Basic:
+    """A user's own access to the observability service.
+
+    `unattended` adds a warning about a user's key: no person is there to log in again.
+    """
+
+    scheme: ClassVar[Scheme] = Scheme.BASIC
+
+    def __init__(
+        self, email: str, secret: Secret, *, is_password: bool, unattended: bool = False
+    ) -> None:
+        if not email or ":" in email or not email.isprintable():
+            raise ConfigError(f"account.email: {email!r} cannot be used to log in")
+        pair = f"{email}:{secret.reveal()}".encode()
+        self._header = f"Basic {b64encode(pair).decode('ascii')}"
+        hide(self._header.removeprefix("Basic "))
+        self._is_password = is_password
+        self._unattended = unattended
+
+    def __repr__(self) -> str:
+        return f"Basic({'password' if self._is_password else 'user API key'})"
+
+    @property
+    def warning(self) -> str:
+        """A warning to log before it is used, "" where there is none."""
+        if self._is_password:
+            return (
+                "a password opens the whole account: use a user API key "
+                "(CELLAGENT_USER_API_KEY), or an organization auth token for machines"
+            )
+        if not self._unattended:
+            return ""
+        return (
+            "a user API key stops working when its user leaves the organization: use an "
+            "organization auth token (CELLAGENT_ORG_TOKEN) for machines"
+        )
+
+    async def headers(self, call: Call[Any]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
+        """Return the Authorization header."""
+        return {"authorization": self._header}
+
+    def forget(self) -> bool:
+        """Return False: nothing was made here, so nothing can be renewed."""
+        return False
+
+    def advice(self, status: int) -> str:
+        """Return what to check after a refusal."""
+        if status not in {401, 403}:
+            return ""
+        return (
+            "check email and key; a user key does not open an organization that requires single "
+            "sign-on, and it stops when the user is removed from the organization: an "
+            "organization auth token has neither limit"
+        )
+
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# The short paths, without organization and project: what a device with little memory uses.
+_SHORT_PATHS = re.compile(
+    r"/api/v0/(events|chunks/[^/?]+|upload(_multipart)?(/[a-z_-]+)?|device-config"
+    r"|releases/latest(/url)?|queue/[^/?]+)"
+)
+
+
+class ProjectKey:
+    """Sent under a header whose name is configuration: real services name it after themselves."""
+
+    scheme: ClassVar[Scheme] = Scheme.PROJECT_KEY
+    warning: ClassVar[str] = ""
+
+    def __init__(self, secret: Secret, *, header: str = "Service-Project-Key") -> None:
+        if not _TOKEN.fullmatch(header):
+            raise ConfigError(f"account.project_key_header: {header!r} is no header name")
+        self._secret = secret
+        self._header = header.lower()
+
+    async def headers(self, call: Call[Any]) -> Mapping[str, str]:
+        """Return the header. Raises WrongCredential for a path that takes no project key."""
+        path = call.request().path
+        if not _SHORT_PATHS.fullmatch(path):
+            raise WrongCredential(
+                f"{type(call).__name__} takes no project key: {path} is none of the paths for it"
+            )
+        return {self._header: self._secret.reveal()}
+
+    def forget(self) -> bool:
+        """Return False: the key is cycled in the project's settings, not here."""
+        return False
+
+    def advice(self, status: int) -> str:
+        """Return what to check after a refusal."""
+        if status not in {401, 403}:
+            return ""
+        return (
+            f"check the project key, which ends at once when it is cycled (`cellagent observe "
+            f"project-key`), and the header's name in account.project_key_header ({self._header})"
+        )

@@ -13,7 +13,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from agent.auth.token_cache import LIFE_S, CachedToken
+from agent.auth.token_lifetime import LIFE_S, CachedToken
 from agent.call import Call, Scheme
 from agent.config.private_files import read_private
 from agent.errors import ConfigError, CredentialError, CredentialMissing

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
 from agent.auth.key_files import RSA_ADVICE
-from agent.auth.token_cache import LIFE_S, CachedToken
+from agent.auth.token_lifetime import LIFE_S, CachedToken
 from agent.call import Call, Scheme
 from agent.errors import CredentialError
 from at.commands.jwt import MakeJwt

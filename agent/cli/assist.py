@@ -11,24 +11,21 @@ import click
 
 from agent.cli.framework.command import AgentGroup, emit, note, options, run
 from agent.cli.framework.session import configured, kit_modem
-from agent.cli.framework.table import TableWriter
-from agent.location.pgps_file import (
-    INTERVAL_STEP_MIN,
-    MAX_INTERVAL_MIN,
-    MAX_PREDICTIONS,
-    MAX_REACH_MIN,
-    MIN_INTERVAL_MIN,
-)
+from agent.cli.framework.terminal import TableWriter
+from agent.location import pgps_file
 
 if TYPE_CHECKING:
     from agent.location.agnss import ServingCell
     from agent.location.agnss_file import AgnssBlock
     from agent.location.pgps_file import PredictionFile
 
-_COUNT_HELP = f"Predictions: 1 to {MAX_PREDICTIONS}, {MAX_REACH_MIN // 240} at 240 minutes."
+_COUNT_HELP = (
+    f"Predictions: 1 to {pgps_file.MAX_PREDICTIONS}, "
+    f"{pgps_file.MAX_REACH_MIN // 240} at 240 minutes."
+)
 _INTERVAL_HELP = (
-    f"Minutes from one to the next: {MIN_INTERVAL_MIN} to {MAX_INTERVAL_MIN} by "
-    f"{INTERVAL_STEP_MIN}."
+    f"Minutes from one to the next: {pgps_file.MIN_INTERVAL_MIN} to "
+    f"{pgps_file.MAX_INTERVAL_MIN} by {pgps_file.INTERVAL_STEP_MIN}."
 )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent.cli.framework.command import AgentGroup, emit, note, options, say
-from agent.cli.framework.table import TableWriter
+from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def show(key: str | None, everything: bool) -> None:
 
     With KEY, or the start of one ("hosts", "kit.port"), only what it names.
     """
-    from agent.config.profile_tables import key_type, leaves
+    from agent.config.parse import key_type, leaves
     from agent.config.secrets import SECRETS
 
     configuration = _loaded()

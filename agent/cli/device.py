@@ -11,7 +11,7 @@ import click
 
 from agent.cli.framework.command import AgentGroup, emit, note, options, say
 from agent.cli.framework.session import device_cloud_command
-from agent.cli.framework.table import TableWriter
+from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from agent.cloud.client import DeviceCloud
 from agent.cloud.device import Device
 from agent.cloud.device_reads import Filter, Transformed
-from agent.cloud.paging import Page
 from agent.cloud.public_keys import BulkOperation, NewDevice, PublicKey
+from agent.cloud.request_parts import Page
 
 __all__ = [
     "BulkOperation",

@@ -7,21 +7,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent.cloud import ble_calls, device_changes, public_keys
+from agent.cloud import device_changes, device_reads, public_keys
 from agent.cloud.account import (
     Account,
     FetchAccount,
     FetchServiceToken,
     MakeServiceKeyAndToken,
     ServiceTokenIssued,
-)
-from agent.cloud.device_reads import (
-    FetchDevice,
-    Filter,
-    ListDevices,
-    TransformDevice,
-    TransformDevices,
-    Transformed,
 )
 from agent.cloud.messages import ListMessages, Message, SendMessage
 from agent.cloud.openapi import FetchOpenApi, OpenApi
@@ -32,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agent.cloud.device import Device
-    from agent.cloud.paging import Page
+    from agent.cloud.request_parts import Page
     from agent.http import HttpClient, HttpTransport
 
 
@@ -67,30 +59,32 @@ class DeviceCloud:
 
     async def device(self, device_id: str) -> Device:
         """Return one device with its state."""
-        return await self.client.send(FetchDevice(device_id))
+        return await self.client.send(device_reads.FetchDevice(device_id))
 
-    async def transformed(self, device_id: str, transform: str) -> Transformed:
+    async def transformed(self, device_id: str, transform: str) -> device_reads.Transformed:
         """Return the value of a JSONata expression for one device."""
-        return await self.client.send(TransformDevice(device_id, transform))
+        return await self.client.send(device_reads.TransformDevice(device_id, transform))
 
     def devices(
-        self, chosen: Filter | None = None, *, include_state: bool = False
+        self, chosen: device_reads.Filter | None = None, *, include_state: bool = False
     ) -> AsyncIterator[Device]:
         """Yield every device that the filter chooses, a page at a time."""
-        picked = chosen or Filter()
+        picked = chosen or device_reads.Filter()
         return _pages(
             lambda token: self.client.send(
-                ListDevices(picked, include_state=include_state, page_token=token)
+                device_reads.ListDevices(picked, include_state=include_state, page_token=token)
             )
         )
 
     def transformed_devices(
-        self, transform: str, chosen: Filter | None = None
+        self, transform: str, chosen: device_reads.Filter | None = None
     ) -> AsyncIterator[Any]:
         """Yield the value of a JSONata expression for each device; None where it has none."""
-        picked = chosen or Filter()
+        picked = chosen or device_reads.Filter()
         return _pages(
-            lambda token: self.client.send(TransformDevices(transform, picked, page_token=token))
+            lambda token: self.client.send(
+                device_reads.TransformDevices(transform, picked, page_token=token)
+            )
         )
 
     async def rename(self, device_id: str, name: str, *, version: str | None = None) -> None:
@@ -148,7 +142,9 @@ class DeviceCloud:
 
     async def characteristic_value(self, device_id: str, characteristic: str) -> bytes:
         """Return a characteristic's value as the cloud last saw it."""
-        return await self.client.send(ble_calls.FetchCharacteristicValue(device_id, characteristic))
+        return await self.client.send(
+            device_changes.FetchCharacteristicValue(device_id, characteristic)
+        )
 
     async def write(
         self,
@@ -160,7 +156,7 @@ class DeviceCloud:
     ) -> None:
         """Write a characteristic of a BLE device."""
         await self.client.send(
-            ble_calls.UpdateCharacteristicValue(device_id, characteristic, value, version)
+            device_changes.UpdateCharacteristicValue(device_id, characteristic, value, version)
         )
 
     async def write_descriptor(
@@ -174,12 +170,14 @@ class DeviceCloud:
     ) -> None:
         """Write a descriptor of a BLE device's characteristic."""
         await self.client.send(
-            ble_calls.UpdateDescriptorValue(device_id, characteristic, descriptor, value, version)
+            device_changes.UpdateDescriptorValue(
+                device_id, characteristic, descriptor, value, version
+            )
         )
 
     async def discover(self, gateway_id: str, device_id: str) -> None:
         """Request that a gateway reads a BLE device's services again; does not wait for it."""
-        await self.client.send(ble_calls.DiscoverServices(device_id, gateway_id))
+        await self.client.send(device_changes.DiscoverServices(device_id, gateway_id))
 
     async def discover_and_wait(
         self, gateway_id: str, device_id: str, *, deadline_s: float = DISCOVERY_DEADLINE_S

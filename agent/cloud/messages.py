@@ -8,8 +8,7 @@ from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.device import read_time
-from agent.cloud.paging import LARGEST_PAGE, Page, read_page
-from agent.cloud.request_parts import USER_OR_DEVICE, device_path
+from agent.cloud.request_parts import LARGEST_PAGE, USER_OR_DEVICE, Page, device_path, read_page
 from agent.errors import BadAnswer, UsageError
 
 

@@ -1,11 +1,14 @@
-"""What the calls of the device cloud send alike: path segments, If-Match, credentials. Pure."""
+"""What calls of the device cloud share: path segments, If-Match, credentials, pages. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from agent.call import Scheme
-from agent.errors import UsageError
+from agent.call import Response, Scheme
+from agent.errors import BadAnswer, UsageError
 
 USER_OR_DEVICE = (Scheme.API_KEY, Scheme.DEVICE_JWT)
 """The credentials of a call that a device may make as well."""
@@ -33,3 +36,34 @@ def if_match(version: str | None) -> dict[str, str]:
     if not version.isascii() or not version.isprintable() or not version.strip():
         raise UsageError(f"{version!r} cannot be a version")
     return {"if-match": version}
+
+
+T = TypeVar("T")
+
+LARGEST_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list. `next_token` is None on the last.
+
+    `total` counts the results of the query, within what the page limit lets the service count:
+    it is not the size of the fleet.
+    """
+
+    items: tuple[T, ...]
+    total: int | None
+    next_token: str | None
+
+
+def read_page(response: Response, read_item: Callable[[Any], T]) -> Page[T]:
+    """Return the page in a response, each item as `read_item` reads it. Raises BadAnswer."""
+    body = response.json()
+    if not isinstance(body, dict) or not isinstance(body.get("items"), list):
+        raise BadAnswer("the list has no `items`")
+    total, token = body.get("total"), body.get("pageNextToken")
+    if total is not None and (not isinstance(total, int) or isinstance(total, bool)):
+        raise BadAnswer("the list's `total` is no number")
+    if token is not None and not isinstance(token, str):
+        raise BadAnswer("the list's `pageNextToken` is no text")
+    return Page(tuple(read_item(item) for item in body["items"]), total, token or None)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.config.parse import leaves, nearest, profile_from, set_keys
 from agent.config.paths import config_file, secrets_file, state_dir
 from agent.config.private_files import MAX_BYTES
 from agent.config.profile import Profile
-from agent.config.profile_tables import leaves, nearest, profile_from, set_keys
 from agent.config.secrets import Origin, Secrets
 from agent.errors import ConfigError
 

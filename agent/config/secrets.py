@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from agent.config.parse import nearest
 from agent.config.private_files import read_private
-from agent.config.profile_tables import nearest
 from agent.errors import ConfigError, CredentialMissing
 from agent.redact import HIDDEN, MIN_LENGTH, hide
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from agent.config.load import read_config
+from agent.config.parse import key_type, profile_from
 from agent.config.paths import config_file, secrets_file
 from agent.config.private_files import write_private
-from agent.config.profile_tables import key_type, profile_from
 from agent.config.secrets import SECRETS, read_secrets_file
 from agent.errors import ConfigError, UsageError
 

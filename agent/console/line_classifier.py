@@ -16,13 +16,7 @@ from typing import Any
 
 import msgspec
 
-from agent.console.chunk_lines import (
-    CHUNK_MARK,
-    ChunkLine,
-    DamagedChunk,
-    damaged_mark,
-    extract_chunks,
-)
+from agent.console import chunk_lines
 from agent.console.dump_lines import DUMP_MARK, CapturedDump, DamagedDumpLine, DumpCollector
 from agent.console.fault_lines import CrashCounter, FaultText, Reboot, read_fault
 from agent.console.log_line import LogLine, dropped_messages, parse_line
@@ -46,8 +40,8 @@ ConsoleItem = (
     LogLine
     | FaultText
     | Reboot
-    | ChunkLine
-    | DamagedChunk
+    | chunk_lines.ChunkLine
+    | chunk_lines.DamagedChunk
     | CapturedDump
     | DamagedDumpLine
     | OverlongLine
@@ -91,7 +85,7 @@ class LineClassifier:
         self.counts.lines += 1
         if DUMP_MARK in line:
             return self._dump(line)
-        if CHUNK_MARK in line:
+        if chunk_lines.CHUNK_MARK in line:
             return self._chunks(line)
         return self._text(line)
 
@@ -100,14 +94,14 @@ class LineClassifier:
         return self._count_dumps(self._dumps.finish())
 
     def _dump(self, line: bytes) -> list[ConsoleItem]:
-        if CHUNK_MARK not in line and line.count(DUMP_MARK) == 1:
+        if chunk_lines.CHUNK_MARK not in line and line.count(DUMP_MARK) == 1:
             return self._count_dumps(self._dumps.feed(line))
         # Line ends were lost: each mark begins a line all the same. A chunk is proven by its CRC;
         # anything else behind the digits is damage of the dump.
         before, *lines = _DUMP_LINES.split(line)
-        items = self._chunks(before) if CHUNK_MARK in before else []
+        items = self._chunks(before) if chunk_lines.CHUNK_MARK in before else []
         for number, each in enumerate(lines, 1):
-            digits, chunk_mark, rest = each.partition(CHUNK_MARK)
+            digits, chunk_mark, rest = each.partition(chunk_lines.CHUNK_MARK)
             follows = chunk_mark or (DUMP_MARK if number < len(lines) else b"")
             items += self._count_dumps(self._dumps.feed(digits + follows))
             items += self._chunks(chunk_mark + rest) if chunk_mark else []
@@ -123,13 +117,15 @@ class LineClassifier:
         """Set `starts` of items that may be printed again: crashes and starts so far."""
         starts = self.counts.faults + self.counts.reboots
         return [
-            replace(item, starts=starts) if isinstance(item, ChunkLine | CapturedDump) else item
+            replace(item, starts=starts)
+            if isinstance(item, chunk_lines.ChunkLine | CapturedDump)
+            else item
             for item in items
         ]
 
     def _chunks(self, line: bytes) -> list[ConsoleItem]:
-        extracted, around = extract_chunks(line)
-        good = sum(isinstance(item, ChunkLine) for item in extracted)
+        extracted, around = chunk_lines.extract_chunks(line)
+        good = sum(isinstance(item, chunk_lines.ChunkLine) for item in extracted)
         self.counts.chunks += good
         self.counts.damaged_chunks += len(extracted) - good
         # The log prefix of a chunk is no item; a line that got mixed up with a chunk is.
@@ -154,7 +150,7 @@ class LineClassifier:
         return [*ended, log, fault]
 
     def _damaged_marks(self, line: bytes) -> list[ConsoleItem]:
-        if chunk := damaged_mark(line):
+        if chunk := chunk_lines.damaged_mark(line):
             self.counts.damaged_chunks += 1
             return [chunk]
         return self._count_dumps(self._dumps.check_other_line(line))
@@ -211,7 +207,7 @@ class ConsoleReader:
         size = self._skipped + len(line)
         self._skipped = 0
         self.counts.overlong += 1
-        if CHUNK_MARK in line:
+        if chunk_lines.CHUNK_MARK in line:
             self.counts.damaged_chunks += 1
         return [OverlongLine(line[:_HEAD], size)]
 
@@ -220,8 +216,8 @@ _KIND_NAMES: dict[type, str] = {
     LogLine: "LogLine",
     FaultText: "FaultText",
     Reboot: "Reboot",
-    ChunkLine: "ChunkLine",
-    DamagedChunk: "DamagedChunk",
+    chunk_lines.ChunkLine: "ChunkLine",
+    chunk_lines.DamagedChunk: "DamagedChunk",
     CapturedDump: "CapturedDump",
     DamagedDumpLine: "DamagedDumpLine",
     OverlongLine: "Overlong",

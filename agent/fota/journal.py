@@ -1,11 +1,14 @@
 """The journal of updates: each step is on disk before it is done, so that a kill loses nothing.
 
 One JSON file, replaced as a whole and synced with its folder. It holds the open job and its step,
-and the last results, so that a job that is offered again is not installed again.
+and the last results, so that a job that is offered again is not installed again. A lock beside it
+lets one process at a time work on a kit's jobs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,9 @@ from urllib.parse import quote
 import msgspec
 
 from agent.config.private_files import make_private_folder, write_private
-from agent.errors import AgentError
+from agent.errors import AgentError, ResourceUnavailable
 from agent.fota.jobs import JobStatus, JournalState
+from at.ports.process_lock import HeldByAnother, ProcessLock
 
 FORMAT = 1
 MAX_RESULTS = 200
@@ -189,3 +193,26 @@ class Journal:
         unfinished = self._path.with_suffix(".new")
         write_private(self._path, msgspec.json.encode(file), unfinished=unfinished)
         self._file = file
+
+
+class JobsHeld(ResourceUnavailable):
+    """Another process carries out this kit's jobs."""
+
+    kind = "fota-busy"
+
+
+@contextmanager
+def sole_worker(folder: Path) -> Iterator[None]:
+    """Hold a kit's jobs: no second process works on them. Raises JobsHeld."""
+    make_private_folder(folder)
+    try:
+        lock = ProcessLock(folder / "lock")
+    except HeldByAnother as held:
+        raise JobsHeld(
+            f"another cellagent carries out this kit's jobs: {held.holder}",
+            hint="`cellagent status` shows the agent; or wait for the other command",
+        ) from held
+    try:
+        yield
+    finally:
+        lock.release()

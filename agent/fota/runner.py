@@ -10,36 +10,24 @@ from dataclasses import dataclass
 
 from agent.errors import RefusedByRule, ServiceRefusal
 from agent.fota import jobs, verification
-from agent.fota.allowed_hosts import AllowedHosts, job_target
 from agent.fota.download.downloader import AsyncClock, Downloader, LoopClock
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.fetch import ImageFetcher, package_of
 from agent.fota.install import Installation
 from agent.fota.installers.base import Installer, Package
-from agent.fota.jobs import (
-    Execution,
-    Job,
-    JobAction,
-    JobEnded,
-    JobStatus,
-    JobWithdrawn,
-    JournalState,
-    KitFacts,
-    MalformedJob,
-)
 from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, JobStep, Journal, OpenJob
 from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.verification import TrustPolicy
 from agent.fota.versions import same_version
-from agent.http.download_targets import SourceRefused, Target
+from agent.http.download_targets import AllowedHosts, SourceRefused, Target, job_target
 
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlan:
     """The decision about the pending job; `refusal` is "" where the job is accepted."""
 
-    execution: Execution
-    job: Job | None
+    execution: jobs.Execution
+    job: jobs.Job | None
     targets: tuple[Target, ...]
     running: str
     refusal: str
@@ -62,11 +50,11 @@ class Planner:
         self.installer = installer
         self._firmware_refusal = firmware_refusal
 
-    async def plan(self, offered: Execution) -> UpdatePlan:
+    async def plan(self, offered: jobs.Execution) -> UpdatePlan:
         """Return the plan of a job. Raises RefusedByRule for the firmware gate, at.AtError."""
         try:
             job = jobs.read_job(offered)
-        except MalformedJob as bad:
+        except jobs.MalformedJob as bad:
             return UpdatePlan(offered, None, (), "", str(bad), "")
         needed = verification.required_level(job.kind, self.trust).word
         targets: tuple[Target, ...] = ()
@@ -93,24 +81,24 @@ class Planner:
         now = await self.installer.running(job.kind)
         return now.version if now is not None and not now.image_hash else ""
 
-    def kit_fetches(self, job: Job) -> bool:
+    def kit_fetches(self, job: jobs.Job) -> bool:
         """Return whether the kit downloads this job's image itself."""
         return self.installer.fetches_itself(job)
 
-    def url_of(self, job: Job) -> str:
+    def url_of(self, job: jobs.Job) -> str:
         """Return the URL of a job that was taken, "" if the profile does not allow it any more."""
         try:
             return job_target(job.host, job.paths[0], self._hosts).url
         except SourceRefused:
             return ""
 
-    async def _kit_refusal(self, job: Job) -> str:
+    async def _kit_refusal(self, job: jobs.Job) -> str:
         gate = self._firmware_refusal
         if gate and job.kind not in jobs.MODEM_TYPES:
             # Clause D1.3: nothing is done in such a kit's name; only D1.4's refusal is reported.
             raise RefusedByRule(gate, hint="update the modem's firmware by cable first")
         installer = self.installer
-        facts = KitFacts(installer=installer.name, types=installer.types, gate_refusal=gate)
+        facts = jobs.KitFacts(installer=installer.name, types=installer.types, gate_refusal=gate)
         return jobs.reject_reason(job, facts) or await installer.check(job)
 
 
@@ -150,15 +138,15 @@ class UpdateRunner:
         await self._reporter.deliver()
         offered = await self._cloud.current()
         action = self._next_action(offered)
-        if action is JobAction.DROP:
+        if action is jobs.JobAction.DROP:
             self._reporter.close_withdrawn()
             action = self._next_action(offered)
-        if action is JobAction.REPORT_AGAIN and offered is not None:
+        if action is jobs.JobAction.REPORT_AGAIN and offered is not None:
             return await self._reporter.report_again(offered.job_id)
-        if action not in {JobAction.TAKE, JobAction.RESUME} or offered is None:
+        if action not in {jobs.JobAction.TAKE, jobs.JobAction.RESUME} or offered is None:
             return done
         plan = await self._planner.plan(offered)
-        if action is JobAction.TAKE:
+        if action is jobs.JobAction.TAKE:
             self.journal.begin(
                 OpenJob(
                     job_id=offered.job_id,
@@ -167,9 +155,9 @@ class UpdateRunner:
                     reported=offered.status,
                 )
             )
-        elif offered.status is JobStatus.IN_PROGRESS:
+        elif offered.status is jobs.JobStatus.IN_PROGRESS:
             # The report may have arrived though its acknowledgement did not.
-            self.journal.update(reported=JobStatus.IN_PROGRESS)
+            self.journal.update(reported=jobs.JobStatus.IN_PROGRESS)
         return await self._carry_out(plan)
 
     async def plan(self) -> UpdatePlan | None:
@@ -182,47 +170,49 @@ class UpdateRunner:
         job = self.journal.open_job
         if job is None:
             return None
-        if job.reported is JobStatus.QUEUED:
-            return await self._reporter.end(JobStatus.REJECTED, detail)
-        return await self._reporter.end(JobStatus.FAILED, detail)
+        if job.reported is jobs.JobStatus.QUEUED:
+            return await self._reporter.end(jobs.JobStatus.REJECTED, detail)
+        return await self._reporter.end(jobs.JobStatus.FAILED, detail)
 
-    def _next_action(self, offered: Execution | None) -> JobAction:
+    def _next_action(self, offered: jobs.Execution | None) -> jobs.JobAction:
         opened = self.journal.open_job
         return jobs.next_action(
             offered,
             open_job=opened.job_id if opened else "",
-            state=opened.state if opened else JournalState.NOTHING,
+            state=opened.state if opened else jobs.JournalState.NOTHING,
             finished=offered is not None and self.journal.result_of(offered.job_id) is not None,
         )
 
     async def _carry_out(self, plan: UpdatePlan) -> JobResult | None:
         try:
             if plan.refusal or plan.job is None:
-                raise JobEnded(JobStatus.REJECTED, plan.refusal)
+                raise jobs.JobEnded(jobs.JobStatus.REJECTED, plan.refusal)
             await self._begin(plan, plan.job)
             package = await self._fetch(plan.job, plan.targets)
             await self._reporter.check_offered()
             await self._installation.install(package)
-        except JobEnded as ended:
+        except jobs.JobEnded as ended:
             return await self._reporter.end(ended.status, ended.detail)
-        except (JobWithdrawn, ServiceRefusal):
+        except (jobs.JobWithdrawn, ServiceRefusal):
             return self._reporter.close_withdrawn()
         except DownloadInterrupted as away:
             return await self._later(away)
         return await self._go_on_installing()
 
-    async def _begin(self, plan: UpdatePlan, job: Job) -> None:
+    async def _begin(self, plan: UpdatePlan, job: jobs.Job) -> None:
         open_job = self.journal.open_job
         assert open_job is not None
-        if open_job.reported is JobStatus.QUEUED:
+        if open_job.reported is jobs.JobStatus.QUEUED:
             text = f"download of {job.summary()} begins"
-            await self._reporter.report(JobStatus.IN_PROGRESS, text)
+            await self._reporter.report(jobs.JobStatus.IN_PROGRESS, text)
         if open_job.step is JobStep.TAKEN:
             self.journal.update(step=JobStep.STARTED, running_before=plan.running)
         if version := await self._planner.version_already_running(plan):
-            raise JobEnded(JobStatus.SUCCEEDED, f"{version} already runs; nothing was installed")
+            raise jobs.JobEnded(
+                jobs.JobStatus.SUCCEEDED, f"{version} already runs; nothing was installed"
+            )
 
-    async def _fetch(self, job: Job, targets: tuple[Target, ...]) -> Package:
+    async def _fetch(self, job: jobs.Job, targets: tuple[Target, ...]) -> Package:
         if self._planner.kit_fetches(job):
             return await self._fetcher.leave_to_kit(job, targets[0])
         return await self._fetcher.fetch(job, targets, check_offered=self._reporter.check_offered)
@@ -235,18 +225,18 @@ class UpdateRunner:
             self.journal.update(download_tries=opened.download_tries + 1)
             raise away
         text = f"download given up after {MAX_DOWNLOAD_TRIES} tries: {away}"
-        return await self._reporter.end(JobStatus.TIMED_OUT, text)
+        return await self._reporter.end(jobs.JobStatus.TIMED_OUT, text)
 
     async def _go_on_installing(self) -> JobResult | None:
         """Bring an install that has begun to its end; None where none has."""
         opened = self.journal.open_job
-        if opened is None or opened.state is not JournalState.INSTALLING:
+        if opened is None or opened.state is not jobs.JournalState.INSTALLING:
             return None
         document = {"jobId": opened.job_id, "jobDocument": opened.document}
         job = jobs.read_job(jobs.read_execution(document))
         package = package_of(self.journal, job, self._planner.url_of(job))
         try:
             version = await self._installation.finish(package)
-        except JobEnded as ended:
+        except jobs.JobEnded as ended:
             return await self._reporter.end(ended.status, ended.detail)
-        return await self._reporter.end(JobStatus.SUCCEEDED, f"{version} runs; {opened.proof}")
+        return await self._reporter.end(jobs.JobStatus.SUCCEEDED, f"{version} runs; {opened.proof}")

@@ -15,14 +15,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent.errors import RefusedByRule, UsageError
-from agent.fota.image import (
-    SIGNATURE_TLVS,
-    TLV_SIG_PURE,
-    BadImage,
-    hash_of,
-    is_mcuboot,
-    read_image,
-)
+from agent.fota.image import SIGNATURE_TLVS, TLV_SIG_PURE, BadImage, hash_of, is_mcuboot, read_image
 from agent.fota.jobs import MCUBOOT_TYPES, MODEM_TYPES, FirmwareType, Job
 from agent.fota.versions import is_older, same_version
 

@@ -21,9 +21,8 @@ from agent.auth.credential import Credential, Keyring
 from agent.call import Call, Host, Response, Scheme
 from agent.config.urls import checked_url
 from agent.errors import BadAnswer, ConfigError, Unauthorized, Unavailable
-from agent.http.redirects import REDIRECTS, next_url, same_origin
 from agent.http.refusals import refusal
-from agent.http.transport import HttpTransport
+from agent.http.transport import REDIRECTS, HttpTransport, next_url, same_origin
 from agent.retry import DEFAULT_RETRIES, RetryPolicy, wait_before_retry
 
 T = TypeVar("T")

@@ -8,16 +8,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from agent.errors import AgentError, RefusedByRule, exit_code_of
+from agent.provisioning import board_run
 from agent.provisioning.board import BoardLocation, BoardPort
 from agent.provisioning.board_ledger import AsyncLedger, history_of
-from agent.provisioning.board_run import (
-    BoardRun,
-    Outcome,
-    Station,
-    outcome_of,
-    plan_board,
-    unexpected_failure,
-)
 from agent.provisioning.goal import Goal
 from agent.provisioning.plan import ProvisioningPlan, ProvisioningStep
 from agent.tasks import cancel_and_wait
@@ -42,8 +35,11 @@ def require_count(locations: Sequence[BoardLocation], number: int | None) -> Non
 
 
 async def run_boards(
-    locations: Sequence[BoardLocation], station: Station, open_board: OpenBoard, on_step: OnStep
-) -> AsyncGenerator[Outcome]:
+    locations: Sequence[BoardLocation],
+    station: board_run.Station,
+    open_board: OpenBoard,
+    on_step: OnStep,
+) -> AsyncGenerator[board_run.Outcome]:
     """Run every board at once and yield each outcome as it comes."""
     tasks = [
         asyncio.create_task(run_board(location, station, open_board, on_step))
@@ -59,18 +55,18 @@ async def run_boards(
 
 async def watch_boards(
     list_boards: ListBoards,
-    station: Station,
+    station: board_run.Station,
     open_board: OpenBoard,
     on_step: OnStep,
     every_s: float,
-) -> AsyncGenerator[Outcome]:
+) -> AsyncGenerator[board_run.Outcome]:
     """Run boards as they are connected, until cancelled; yield outcomes as they come.
 
     A board that is disconnected and comes back is run again, which only checks a finished one; so
     is one that was swapped for another, however quickly. `list_boards` is called again when a board
     has ended, and after `every_s` seconds.
     """
-    running: dict[str, asyncio.Task[Outcome]] = {}
+    running: dict[str, asyncio.Task[board_run.Outcome]] = {}
     begun: dict[str, object] = {}
     try:
         while True:
@@ -96,23 +92,23 @@ async def watch_boards(
 
 
 async def run_board(
-    location: BoardLocation, station: Station, open_board: OpenBoard, on_step: OnStep
-) -> Outcome:
+    location: BoardLocation, station: board_run.Station, open_board: OpenBoard, on_step: OnStep
+) -> board_run.Outcome:
     """Open one board, run it and close it. A board that cannot be opened is an outcome as well."""
     try:
         async with open_board(location) as port:
-            run = BoardRun(port, location, station, lambda step: on_step(location, step))
+            run = board_run.BoardRun(port, location, station, lambda step: on_step(location, step))
             return await run.run()
     except (AgentError, AtError) as error:
         return _not_opened(location, error)
     except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
-        return _not_opened(location, unexpected_failure(defect, location))
+        return _not_opened(location, board_run.unexpected_failure(defect, location))
 
 
-def _not_opened(location: BoardLocation, error: AgentError | AtError) -> Outcome:
-    return Outcome(
+def _not_opened(location: BoardLocation, error: AgentError | AtError) -> board_run.Outcome:
+    return board_run.Outcome(
         location=location,
-        outcome=outcome_of(error),
+        outcome=board_run.outcome_of(error),
         step="find",
         exit=exit_code_of(error),
         reason=str(error),
@@ -150,7 +146,7 @@ async def _plan_board(
             history = await ledger.call(
                 lambda opened: history_of(opened, board.uuid, goal, device_id)
             )
-            plan = await plan_board(port, board, goal, history)
+            plan = await board_run.plan_board(port, board, goal, history)
     except (AgentError, AtError) as error:
         failed = ProvisioningPlan(refusal=str(error), hint=error.hint)
         return PlannedBoard(location, "", "", failed, exit_code_of(error))

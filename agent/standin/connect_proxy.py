@@ -21,9 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from agent.standin.core.connections import cancel_and_wait, server_context
 from agent.standin.core.operation import Host
-from agent.standin.core.tasks import cancel_and_wait
-from agent.standin.core.tls import server_context
 from agent.standin.faults import has_wrong_certificate
 from agent.standin.jwt import private_pem
 from agent.standin.state import Cloud

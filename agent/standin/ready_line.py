@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.standin import state
 from agent.standin.keys import SERVICES, evaluation_token, service_key, service_token
-from agent.standin.private_file import make_private
+from agent.standin.store import make_private
 
 
 def ready_line(cloud: state.Cloud, folder: Path) -> dict[str, Any]:

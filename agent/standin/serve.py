@@ -18,12 +18,11 @@ from starlette.types import ASGIApp
 
 from agent.standin import control
 from agent.standin.core import connections
+from agent.standin.core.connections import cancel_and_wait, server_context, wrong_certificate
 from agent.standin.core.dispatch import Dispatcher
 from agent.standin.core.guard import HostGuard
 from agent.standin.core.operation import ALSO_AT_API, Host
 from agent.standin.core.responses import Refused
-from agent.standin.core.tasks import cancel_and_wait
-from agent.standin.core.tls import server_context, wrong_certificate
 from agent.standin.device_cloud import routes as device_cloud
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.faults import FaultLayer, has_wrong_certificate, triggers_wrong_certificate

@@ -1,11 +1,12 @@
 """The store: tables of plain values, in memory and, on request, in a SQLite file.
 
 Every value is in memory; the file is read once at the start, and written before an answer is sent.
-There is one connection, and the file is 0600 from the moment it exists.
+There is one connection, and the file is 0600 from the moment it exists (`make_private`).
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,13 @@ from typing import Any
 
 import msgspec
 
-from agent.standin.private_file import make_private
+
+def make_private(path: Path) -> None:
+    """Make `path` 0600, an empty file if it is missing, and its folder 0700. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    path.chmod(0o600)  # one that was there before; Windows has no fchmod before Python 3.13
+
 
 _APPLICATION_ID = 0x63656C6C  # "cell"
 _SCHEMA = (

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from agent.auth.basic import Basic
 from agent.auth.bearer import ApiKey, EvaluationToken, OrganizationToken, ServiceToken
-from agent.auth.credential import Credential, Keyring
-from agent.auth.project_key import ProjectKey
+from agent.auth.credential import Basic, Credential, Keyring, ProjectKey
 from agent.call import Host, Scheme
 from agent.http import HttpClient, HttpTransport
 

@@ -1,6 +1,7 @@
 """Makes a kit's update runner from its profile, for a command and for the agent's loop.
 
-The profile says where an image may come from, what it must prove, and how it gets onto the kit.
+Its jobs come from the device cloud (`DeviceJobs`). The profile says where an image may come from,
+what it must prove, and how it gets onto the kit.
 """
 
 from __future__ import annotations
@@ -8,30 +9,48 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
-from agent.cloud.fota_jobs import FetchCurrentJob
+from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.config import Configuration, Profile
 from agent.errors import ConfigError, CredentialMissing, RefusedByRule
-from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
 from agent.fota.installers.base import Installer
-from agent.fota.journal import Journal, journal_folder
+from agent.fota.jobs import Execution, JobStatus, read_execution
+from agent.fota.journal import Journal, journal_folder, sole_worker
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import TrustPolicy, load_public_key, parse_level
-from agent.fota.worker_lock import sole_worker
 from agent.http import HttpClient
-from agent.http.download_targets import is_loopback_url
-from agent.wiring.device_jobs import DeviceJobs
+from agent.http.download_targets import AllowedHosts, is_loopback_url
 from agent.wiring.service_client import connect
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.firmware_gate import read_verdict
 from at.protocol.errors import CommandRejected, ParseError
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceJobs:
+    """The jobs of one device, over one client. `scheme` names one kind of credential."""
+
+    client: HttpClient
+    device_id: str
+    scheme: Scheme | None = None
+
+    async def current(self) -> Execution | None:
+        """Return the pending job, None where there is none. Raises as HttpClient.send."""
+        body = await self.client.send(FetchCurrentJob(self.device_id), scheme=self.scheme)
+        return None if body is None else read_execution(body)
+
+    async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
+        """Report a state. Raises as HttpClient.send."""
+        call = UpdateJob(self.device_id, job_id, status.value, detail)
+        await self.client.send(call, scheme=self.scheme)
 
 
 async def device_id_of(modem: Modem | None) -> str:

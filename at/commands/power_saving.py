@@ -1,4 +1,7 @@
-"""Power saving: +CPSMS +CEDRXS +CEDRXP +CEDRXRDP (TS 27.007) %XMODEMSLEEP %XT3412 (Nordic's)."""
+"""Power saving: +CPSMS +CEDRXS +CEDRXP +CEDRXRDP (TS 27.007) %XMODEMSLEEP %XT3412 (Nordic's).
+
+And the timers that they and +CEREG give as bits (TS 24.008: T3324, T3412).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,59 @@ from typing import ClassVar
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import UnsafeArgument
 from at.protocol.notices import Notice, register
-from at.protocol.timers import active_time_seconds, periodic_tau_ext_seconds
 from at.protocol.values import Fields, Record, only_row, rows
+
+_ACTIVE_UNIT_S = {0b000: 2, 0b001: 60, 0b010: 360}
+_TAU_EXT_UNIT_S = {
+    0b000: 600,
+    0b001: 3600,
+    0b010: 36000,
+    0b011: 2,
+    0b100: 30,
+    0b101: 60,
+    0b110: 1152000,
+}
+
+
+def active_time_seconds(bits: str | None) -> int | None:
+    """Return T3324 in seconds; None when it is absent, off (111) or of an unknown unit."""
+    return _seconds(bits, _ACTIVE_UNIT_S)
+
+
+def periodic_tau_ext_seconds(bits: str | None) -> int | None:
+    """Return the extended T3412 in seconds; None when it is absent or off (111)."""
+    return _seconds(bits, _TAU_EXT_UNIT_S)
+
+
+def periodic_tau_seconds(bits: str | None) -> int | None:
+    """Return the legacy T3412 of %XMONITOR in seconds; None when it is absent or off (111)."""
+    return _seconds(bits, _ACTIVE_UNIT_S)
+
+
+class HasGrantedTimers:
+    """A record with the timers that a network granted has their seconds beside them."""
+
+    __slots__ = ()
+    active_time: str | None
+    periodic_tau_ext: str | None
+
+    @property
+    def active_time_s(self) -> int | None:
+        """T3324 in seconds."""
+        return active_time_seconds(self.active_time)
+
+    @property
+    def periodic_tau_ext_s(self) -> int | None:
+        """T3412 (extended) in seconds."""
+        return periodic_tau_ext_seconds(self.periodic_tau_ext)
+
+
+def _seconds(bits: str | None, units: dict[int, int]) -> int | None:
+    if not bits:
+        return None
+    unit = units.get(int(bits[:3], 2))
+    return None if unit is None else unit * int(bits[3:], 2)
+
 
 _SLEEP_HIGH_MS = 2**63
 _T3412_HIGH_MS = 35_712_000_000

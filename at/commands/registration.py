@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from at.commands.power_saving import HasGrantedTimers
 from at.protocol.answer_or_notice import REGISTRATION_STATES, is_registration_reply
 from at.protocol.command import Command, Form, OkCommand
 from at.protocol.notices import Notice, register
-from at.protocol.timers import HasGrantedTimers
 from at.protocol.values import Fields, Record, Value, hex_digits, name_before_colon, single_line
 
 _REGISTERED = frozenset({1, 5, 6, 7, 9, 10})

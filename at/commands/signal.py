@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from at.commands.power_saving import HasGrantedTimers, periodic_tau_seconds
 from at.protocol.answer_or_notice import REGISTRATION_STATES
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
 from at.protocol.notices import Notice, register
-from at.protocol.timers import HasGrantedTimers, periodic_tau_seconds
 from at.protocol.values import Fields, Record, only_row
 
 

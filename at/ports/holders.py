@@ -1,11 +1,17 @@
-"""The process that holds a port, from /proc; where that hides it, as ModemManager's list says."""
+"""Why a port cannot be opened, and which process holds it.
+
+The holder is found in /proc; where that hides it, in ModemManager's list.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
-from pathlib import Path
+import threading
+from pathlib import Path, PurePath
 
-from at.ports.modem_manager import modem_manager_holds
+from at.protocol.errors import PortBusy, PortError, PortForbidden, PortNotFound
 
 ANOTHER = "another user's process"
 _PSEUDO_TERMINALS = range(136, 144)  # major numbers: Linux, Documentation/admin-guide/devices.txt
@@ -83,3 +89,106 @@ def _process_name(process: Path) -> str:
         return (process / "comm").read_text().strip()
     except OSError:
         return "a process"
+
+
+_SERVICE = "org.freedesktop.ModemManager1"
+_ROOT = "/org/freedesktop/ModemManager1"
+_MODEM = f"{_SERVICE}.Modem"
+_ANSWER_S = 1.0
+
+
+def modem_manager_holds(device: str) -> bool | None:
+    """Return whether ModemManager holds `device` as a modem's port; None where it does not answer.
+
+    Waits a second at most. Never starts a ModemManager that does not run.
+    """
+    answers: list[frozenset[str]] = []
+
+    def work() -> None:
+        names = asyncio.run(_port_names())
+        if names is not None:
+            answers.append(names)
+
+    # In its own thread: the caller is an event loop that opens a port.
+    thread = threading.Thread(target=work, name="modem-manager", daemon=True)
+    thread.start()
+    thread.join(2 * _ANSWER_S)
+    return PurePath(device).name in answers[0] if answers else None
+
+
+async def _port_names() -> frozenset[str] | None:
+    try:
+        from dbus_fast import BusType, Message, MessageFlag, MessageType
+        from dbus_fast.aio import MessageBus
+        from dbus_fast.errors import DBusError
+    except ImportError:  # the driver can be used without D-Bus
+        return None
+    call = Message(
+        destination=_SERVICE,
+        path=_ROOT,
+        interface="org.freedesktop.DBus.ObjectManager",
+        member="GetManagedObjects",
+        flags=MessageFlag.NO_AUTOSTART,
+    )
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            bus = MessageBus(bus_type=BusType.SYSTEM)
+            try:
+                await bus.connect()
+                reply = await bus.call(call)
+            finally:
+                bus.disconnect()
+    except (OSError, EOFError, TimeoutError, DBusError):
+        return None
+    if reply.message_type is not MessageType.METHOD_RETURN:
+        return None
+    names: set[str] = set()
+    for interfaces in reply.body[0].values():
+        modem = {key: value.value for key, value in interfaces.get(_MODEM, {}).items()}
+        names.update(str(port[0]) for port in modem.get("Ports", ()))
+        names.update(filter(None, [str(modem.get("PrimaryPort", ""))]))
+    return frozenset(names)
+
+
+def opening_error(name: str, device: str, error: Exception) -> PortError:
+    """Return the PortError for the error that opening `device` raised."""
+    code = getattr(error, "errno", None)
+    shown = name if name == device else f"{name} ({device})"
+    if code in {errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK} or "exclusively lock" in str(error):
+        holder = holder_of(device)
+        return PortBusy(
+            f"{shown} is in use by {holder}",
+            hint="close that program" if "ModemManager" not in holder else _modem_manager_hint(),
+            holder=holder,
+        )
+    if code in {errno.EACCES, errno.EPERM} or "PermissionError" in str(error):
+        group = group_of(device)
+        if os.name == "nt":
+            # Windows says "access denied" for a port that another program has open.
+            return PortBusy(f"{shown} is in use or forbidden", holder=ANOTHER)
+        return PortForbidden(
+            f"no permission to open {shown}",
+            hint=f"join the group that may: `sudo usermod -aG {group} $USER`, then log in again"
+            if group
+            else "ask the administrator for access",
+            group=group,
+        )
+    if code in {errno.ENOENT, errno.ENODEV, errno.ENXIO} or "FileNotFoundError" in str(error):
+        return PortNotFound(
+            f"there is no port {shown}", hint="is it plugged in? `cellagent ports` lists them"
+        )
+    return PortError(f"{shown} cannot be opened: {error}")
+
+
+def group_of(device: str) -> str:
+    """Return the name of the group that owns `device`, "" where there is none."""
+    try:
+        import grp
+
+        return grp.getgrgid(Path(device).stat().st_gid).gr_name
+    except (ImportError, OSError, KeyError):
+        return ""
+
+
+def _modem_manager_hint() -> str:
+    return "`sudo systemctl stop ModemManager`, or the udev rule of `cellagent run --print-udev`"

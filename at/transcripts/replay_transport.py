@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from at.protocol.errors import LinkLost, TranscriptError
-from at.transcripts.playback import Playback
+from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import Direction, Transcript, TranscriptStep, load_transcript
 from at.transport.base import Receiver
 

@@ -12,7 +12,7 @@ import serial_asyncio
 
 from at.protocol.errors import LinkLost
 from at.transport.base import Receiver, Transport
-from at.transport.port_handle import PortHandle, open_handle, release_handle, termios_error
+from at.transport.threaded import PortHandle, open_handle, release_handle, termios_error
 
 _CLOSE_S = 0.5
 _READ_BYTES = 4096  # what a terminal holds; more would be allocated for nothing

@@ -58,7 +58,7 @@ def test_an_error_of_either_package_has_its_exit_code(error: Exception, code: in
 def test_what_this_host_lacks_has_one_code_wherever_it_is_noticed():
     from agent.daemon.control.client import NotRunning
     from agent.daemon.kit.link import KitAway, KitBusy
-    from agent.fota.worker_lock import JobsHeld
+    from agent.fota.journal import JobsHeld
     from agent.provisioning.ledger.sqlite import LedgerHeld
 
     kinds = (NotRunning, KitAway, KitBusy, LedgerHeld, JobsHeld)

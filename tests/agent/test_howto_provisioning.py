@@ -58,7 +58,7 @@ async def test_every_command_runs(standin: StandIn, tmp_path: Path) -> None:
 
 
 def test_the_settings_that_it_shows_are_read() -> None:
-    from agent.config.profile_tables import profile_from
+    from agent.config.parse import profile_from
 
     assert len(SETTINGS) == 3
     for text in SETTINGS:

@@ -7,24 +7,17 @@ from typing import Any
 from agent.call import Call
 from agent.cloud import NewDevice, PublicKey
 from agent.cloud.account import FetchAccount, FetchServiceToken, MakeServiceKeyAndToken
-from agent.cloud.ble_calls import (
+from agent.cloud.device_changes import (
+    DeleteDevice,
     DiscoverServices,
     FetchCharacteristicValue,
     UpdateCharacteristicValue,
     UpdateDescriptorValue,
-)
-from agent.cloud.device_changes import (
-    DeleteDevice,
     UpdateDeviceName,
     UpdateDeviceState,
     UpdateDeviceTags,
 )
-from agent.cloud.device_reads import (
-    FetchDevice,
-    ListDevices,
-    TransformDevice,
-    TransformDevices,
-)
+from agent.cloud.device_reads import FetchDevice, ListDevices, TransformDevice, TransformDevices
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agent.provisioning.ledger import (
-    Ledger,
-    open_ledger,
-)
+from agent.provisioning.ledger import Ledger, open_ledger
 
 UUID = "50503041-3633-4261-803d-1e2b8f70111a"
 OTHER = "50503041-3633-4261-803d-1e2b8f70222b"

@@ -13,9 +13,7 @@ from soft_token import PIN, SoftToken
 from agent.config.pkcs11_uri import Pkcs11Uri, parse_pkcs11
 from agent.config.secrets import Secret
 from agent.provisioning.ca.device_ca import DeviceCa
-from agent.provisioning.ca.token import (
-    Pin,
-)
+from agent.provisioning.ca.token import Pin
 
 NOW = datetime.now(UTC)
 BOARD = ec.generate_private_key(ec.SECP256R1()).public_key()

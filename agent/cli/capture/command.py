@@ -143,8 +143,8 @@ def _show(shown: dict[str, Any], describe: Callable[[dict[str, Any]], str]) -> N
 
 def _message(item: ReassembledMessage | DamagedMessage) -> dict[str, Any]:
     from agent.observability.ingest.chunk_codec import DamagedMessage
+    from agent.observability.ingest.chunks import kind_of, open_message
     from agent.observability.ingest.event_decode import decode_payload
-    from agent.observability.ingest.messages import kind_of, open_message
 
     if isinstance(item, DamagedMessage):
         return {"damaged": item.reason}

@@ -121,7 +121,7 @@ def _linux_frames(
     core: linux_core.LinuxCore, source: BinaryIO, symbols: ElfSymbols
 ) -> dict[str, Any]:
     """Return where the crashed thread was, if the ELF file is of a build that it had loaded."""
-    from agent.observability.coredumps.loaded_modules import loaded_modules
+    from agent.observability.coredumps.linux_core import loaded_modules
 
     shown: dict[str, Any] = {"elf_build_id": symbols.build_id, "elf_matches": False}
     for module in loaded_modules(core, source):

@@ -1,4 +1,4 @@
-"""Text that is safe to show on a terminal, and lines that are typed at one."""
+"""Text that is safe to show on a terminal, tables and bars, and lines that are typed at one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 import re
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncio
+
 
 # C0 but tab and newline, DEL, C1, and the characters that reorder or hide text around them.
 _UNSAFE = re.compile(
@@ -55,3 +57,72 @@ def typed_lines() -> asyncio.StreamReader:
 
     threading.Thread(target=read, daemon=True).start()
     return reader
+
+
+_BATCH = 100
+
+
+class TableWriter:
+    """Writes rows as they come, a hundred at a time, so that a long list is not held in memory."""
+
+    def __init__(self, *columns: str) -> None:
+        self._columns = columns
+        self._rows: list[Sequence[str]] = []
+        self._first = True
+
+    def add(self, *cells: object) -> None:
+        """Add a row; None shows as a dash."""
+        shown = ["-" if cell is None or cell == "" else printable(str(cell)) for cell in cells]
+        self._rows.append([cell.replace("\n", " ") for cell in shown])
+        if len(self._rows) >= _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that wait; the names of the columns come before the first of them."""
+        if self._first or self._rows:
+            if sys.stdout.isatty():
+                self._draw()
+            else:
+                self._print()
+        self._first = False
+        self._rows = []
+
+    def _print(self) -> None:
+        rows = [self._columns, *self._rows] if self._first else self._rows
+        widths = [max(len(row[index]) for row in rows) for index in range(len(self._columns))]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            sys.stdout.write("  ".join(cells).rstrip() + "\n")
+        sys.stdout.flush()
+
+    def _draw(self) -> None:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        style = "" if os.environ.get("NO_COLOR") else "bold"
+        table = Table(box=None, pad_edge=False, show_header=self._first, header_style=style)
+        for column in self._columns:
+            table.add_column(Text(column), overflow="fold")
+        for row in self._rows:
+            table.add_row(*(Text(cell) for cell in row))
+        Console(file=sys.stdout, highlight=False).print(table)
+
+
+def progress(done: int, total: int) -> None:
+    """Show "DONE of TOTAL" on standard error if it is a terminal; the line is wiped at the end."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{done} of {total}" if done < total else "\r" + " " * 40 + "\r")
+        sys.stderr.flush()
+
+
+def bar(value: object, low: float, high: float, width: int = 10) -> str:
+    """Return a bar of `width` characters for `value` between `low` and `high`.
+
+    The rest is dotted; all of it if `value` is no number.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "\u00b7" * width
+    share = min(max((value - low) / (high - low), 0.0), 1.0)
+    filled = round(share * width)
+    return "\u2588" * filled + "\u00b7" * (width - filled)

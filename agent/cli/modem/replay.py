@@ -9,7 +9,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, note, run
 from agent.cli.modem.serve_port import require_one, serve_port
 from at.protocol.errors import AtError
-from at.transcripts.playback import Playback
+from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import TranscriptStep
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.tcp import TcpServer

@@ -9,7 +9,7 @@ import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.framework.session import kit_modem
-from agent.cli.framework.table import bar
+from agent.cli.framework.terminal import bar
 from at.commands.signal import Monitor, SignalQuality
 from at.driver.modem import Modem
 

@@ -1,17 +1,259 @@
-"""`cellagent observe`: resources of the observability service."""
+"""`cellagent observe`: the commands of each kind of resource, and those for keys and releases."""
 
 from __future__ import annotations
+
+import functools
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import IO, Any, TypeAlias
 
 import click
 
 from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
-from agent.cli.observability.resource_commands import (
-    observability,
-    resource_group,
-    service_command,
-)
+from agent.cli.framework.session import services
+from agent.cli.framework.terminal import TableWriter, progress
+from agent.config import Configuration
 from agent.errors import UsageError
-from agent.observability import KINDS, Observability
+from agent.observability import Observability, Resource, ResourceKind
+from agent.observability.api.kinds import KINDS
+from agent.observability.api.paging import LARGEST_PAGE
+
+Command: TypeAlias = Callable[..., None]
+
+_SCOPE_OPTIONS = (
+    click.option("--organization", metavar="SLUG", help="Instead of account.organization."),
+    click.option("--project", metavar="SLUG", help="Instead of account.project."),
+)
+_FIELD_OPTIONS = (
+    click.option(
+        "--field",
+        "pairs",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A field; VALUE is JSON where it can be read as such, else text.",
+    ),
+    click.option(
+        "--from", "body", type=click.File("rb"), metavar="FILE|-", help="A JSON object of fields."
+    ),
+)
+
+
+def name_and_value(text: str) -> tuple[str, str]:
+    """Return name and value of NAME=VALUE. Raises UsageError."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def takes_fields(*, needed: bool) -> Callable[[Command], Command]:
+    """Add --field and --from to a command, which gets them as `fields`, a dict."""
+
+    def add(command: Command) -> Command:
+        # Read before the command's own work begins: standard input may take its time.
+        @functools.wraps(command)
+        def read(*, pairs: tuple[str, ...], body: IO[bytes] | None, **given: Any) -> None:
+            command(fields=_fields(pairs, body, needed=needed), **given)
+
+        return _with(read, _FIELD_OPTIONS)
+
+    return add
+
+
+def service_command(work: Callable[..., Awaitable[None]]) -> Command:
+    """Return a command that calls `work` with the service and the command's own arguments.
+
+    --organization and --project take precedence over those of the profile.
+    """
+
+    @functools.wraps(work)
+    def command(*, organization: str | None, project: str | None, **given: Any) -> None:
+        async def connected() -> None:
+            async with observability(organization, project) as (_, service):
+                await work(service, **given)
+
+        run(connected())
+
+    return _with(command, _SCOPE_OPTIONS)
+
+
+@asynccontextmanager
+async def observability(
+    organization: str | None = None, project: str | None = None
+) -> AsyncIterator[tuple[Configuration, Observability]]:
+    """Open the service of the profile; slugs that are given take precedence over the profile's.
+
+    Yields the configuration and the service.
+    """
+    async with services() as (configuration, client):
+        account = configuration.profile.account
+        yield (
+            configuration,
+            Observability(client, organization or account.organization, project or account.project),
+        )
+
+
+def _with(command: Command, added: tuple[Callable[[Command], Command], ...]) -> Command:
+    for option in reversed(added):
+        command = option(command)
+    return command
+
+
+def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> dict[str, Any]:
+    """Return the fields of --from, updated with those of --field. Raises UsageError."""
+    fields: dict[str, Any] = {}
+    if body is not None:
+        try:
+            fields = json.loads(body.read())
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"--from: this is no JSON ({error})") from error
+        if not isinstance(fields, dict):
+            raise UsageError("--from: this is no JSON object")
+    for name, text in map(name_and_value, pairs):
+        try:
+            fields[name] = json.loads(text)
+        except (ValueError, RecursionError):
+            fields[name] = text
+    if needed and not fields:
+        raise UsageError("no fields are given", hint="--field NAME=VALUE, or --from FILE")
+    return fields
+
+
+# What people see of each kind, in this order; --json shows everything.
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "organization": ("slug", "name", "id"),
+    "project": ("slug", "name", "platform", "id"),
+    "release": ("version", "created_date", "count_devices", "id"),
+    "cohort": ("slug", "name", "count_devices", "id"),
+    "device": ("device_serial", "hardware_version", "cohort.slug", "last_seen"),
+    "deployment": ("id", "status", "release.version", "cohort.slug", "rollout_percent"),
+    "event": ("id", "type", "device.device_serial", "captured_date", "received_date"),
+    "trace": ("id", "reason", "device.device_serial", "captured_date"),
+    "issue": ("id", "status", "title", "device_count", "trace_count", "last_seen"),
+    "install": ("id", "status", "device.device_serial", "began_at"),
+}
+
+
+def resource_group(kind: ResourceKind) -> click.Group:
+    """Return the commands of one kind of resource."""
+
+    @click.group(cls=AgentGroup, name=kind.name, help=f"{kind.plural.capitalize()}.")
+    def group() -> None:
+        pass
+
+    example = f"Example: cellagent observe {kind.name}"
+    _add_reading(group, kind, example)
+    _add_changing(group, kind, example)
+    return group
+
+
+def _add_reading(group: click.Group, kind: ResourceKind, example: str) -> None:
+    @group.command(name="list", epilog=f"{example} list --json", help=f"List the {kind.plural}.")
+    @click.option("--filter", "pairs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+    @click.option("--sort", default="", metavar="[-]FIELD", help="Ascending, or descending with -.")
+    @click.option("--limit", type=click.IntRange(1), metavar="N", help="No more than N.")
+    @service_command
+    async def list_(
+        service: Observability, pairs: tuple[str, ...], sort: str, limit: int | None
+    ) -> None:
+        filters: dict[str, list[str]] = {}
+        for name, value in map(name_and_value, pairs):
+            filters.setdefault(name, []).append(value)
+        await _list(service, kind, filters, sort, limit)
+
+    @group.command(epilog=f"{example} show KEY", help=f"Show one {kind.name}.")
+    @click.argument("key")
+    @service_command
+    async def show(service: Observability, key: str) -> None:
+        _print(await service.get(kind, key))
+
+
+def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
+    @group.command(epilog=f"{example} create --field name=value", help=f"Create a {kind.name}.")
+    @takes_fields(needed=True)
+    @service_command
+    async def create(service: Observability, fields: dict[str, Any]) -> None:
+        _print(await service.create(kind, fields))
+
+    @group.command(
+        epilog=f"{example} update KEY --field name=value",
+        help=f"Change some fields of a {kind.name}; the others stay.",
+    )
+    @click.argument("key")
+    @takes_fields(needed=True)
+    @service_command
+    async def update(service: Observability, key: str, fields: dict[str, Any]) -> None:
+        _print(await service.update(kind, key, fields))
+
+    @group.command(
+        epilog=f"{example} relate KEY device SERIAL",
+        help=f"Create or change the relation of a {kind.name} to another resource.",
+    )
+    @click.argument("key")
+    @click.argument("other", type=click.Choice(list(KINDS)))
+    @click.argument("other_key")
+    @takes_fields(needed=False)
+    @service_command
+    async def relate(
+        service: Observability, key: str, other: str, other_key: str, fields: dict[str, Any]
+    ) -> None:
+        _print(await service.relate(kind, key, KINDS[other], other_key, fields))
+
+    @group.command(
+        epilog=f"{example} delete KEY", help=f"Delete a {kind.name}, or several at once by id."
+    )
+    @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+    @service_command
+    async def delete(service: Observability, keys: tuple[str, ...]) -> None:
+        if len(keys) == 1:
+            await service.delete(kind, keys[0])
+        else:
+            await service.delete_many(kind, keys)
+
+
+async def _list(
+    service: Observability,
+    kind: ResourceKind,
+    filters: Mapping[str, Any],
+    sort: str,
+    limit: int | None,
+) -> None:
+    columns = COLUMNS[kind.name]
+    table = TableWriter(*(column.replace(".", " ") for column in columns))
+    left = limit
+    per_page = min(limit or LARGEST_PAGE, LARGEST_PAGE)
+    async for resource in service.list(
+        kind, filters, sort=sort, per_page=per_page, progress=progress
+    ):
+        if options().json:
+            emit(resource.raw)
+        else:
+            table.add(*(_value_at(resource.raw, column) for column in columns))
+        if left is not None:
+            left -= 1
+            if not left:
+                break
+    if not options().json:
+        table.flush()
+
+
+def _print(resource: Resource | None) -> None:
+    if options().json:
+        emit(resource.raw if resource else {})
+    elif resource is None:
+        note("done; the service shows nothing of it")
+    else:
+        for name, value in resource.raw.items():
+            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            say(f"{name:20} {shown}")
+
+
+def _value_at(raw: Mapping[str, Any], dotted: str) -> Any:
+    value: Any = raw
+    for name in dotted.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 @click.group(cls=AgentGroup, name="observe")

@@ -10,15 +10,7 @@ import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.framework.session import configured
-from agent.cli.provision.bench_options import (
-    BenchOptions,
-    bench_options,
-    board_finder,
-    goal_of,
-    ledger_of,
-    open_board,
-    registrar_of,
-)
+from agent.cli.provision import bench_options
 from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
@@ -30,25 +22,25 @@ if TYPE_CHECKING:
 @click.command(
     cls=AgentCommand, name="plan", epilog="Example: cellagent provision plan --all --expect 16"
 )
-@bench_options
+@bench_options.take_options
 def command(**given: Any) -> None:
     """Show the steps that each board still needs; nothing is written to it."""
-    run(_plan(BenchOptions(**given)))
+    run(_plan(bench_options.BenchOptions(**given)))
 
 
-async def _plan(given: BenchOptions) -> int:
+async def _plan(given: bench_options.BenchOptions) -> int:
     from agent.provisioning.batch import plan_boards, require_count
     from agent.provisioning.board_ledger import AsyncLedger
 
     settings = configured()
-    goal = goal_of(given, settings)
-    locations = board_finder(given, settings)()
+    goal = bench_options.goal_of(given, settings)
+    locations = bench_options.board_finder(given, settings)()
     require_count(locations, given.expect)
     # Raises what would stop a run before it touches a board: a plan must not promise that.
-    registrar_of(goal, settings)
-    ledger = AsyncLedger(await asyncio.to_thread(ledger_of, settings, writes=False))
+    bench_options.registrar_of(goal, settings)
+    ledger = AsyncLedger(await asyncio.to_thread(bench_options.ledger_of, settings, writes=False))
     try:
-        boards = await plan_boards(locations, goal, ledger, open_board)
+        boards = await plan_boards(locations, goal, ledger, bench_options.open_board)
     finally:
         ledger.close()
     for board in boards:

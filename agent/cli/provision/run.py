@@ -12,16 +12,7 @@ import click
 
 from agent.cli.framework.command import AgentCommand, note, run
 from agent.cli.framework.session import configured
-from agent.cli.provision.bench_options import (
-    BenchOptions,
-    bench_options,
-    board_finder,
-    goal_of,
-    ledger_of,
-    open_board,
-    registrar_of,
-)
-from agent.cli.provision.device_ca import device_ca_of
+from agent.cli.provision import bench_options
 from agent.errors import AgentError
 
 if TYPE_CHECKING:
@@ -42,7 +33,7 @@ _CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start mu
 @click.command(
     cls=AgentCommand, name="run", epilog="Example: cellagent provision run --all --expect 16"
 )
-@bench_options
+@bench_options.take_options
 @click.option("--watch", is_flag=True, help="Go on as trays are swapped, until Ctrl-C.")
 @click.option("--labels", type=click.Path(path_type=Path), help="Write labels into this folder.")
 def command(*, watch: bool, labels: Path | None, **values: Any) -> None:
@@ -52,15 +43,15 @@ def command(*, watch: bool, labels: Path | None, **values: Any) -> None:
     """
     from agent.provisioning.batch import require_count
 
-    given = BenchOptions(**values)
+    given = bench_options.BenchOptions(**values)
     settings = configured()
-    goal = goal_of(given, settings)
-    find = board_finder(given, settings)
+    goal = bench_options.goal_of(given, settings)
+    find = bench_options.board_finder(given, settings)
     locations = find()
     require_count(locations, given.expect)
-    registrar = registrar_of(goal, settings)
+    registrar = bench_options.registrar_of(goal, settings)
     # Last, so that a PIN is not asked for in vain; before the loop runs, so that Ctrl-C ends it.
-    authority = device_ca_of(goal, settings)
+    authority = bench_options.device_ca_of(goal, settings)
     rediscover = find if watch else None
     run(_provision(settings, goal, registrar, authority, locations, rediscover, labels))
 
@@ -83,7 +74,9 @@ async def _provision(
 
     labels = Labels(label_folder) if label_folder is not None else None
     async with AsyncExitStack() as stack:
-        ledger = AsyncLedger(await asyncio.to_thread(ledger_of, settings, writes=True))
+        ledger = AsyncLedger(
+            await asyncio.to_thread(bench_options.ledger_of, settings, writes=True)
+        )
         stack.callback(ledger.close)
         if registrar is not None:
             await stack.enter_async_context(registrar.client)
@@ -94,12 +87,12 @@ async def _provision(
             outcomes = watch_boards(
                 lambda: connected_boards(rediscover()),
                 station,
-                open_board,
+                bench_options.open_board,
                 view.step,
                 _DISCOVERY_INTERVAL_S,
             )
         else:
-            outcomes = run_boards(locations, station, open_board, view.step)
+            outcomes = run_boards(locations, station, bench_options.open_board, view.step)
         unlabelled = 0
         try:
             # Closed before the ledger is: stopped half-way, each board puts its mode back first.

@@ -10,7 +10,7 @@ import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, say
 from agent.cli.framework.session import configured
-from agent.cli.framework.table import TableWriter
+from agent.cli.framework.terminal import TableWriter
 from agent.cli.provision.bench_options import ledger_of
 from agent.errors import UsageError
 

@@ -16,7 +16,7 @@ import msgspec
 from agent.auth.modem_jwt import ModemJwt, ask_modem
 from agent.config import Profile
 from agent.config.profile import KitSettings
-from agent.console.restart_counter import RestartCounter
+from agent.console.fault_lines import RestartCounter
 from agent.daemon.kit import first_contact
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.events_and_heartbeat import KitEvents

@@ -19,7 +19,7 @@ from typing import Any
 from agent.errors import UsageError
 from agent.fota.installers.base import InstallFailed, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job
-from at.ports.opening_error import opening_error
+from at.ports.holders import opening_error
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy, PortError, PortForbidden
 
 _ANSWER_S = 5.0

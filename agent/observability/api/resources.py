@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
-from agent.observability.api.filters import filter_query
+from agent.observability.api import paging
 from agent.observability.api.kinds import ResourceKind, Scope, path, related
-from agent.observability.api.paging import LARGEST_PAGE, Envelope, page_query, read_envelope
 
 
 def read_time(text: object) -> datetime:
@@ -63,24 +62,24 @@ class ResourceCall(Call[T], Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class ListResources(ResourceCall[Envelope]):
+class ListResources(ResourceCall[paging.Envelope]):
     """One page of a kind. A filter may be a text, a number, a time, or several of them."""
 
     filters: Mapping[str, Any] = field(default_factory=dict)
     sort: str = ""
     page: int = 1
-    per_page: int = LARGEST_PAGE
+    per_page: int = paging.LARGEST_PAGE
 
     def request(self) -> Request:
         """Return what to send. Raises UsageError."""
-        query = [*page_query(self.page, self.per_page), *filter_query(self.filters)]
+        query = [*paging.page_query(self.page, self.per_page), *paging.filter_query(self.filters)]
         if self.sort:
             query.append(("sort", self.sort))
         return Request("GET", path(self.kind, self.scope), query)
 
-    def parse(self, response: Response) -> Envelope:
+    def parse(self, response: Response) -> paging.Envelope:
         """Return the page. Raises BadAnswer."""
-        return read_envelope(response)
+        return paging.read_envelope(response)
 
 
 @dataclass(frozen=True, slots=True)

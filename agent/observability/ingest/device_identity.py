@@ -10,8 +10,8 @@ from agent.config.profile import KitSettings
 from agent.errors import UsageError
 from agent.observability.api.resource_names import check_slug, check_text, check_version, to_slug
 from agent.observability.ingest import chunk_codec
+from agent.observability.ingest.chunks import kind_of, open_message
 from agent.observability.ingest.event_decode import decode_payload
-from agent.observability.ingest.messages import kind_of, open_message
 
 
 @dataclass(frozen=True, slots=True)

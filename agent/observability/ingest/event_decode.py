@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.observability.ingest.messages import DeviceMessage
+from agent.observability.ingest.chunks import DeviceMessage
 
 MAX_DEPTH = 16
 """Levels of arrays and maps: a device needs five."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent import errors
 from agent.call import Host
-from agent.observability.ingest import upload_parts, uploads
+from agent.observability.ingest import storage, uploads
 from agent.observability.ingest.storage import UploadUrlExpired, complete_parts, put_bytes
 from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
 from agent.retry import backoff_s
@@ -132,11 +132,11 @@ async def transfer(
 
 
 async def _prepare(client: HttpClient, upload: Upload, source: UploadSource) -> UploadProgress:
-    large = source.size >= upload_parts.IN_PARTS_FROM and not source.gzipped
+    large = source.size >= storage.IN_PARTS_FROM and not source.gzipped
     if large and upload.kind is uploads.FileKind.OTA and upload.project is not None:
         with suppress(errors.NotFound):  # a service that takes it in one piece only
             parts = await client.send(
-                upload_parts.PrepareParts(upload.kind, source.size, upload.project)
+                storage.PrepareParts(upload.kind, source.size, upload.project)
             )
             return UploadProgress(
                 token=parts.token,
@@ -162,7 +162,7 @@ async def _put(
             progress(at, source.size)
 
     if state.part_urls:
-        bounds = upload_parts.part_bounds(source.size, len(state.part_urls))
+        bounds = storage.part_bounds(source.size, len(state.part_urls))
         for number in range(len(state.tags), len(bounds)):
             url = state.part_urls[number]
             tag = await put_bytes(transport, url, source.file, bounds[number], sent=sent)
@@ -170,9 +170,7 @@ async def _put(
                 raise errors.BadAnswer(f"the storage gave no ETag for part {number + 1}")
             state.tags.append(tag)
             journal.save(state)
-        await complete_parts(
-            transport, state.complete_url, upload_parts.completion_body(state.tags)
-        )
+        await complete_parts(transport, state.complete_url, storage.completion_body(state.tags))
     else:
         whole = (0, source.size)
         await put_bytes(transport, state.url, source.file, whole, gzipped=source.gzipped, sent=sent)

@@ -1,16 +1,73 @@
-"""Connections to the stand-in: how many there may be at once, and whether one speaks TLS."""
+"""Connections to the stand-in: how many there may be at once, their TLS, the end of their tasks."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
+import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import uvicorn
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from agent.standin.jwt import private_pem
+
+
+async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel all tasks and wait until they have ended; what they raise is dropped."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+_OTHER_HOST = "elsewhere.invalid"
+
+
+def server_context(pem: bytes) -> ssl.SSLContext:
+    """Return the TLS settings of a server; `pem` is its private key and its certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # The library reads a key from a file only; the file is deleted at once.
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pem)
+        context.load_cert_chain(path)
+    finally:
+        Path(path).unlink()
+    return context
+
+
+def wrong_certificate() -> bytes:
+    """Return a fresh private key and a certificate that no client should accept, as one PEM.
+
+    It is self-signed, for another name, and expired.
+    """
+    from cryptography import x509  # start-up does without it
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _OTHER_HOST)])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2021, 1, 1, tzinfo=UTC))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(_OTHER_HOST)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return private_pem(key).encode() + certificate.public_bytes(serialization.Encoding.PEM)
+
 
 ACCEPTED_AT_ONCE = 16
 """Connections that the event loop accepts before any of them is seen here."""

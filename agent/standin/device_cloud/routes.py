@@ -13,14 +13,7 @@ from agent.standin.core import openapi
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.operation import Host, Operation
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import (
-    account,
-    assistance,
-    bundles,
-    executions,
-    fota_jobs,
-    location,
-)
+from agent.standin.device_cloud import account, assistance, bundles, executions, fota_jobs, location
 from agent.standin.device_cloud.declared import devices as declared_devices
 from agent.standin.device_cloud.declared import onboarding as declared_onboarding
 from agent.standin.device_cloud.declared.fota import fota

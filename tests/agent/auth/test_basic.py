@@ -5,7 +5,7 @@ import base64
 import pytest
 from credential_calls import Push
 
-from agent.auth.basic import Basic
+from agent.auth.credential import Basic
 from agent.config.secrets import Secret
 from agent.errors import ConfigError
 

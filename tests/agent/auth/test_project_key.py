@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from credential_calls import Push
 
-from agent.auth.project_key import ProjectKey
+from agent.auth.credential import ProjectKey
 from agent.config.secrets import Secret
 from agent.errors import ConfigError, WrongCredential
 

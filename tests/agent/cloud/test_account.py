@@ -6,10 +6,7 @@ import pytest
 from standin import StandIn
 
 from agent.cloud import DeviceCloud
-from agent.errors import (
-    Forbidden,
-    NotFound,
-)
+from agent.errors import Forbidden, NotFound
 
 
 @pytest.mark.contract("D9.4", "D10.9")

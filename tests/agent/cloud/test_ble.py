@@ -5,10 +5,7 @@ from typing import Any
 import pytest
 
 from agent.cloud import Device, DeviceCloud
-from agent.errors import (
-    BadAnswer,
-    NotFound,
-)
+from agent.errors import BadAnswer, NotFound
 from agent.standin.device_cloud import seed
 
 

@@ -6,9 +6,7 @@ import pytest
 
 from agent.cloud import Device
 from agent.cloud.device import read_time
-from agent.errors import (
-    BadAnswer,
-)
+from agent.errors import BadAnswer
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agent.cloud import DeviceCloud
-from agent.errors import (
-    NotFound,
-    PreconditionFailed,
-    UsageError,
-)
+from agent.errors import NotFound, PreconditionFailed, UsageError
 from agent.standin.device_cloud import seed
 
 

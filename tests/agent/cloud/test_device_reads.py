@@ -7,10 +7,7 @@ from cloud_calls import listed
 
 from agent.cloud import DeviceCloud
 from agent.cloud.request_parts import path_segment
-from agent.errors import (
-    NotFound,
-    UsageError,
-)
+from agent.errors import NotFound, UsageError
 from agent.standin.device_cloud import seed
 
 

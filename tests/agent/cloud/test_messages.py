@@ -6,9 +6,7 @@ import pytest
 from cloud_calls import listed
 
 from agent.cloud import DeviceCloud
-from agent.errors import (
-    UsageError,
-)
+from agent.errors import UsageError
 from agent.standin.device_cloud import seed
 
 

@@ -4,10 +4,7 @@ import pytest
 
 from agent.call import Response, Scheme
 from agent.cloud.openapi import FetchOpenApi, OpenApi
-from agent.errors import (
-    BadAnswer,
-    NotFound,
-)
+from agent.errors import BadAnswer, NotFound
 
 SIMPLE, WEB = {"Simple Token": []}, {"JSON Web Token": []}
 

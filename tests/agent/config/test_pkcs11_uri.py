@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.config.parse import profile_from
 from agent.config.pkcs11_uri import Pkcs11Uri, is_pkcs11, parse_pkcs11
-from agent.config.profile_tables import profile_from
 from agent.config.write import set_value
 from agent.errors import ConfigError
 from agent.redact import redact

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.console.restart_counter import BOOT_S, RestartCounter
+from agent.console.fault_lines import BOOT_S, RestartCounter
 
 BOOTLOADER = "*** Booting MCUboot v2.1.0-dev ***"
 SYSTEM = "*** Booting nRF Connect SDK v3.1.1 ***"

@@ -8,13 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running_agent import (
-    Served,
-    agent_on,
-    concern_of,
-    profile_with,
-    virtual_kit,
-)
+from running_agent import Served, agent_on, concern_of, profile_with, virtual_kit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

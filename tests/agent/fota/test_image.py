@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from signed_images import HEADER_BYTES, signed_image, signing_key
 
-from agent.fota.image import (
-    BadImage,
-    hash_of,
-    is_mcuboot,
-    read_image,
-)
+from agent.fota.image import BadImage, hash_of, is_mcuboot, read_image
 
 
 @pytest.mark.parametrize("protected", [False, True])

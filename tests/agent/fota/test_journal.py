@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fota.jobs import JobStatus, JournalState
-from agent.fota.journal import (
-    JobResult,
-    JobStep,
-    Journal,
-    JournalDamaged,
-    OpenJob,
-    journal_folder,
-)
+from agent.fota.journal import JobResult, JobStep, Journal, JournalDamaged, OpenJob, journal_folder
 
 
 def open_job(job_id: str = "j1") -> OpenJob:

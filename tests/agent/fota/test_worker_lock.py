@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.fota.worker_lock import JobsHeld, sole_worker
+from agent.fota.journal import JobsHeld, sole_worker
 
 
 def test_a_second_worker_is_refused_until_the_first_one_ends(tmp_path: Path):

@@ -11,8 +11,7 @@ from answering_transport import answering_transport
 from http_calls import BASE, KEY, Read, client
 
 from agent.auth.bearer import ApiKey
-from agent.auth.credential import Keyring
-from agent.auth.project_key import ProjectKey
+from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.config.secrets import Secret
 from agent.errors import (

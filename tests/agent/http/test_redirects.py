@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import BadAnswer
-from agent.http.redirects import next_url, same_origin
+from agent.http.transport import next_url, same_origin
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,7 @@ import httpx
 import pytest
 from http_calls import Read, client
 
-from agent.errors import (
-    AgentError,
-    InvalidRequest,
-    Unauthorized,
-)
+from agent.errors import AgentError, InvalidRequest, Unauthorized
 from agent.http.refusals import MAX_TEXT
 from agent.redact import hide
 

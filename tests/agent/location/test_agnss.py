@@ -6,12 +6,7 @@ import pytest
 
 from agent.call import Response
 from agent.errors import BadAnswer, UsageError
-from agent.location.agnss import (
-    AgnssRequest,
-    FetchAgnss,
-    MeasureAgnss,
-    ServingCell,
-)
+from agent.location.agnss import AgnssRequest, FetchAgnss, MeasureAgnss, ServingCell
 from agent.location.calls import ProjectSlugs
 
 PROJECT = ProjectSlugs("acme", "trackers")

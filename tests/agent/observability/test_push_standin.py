@@ -14,8 +14,7 @@ from standin import StandIn, running_standin
 from zephyr_dumps import arch, header, memory, printed
 
 from agent.auth.bearer import OrganizationToken
-from agent.auth.credential import Keyring
-from agent.auth.project_key import ProjectKey
+from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Host
 from agent.config.profile import OutboxSettings
 from agent.config.secrets import Secret

@@ -7,14 +7,11 @@ import json
 import httpx
 import pytest
 
-from agent.auth.credential import Keyring
-from agent.auth.project_key import ProjectKey
+from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Host
 from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport
-from agent.observability.ingest.uploads import (
-    FileKind,
-)
+from agent.observability.ingest.uploads import FileKind
 from agent.outbox import ItemKind
 from agent.outbox.delivery_requests import ServiceSender
 from agent.outbox.items import Item

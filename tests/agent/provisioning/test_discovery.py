@@ -9,12 +9,7 @@ from serial.tools import list_ports, list_ports_common
 
 from agent.errors import UsageError
 from agent.provisioning.board import BoardLocation
-from agent.provisioning.discovery import (
-    all_boards,
-    chosen_boards,
-    connected_boards,
-    named_boards,
-)
+from agent.provisioning.discovery import all_boards, chosen_boards, connected_boards, named_boards
 
 SLOTS = {"1-2.4": "A4", "tcp://127.0.0.1:4000": "far"}
 

@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.provisioning.board import BoardState, HeldCredential
-from agent.provisioning.goal import (
-    CertificateSource,
-    Goal,
-    KeyOrigin,
-    RegistrationMethod,
-)
+from agent.provisioning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
 from agent.provisioning.plan import BoardHistory, ProvisioningStep, make_plan, stored_digest
 from at.commands.credentials import CredentialType
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.standin.private_file import make_private
+from agent.standin.store import make_private
 
 
 def test_a_file_that_others_could_read_keeps_its_content_and_is_theirs_no_longer(

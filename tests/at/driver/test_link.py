@@ -13,13 +13,7 @@ from line_modem import LineModem, echoing, run_session
 
 from at.commands.registration import ReadRegistration
 from at.driver.modem import Modem
-from at.protocol.errors import (
-    CommandTimeout,
-    LinkLost,
-    ModemReset,
-    NoAnswer,
-    ParseError,
-)
+from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer, ParseError
 
 if TYPE_CHECKING:
     pass

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from at.ports.opening_error import opening_error
+from at.ports.holders import opening_error
 from at.protocol.errors import PortForbidden
 
 

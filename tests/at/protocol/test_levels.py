@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from at.commands.power_saving import (
+    active_time_seconds,
+    periodic_tau_ext_seconds,
+    periodic_tau_seconds,
+)
 from at.protocol.levels import rsrp_to_dbm, rsrq_to_db, snr_to_db
-from at.protocol.timers import active_time_seconds, periodic_tau_ext_seconds, periodic_tau_seconds
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from signed_tokens import DESCRIBED, IDENTITY, OTHER, PROTECTED, cose
 
 from at.protocol.errors import ParseError
-from at.tokens.cose import load, load_described, read_sign1
+from at.tokens.attestation import load, load_described, read_sign1
 
 
 @given(payload=st.none() | st.binary(max_size=40), aad=st.binary(max_size=40))

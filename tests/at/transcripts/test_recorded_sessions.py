@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from at.transcripts.playback import Playback
+from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import (
     Direction,
     format_transcript,

@@ -11,13 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from running_agent import (
-    Served,
-    agent_on,
-    profile_with,
-    serve,
-    write_profile,
-)
+from running_agent import Served, agent_on, profile_with, serve, write_profile
 
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import ControlSocket

@@ -8,11 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running_agent import (
-    Served,
-    agent_on,
-    profile_with,
-)
+from running_agent import Served, agent_on, profile_with
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from outboxes import OutboxOnFullDisk
 
 import agent
-from agent.auth.credential import Keyring
-from agent.auth.project_key import ProjectKey
+from agent.auth.credential import Keyring, ProjectKey
 from agent.config import Secret
 from agent.config.profile import EventSettings, OutboxSettings, Profile
 from agent.daemon.kit.events_and_heartbeat import KitEvents, event_item, heartbeat_item

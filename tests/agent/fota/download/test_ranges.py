@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from download_server import Fault, file_server
 
-from agent.fota.download.ranges import (
-    DownloadInterrupted,
-)
+from agent.fota.download.ranges import DownloadInterrupted
 
 if TYPE_CHECKING:
     pass

@@ -8,10 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from standin import StandIn
 
-from agent.auth.basic import Basic
 from agent.auth.bearer import OrganizationToken
-from agent.auth.credential import Credential, Keyring
-from agent.auth.project_key import ProjectKey
+from agent.auth.credential import Basic, Credential, Keyring, ProjectKey
 from agent.call import Host
 from agent.config.secrets import Secret
 from agent.errors import (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import BadAnswer, UsageError
-from agent.observability.api.filters import checked_time, filter_query, time_parameter
+from agent.observability.api.paging import checked_time, filter_query, time_parameter
 from agent.observability.api.resources import read_time
 
 

@@ -11,8 +11,7 @@ from elf_files import LoadedProgram, linux_core
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.observability.coredumps.linux_core import parse_linux_core
-from agent.observability.coredumps.loaded_modules import loaded_modules
+from agent.observability.coredumps.linux_core import loaded_modules, parse_linux_core
 
 
 def test_a_linux_core_tells_who_died_of_what():

@@ -7,8 +7,7 @@ import io
 import pytest
 from elf_files import LoadedProgram, linux_core
 
-from agent.observability.coredumps.linux_core import parse_linux_core
-from agent.observability.coredumps.loaded_modules import loaded_modules
+from agent.observability.coredumps.linux_core import loaded_modules, parse_linux_core
 
 
 @pytest.mark.parametrize("wide", [True, False])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.observability.ingest.chunks import DeviceMessage
 from agent.observability.ingest.event_decode import NotDecodable, decode_payload
-from agent.observability.ingest.messages import DeviceMessage
 
 
 def decoded(value: object, kind: str = "event"):

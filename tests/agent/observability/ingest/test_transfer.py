@@ -13,23 +13,15 @@ from elf_files import linux_core
 from standin import StandIn, running_standin
 
 from agent.auth.bearer import OrganizationToken
-from agent.auth.credential import Keyring
-from agent.auth.project_key import ProjectKey
+from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Host
 from agent.config.secrets import Secret
 from agent.errors import BadAnswer, InvalidRequest, Unreachable
 from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.transfer import Upload, file_source, transfer
-from agent.observability.ingest.upload_journal import (
-    UploadJournal,
-    UploadProgress,
-)
-from agent.observability.ingest.uploads import (
-    FileKind,
-    UploadProject,
-    commit_details,
-)
+from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
+from agent.observability.ingest.uploads import FileKind, UploadProject, commit_details
 from agent.retry import NO_RETRY
 
 KIT = DeviceIdentity("none", "nrf9161dk", "main", "1.0.0")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from ledgers import OTHER, UUID, opened
 
-from agent.provisioning.ledger import (
-    BoardBusy,
-)
+from agent.provisioning.ledger import BoardBusy
 
 
 @pytest.mark.contract("C10")

@@ -12,12 +12,7 @@ from pathlib import Path
 import pytest
 from ledgers import UUID, opened
 
-from agent.provisioning.ledger import (
-    BoardRecord,
-    LedgerError,
-    StepRecord,
-    opening,
-)
+from agent.provisioning.ledger import BoardRecord, LedgerError, StepRecord, opening
 
 
 def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:

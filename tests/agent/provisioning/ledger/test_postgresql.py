@@ -13,10 +13,7 @@ import pytest
 from ledgers import OTHER, UUID, opened
 
 from agent.errors import UsageError
-from agent.provisioning.ledger import (
-    BoardBusy,
-    open_ledger,
-)
+from agent.provisioning.ledger import BoardBusy, open_ledger
 from agent.provisioning.ledger.database import DatabaseFailed
 
 

@@ -14,11 +14,7 @@ import pytest
 from ledgers import NOW, UUID, opened
 from sqlalchemy import Connection
 
-from agent.provisioning.ledger import (
-    LedgerHeld,
-    database,
-    open_ledger,
-)
+from agent.provisioning.ledger import LedgerHeld, database, open_ledger
 
 
 def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_waiting(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from agent.standin.core.tasks import cancel_and_wait
+from agent.standin.core.connections import cancel_and_wait
 
 
 async def test_tasks_have_ended_and_what_they_raise_is_dropped() -> None:

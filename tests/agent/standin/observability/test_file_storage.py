@@ -7,14 +7,7 @@ import hashlib
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from observability import (
-    IDENTITY,
-    an_event,
-    error_of,
-    make_release,
-    with_project_key,
-    with_token,
-)
+from observability import IDENTITY, an_event, error_of, make_release, with_project_key, with_token
 from standin import StandIn
 
 

@@ -22,14 +22,7 @@ from observability import (
     with_project_key,
     with_token,
 )
-from sdk_bytes import (
-    EXAMPLE_PAIR,
-    EXAMPLE_SINGLE,
-    chunks,
-    coredump,
-    event_message,
-    heartbeat,
-)
+from sdk_bytes import EXAMPLE_PAIR, EXAMPLE_SINGLE, chunks, coredump, event_message, heartbeat
 from standin import StandIn
 
 from agent.standin.observability.ingest.push import BadMultipart, boundary_of, split_parts

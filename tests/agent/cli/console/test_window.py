@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from agent.cli.console import paced_output
-from agent.cli.console.paced_output import PacedOutput
+from agent.cli.console import window
+from agent.cli.console.window import PacedOutput
 
 
 class Reader:
@@ -33,7 +33,7 @@ class Reader:
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
     made = Reader()
-    monkeypatch.setattr(paced_output, "_write", made.write)
+    monkeypatch.setattr(window, "_write", made.write)
     return made
 
 

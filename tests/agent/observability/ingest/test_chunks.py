@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_lengths import compress
 
-from agent.observability.ingest.messages import expand, kind_of, open_message
+from agent.observability.ingest.chunks import expand, kind_of, open_message
 
 KEY = b"THIS-IS-A-TEST-KEY-0123456789abc"
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from agent.cli.scan import SignalLevel, check_target, terminal_plot, write_plot
 from agent.errors import UsageError
-from agent.location.plots import SignalLevel, check_target, terminal_plot, write_plot
 
 ONCE = [SignalLevel(f"40:01:7a:00:00:{n:02x}", -40 - n) for n in range(12)]
 OVER_TIME = [SignalLevel(name, -60 - step, step * 5.0) for name in "ab" for step in range(4)]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from agent.observability.ingest.upload_parts import (
-    completion_body,
-    part_bounds,
-)
+from agent.observability.ingest.storage import completion_body, part_bounds
 
 
 def test_parts_cover_the_file_and_are_all_alike_but_the_last():

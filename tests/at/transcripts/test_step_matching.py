@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.protocol.errors import TranscriptError
-from at.transcripts.playback import Playback
+from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import TranscriptStep, parse_transcript
 
 SESSION = parse_transcript(

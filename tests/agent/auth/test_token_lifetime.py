@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from credential_calls import Modem, Push, modem_jwt
 
-from agent.auth.token_cache import LIFE_S, RENEW_AFTER_S
+from agent.auth.token_lifetime import LIFE_S, RENEW_AFTER_S
 
 
 class Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.cli.framework.table import bar
+from agent.cli.framework.terminal import bar
 
 
 @pytest.mark.parametrize(
