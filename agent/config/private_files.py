@@ -7,6 +7,7 @@ modem's state (`at.virtual.state`), recordings (`at.transcripts.recorder`) and l
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -59,15 +60,18 @@ def write_private(path: Path, content: bytes, *, unfinished: Path | None = None)
 
 
 @contextmanager
-def replacing(path: Path, *, private: bool, unfinished: Path | None = None) -> Iterator[BinaryIO]:
+def replacing(
+    path: Path, *, private: bool, follow: bool = True, unfinished: Path | None = None
+) -> Iterator[BinaryIO]:
     """Give a file to write, which takes the place of `path`, on the disk, when the block ends.
 
-    After an error `path` is as it was, and nothing else is left. A link is followed: the file that
-    it points to is replaced, and the link stays. `private` makes the file 0600. `unfinished` is the
-    name until the content is whole. By default it is unique, since several processes may write; a
-    file's only writer may name one, so that a kill leaves one such file at most. Raises OSError.
+    After an error `path` is as it was, and nothing else is left. `follow`: a link stays, and the
+    file that it points to is replaced; without it the link itself is. `private` makes the file
+    0600. `unfinished` is the name until the content is whole. By default it is unique, since
+    several processes may write; a file's only writer may name one, so that a kill leaves one such
+    file at most. Raises OSError.
     """
-    target = path.resolve()
+    target = path.resolve() if follow else path.absolute()
     mode: Literal["wb", "xb"] = "wb" if unfinished else "xb"
     unique = f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}"
     unfinished = unfinished or target.with_name(unique)
@@ -77,13 +81,20 @@ def replacing(path: Path, *, private: bool, unfinished: Path | None = None) -> I
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(target)
-        sync_folder(target.parent)
     except BaseException as error:
         with suppress(OSError):
             unfinished.unlink()
-        if isinstance(error, OSError) and error.filename in {None, unfinished, str(unfinished)}:
+        ours = {None, unfinished, str(unfinished)}
+        if isinstance(error, OSError) and error.errno is not None and error.filename in ours:
             error.filename = str(path)  # the name that a person knows
         raise
+    try:
+        sync_folder(target.parent)
+    except OSError as error:
+        # The file has its name. Some file systems sync no folder, and one that may be written to
+        # need not be readable: that is no reason to tell that the file was not kept.
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}:
+            raise
 
 
 def sync_folder(folder: Path) -> None:

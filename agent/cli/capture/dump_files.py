@@ -105,6 +105,6 @@ def _private(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as pipe:
             yield pipe
         return
-    # The memory of a device holds its secrets.
-    with replacing(path, private=True) as file:
+    # The memory of a device holds its secrets: it goes where the name is, not where a link leads.
+    with replacing(path, private=True, follow=False) as file:
         yield file

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,18 @@ def test_the_folder_is_synced_once_the_whole_file_has_its_name(
     monkeypatch.setattr(os, "fsync", sync)
     write_private(tmp_path / "state", b"whole")
     assert synced == [["state"]]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows journals the entries of a folder")
+@pytest.mark.parametrize(("number", "told"), [(errno.EINVAL, False), (errno.EIO, True)])
+def test_a_folder_that_cannot_be_synced_is_no_failure_but_a_broken_disk_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: bool
+):
+    def refused(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refused)
+    with pytest.raises(OSError, match=os.strerror(number)) if told else nullcontext():
+        write_private(tmp_path / "state", b"whole")
+    assert (tmp_path / "state").read_bytes() == b"whole"

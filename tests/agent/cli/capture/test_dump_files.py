@@ -67,6 +67,18 @@ def test_half_a_dump_does_not_stay(tmp_path: Path):
     assert files.usable == 0
 
 
+def test_a_dump_takes_the_place_of_a_link_and_goes_nowhere_else(tmp_path: Path):
+    """Where others may write, too, a link may have been laid to a file of the user's."""
+    (captured,) = ConsoleReader().receive(printed(DUMP))
+    assert isinstance(captured, CapturedDump)
+    (tmp_path / "mine").write_bytes(b"mine")
+    (tmp_path / "crash.bin").symlink_to(tmp_path / "mine")
+    DumpFiles(tmp_path / "crash.bin").write(captured)
+    assert (tmp_path / "mine").read_bytes() == b"mine"
+    assert not (tmp_path / "crash.bin").is_symlink()
+    assert (tmp_path / "crash.bin").read_bytes() == captured.data
+
+
 def test_a_dump_that_cannot_be_kept_leaves_the_earlier_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
