@@ -12,8 +12,6 @@ from agent.provisioning.ledger.ledger import Ledger
 from agent.provisioning.ledger.sqlite import SqliteDatabase
 
 _VERSIONS = Path(__file__).parent / "migrations" / "versions"
-HEAD = max(path.name for path in _VERSIONS.glob("[0-9]*_*.py")).partition("_")[0]
-"""The newest migration, by the names of their files; an older ledger is migrated to it."""
 
 
 class LedgerError(AgentError):
@@ -62,12 +60,23 @@ def open_ledger(
     return Ledger(database, station, now)
 
 
-def _bring_up_to_date(database: Database) -> None:
-    found = database.version()
-    if found is not None and found > HEAD:
+def newest_version() -> str:
+    """Return the newest migration, by the names of their files. Raises LedgerError."""
+    names = [path.name for path in _VERSIONS.glob("[0-9]*_*.py")]
+    if not names:
         raise LedgerError(
-            f"the ledger was written by a newer version (schema {found}, ours is {HEAD})",
+            f"this installation has no migrations of the ledger: {_VERSIONS} holds none",
+            hint="install cellagent again, unpacked, with its source files",
+        )
+    return max(names).partition("_")[0]
+
+
+def _bring_up_to_date(database: Database) -> None:
+    found, newest = database.version(), newest_version()
+    if found is not None and found > newest:
+        raise LedgerError(
+            f"the ledger was written by a newer version (schema {found}, ours is {newest})",
             hint="update cellagent on this station",
         )
-    if found != HEAD:
+    if found != newest:
         database.migrate()

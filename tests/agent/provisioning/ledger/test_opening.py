@@ -54,7 +54,7 @@ def test_what_the_code_takes_for_the_newest_version_is_what_the_migrations_lead_
         "script_location", str(Path(opening.__file__).parent / "migrations")
     )
     scripts = ScriptDirectory.from_config(configuration)
-    assert scripts.get_current_head() == opening.HEAD
+    assert scripts.get_current_head() == opening.newest_version()
     for script in scripts.walk_revisions():
         assert Path(script.path).name.startswith(f"{script.revision}_")
 
@@ -91,3 +91,11 @@ def test_a_ledger_of_the_first_version_is_brought_up_to_date(address: str) -> No
     assert record is not None
     assert (record.imei, record.registered_as, record.attestation) == ("350457791234567", "", "")
     ledger.close()
+
+
+def test_an_installation_without_its_migrations_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "_VERSIONS", tmp_path / "none")
+    with pytest.raises(LedgerError, match="no migrations of the ledger"):
+        opened(str(tmp_path / "ledger.sqlite"))
