@@ -27,6 +27,10 @@ _UUID_TEXT = re.compile(
 _NOT_VERIFIED = "not verified, because the signer's public key is not known here"
 
 
+class WrongAlgorithm(ParseError):
+    """The token is not signed with ES256, the one algorithm that the service takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Jwt(Record):
     """A decoded token. The token itself is a secret: it shows in no repr and no JSON."""
@@ -96,7 +100,10 @@ class Jwt(Record):
 
 
 def read_jwt(token: str) -> Jwt:
-    """Return the parts of a compact ES256 token. Raises ParseError, which shows no part of it."""
+    """Return the parts of a compact ES256 token.
+
+    Raises ParseError (WrongAlgorithm), which shows no part of it.
+    """
     text = token.strip()
     if len(text) > _LONGEST:
         raise ParseError(f"the token is longer than {_LONGEST} characters")
@@ -107,7 +114,7 @@ def read_jwt(token: str) -> Jwt:
     claims = _object(decode_base64url(parts[1], "the token's claims"), "claims")
     signature = decode_base64url(parts[2], "the token's signature")
     if header.get("alg") != "ES256":
-        raise ParseError("the token is not signed with ES256")
+        raise WrongAlgorithm("the token is not signed with ES256")
     if len(signature) != _SIGNATURE_BYTES:
         raise ParseError(f"the token's signature has {len(signature)} bytes, not 64 (r and s)")
     for name in ("iat", "exp"):

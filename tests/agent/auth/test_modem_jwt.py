@@ -2,11 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import jwt
 import pytest
 from credential_calls import NOW, UUID, Modem, Push, claims_of, modem_jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from agent.auth.modem_jwt import ModemJwt
 from agent.errors import CredentialError
+from at.commands.jwt import MakeJwt
 from at.protocol.errors import ParseError
 from at.tokens.jwt import Jwt
 
@@ -84,9 +87,13 @@ async def test_a_token_that_cannot_be_read_is_not_sent(changed: dict[str, Any], 
 
 @pytest.mark.contract("D10.2")
 async def test_a_token_signed_otherwise_is_refused_with_the_way_out() -> None:
-    async def ask(subject: str, life_s: int) -> Jwt:
-        return Jwt({"alg": "RS256"}, {"sub": subject, "exp": int(NOW) + life_s})
+    """An RSA key, made elsewhere, was loaded onto the kit."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
-    with pytest.raises(CredentialError, match="RS256, not ES256") as caught:
+    async def ask(subject: str, life_s: int) -> Jwt:
+        made = jwt.encode({"sub": subject, "exp": int(NOW) + life_s}, key, "RS256")
+        return MakeJwt(subject=subject).parse([f'%JWT: "{made}"'])
+
+    with pytest.raises(CredentialError, match="not signed with ES256") as caught:
         await ModemJwt(ask, "mine", now=lambda: NOW).headers(Push())
     assert "delete the device, then provision it again" in caught.value.hint
