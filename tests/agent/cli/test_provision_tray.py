@@ -18,6 +18,9 @@ from station_faults import STATION_FAULTS, StationFault
 from tray import flash_writes
 from tray_trial import Trial, place_of, serial_of, slot_of, tray_trial
 
+# Thirty processes each: what waits for an event that never comes ends by itself, after 120 s.
+pytestmark = pytest.mark.timeout(600)
+
 SIXTEEN = range(16)
 LEDGERS = ["sqlite", "postgresql"]
 IN_CI = [
