@@ -14,6 +14,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from cryptography import x509
@@ -21,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from agent.standin.core.connections import cancel_and_wait, server_context
+from agent.standin.core.connections import server_context
 from agent.standin.core.operation import Host
 from agent.standin.faults import has_wrong_certificate
 from agent.standin.jwt import private_pem
@@ -129,7 +130,7 @@ async def connect_proxy(
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        await cancel_and_wait(*connections)
+        await _cancel_and_wait(*connections)
 
 
 async def _serve_tunnel(
@@ -158,7 +159,7 @@ async def _serve_tunnel(
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         outward.close()
-        await cancel_and_wait(*tasks)
+        await _cancel_and_wait(*tasks)
 
 
 async def _asked_name(reader: asyncio.StreamReader) -> str | None:
@@ -219,3 +220,10 @@ def _key_usage(*, signs: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+
+
+async def _cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel all tasks and wait until they have ended; what they raise is dropped."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

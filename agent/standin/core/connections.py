@@ -1,4 +1,4 @@
-"""Connections to the stand-in: how many there may be at once, their TLS, the end of their tasks."""
+"""Connections to the stand-in: how many there may be at once, and their TLS."""
 
 from __future__ import annotations
 
@@ -19,14 +19,6 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent.standin.jwt import private_pem
-
-
-async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel all tasks and wait until they have ended; what they raise is dropped."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
 
 _OTHER_HOST = "elsewhere.invalid"
 
