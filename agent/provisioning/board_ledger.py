@@ -12,7 +12,7 @@ from agent.provisioning.board import BoardLocation, BoardState
 from agent.provisioning.ca.certificates import key_fingerprint
 from agent.provisioning.goal import Goal, RegistrationMethod
 from agent.provisioning.ledger import BoardRecord, Ledger
-from agent.provisioning.ledger.database import DatabaseFailed
+from agent.provisioning.ledger.backend import DatabaseFailed
 from agent.provisioning.plan import BoardHistory, ProvisioningStep
 
 T = TypeVar("T")

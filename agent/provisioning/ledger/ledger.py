@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from agent.errors import ResourceUnavailable
-from agent.provisioning.ledger.database import Database, DatabaseFailed, Execute
+from agent.provisioning.ledger.backend import Database, DatabaseFailed, Execute
 
 BEGUN, DONE, REFUSED, FAILED = "begun", "done", "refused", "failed"
 UNFINISHED = "unfinished"

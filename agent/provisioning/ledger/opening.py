@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.errors import AgentError
-from agent.provisioning.ledger.database import Database, DatabaseFailed
+from agent.provisioning.ledger.backend import Database, DatabaseFailed
 from agent.provisioning.ledger.ledger import Ledger
 from agent.provisioning.ledger.sqlite import SqliteDatabase
 

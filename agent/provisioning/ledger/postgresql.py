@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from agent.errors import UsageError
-from agent.provisioning.ledger.database import DatabaseFailed, Execute
+from agent.provisioning.ledger.backend import DatabaseFailed, Execute
 
 _LOOPBACK = {"", "localhost", "127.0.0.1", "::1"}
 # By libpq's names. A server that fell off the network is noticed, by the kernel, within 30 s.
@@ -66,7 +66,7 @@ class PostgresqlDatabase:
 
     def migrate(self) -> None:
         """Run the migrations that are missing."""
-        from agent.provisioning.ledger.database import upgrade
+        from agent.provisioning.ledger.backend import upgrade
 
         with self._begun() as connection:
             # Two stations may start at once: the second waits here, then finds nothing to do.

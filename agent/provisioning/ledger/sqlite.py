@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agent.config.private_files import make_private_folder, touch_private
 from agent.errors import ResourceUnavailable
-from agent.provisioning.ledger.database import DatabaseFailed, Execute
+from agent.provisioning.ledger.backend import DatabaseFailed, Execute
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
 # No WAL: SQLite before 3.51.3 can damage one that two connections write at once, and `provision
@@ -83,7 +83,7 @@ class SqliteDatabase:
         from sqlalchemy import create_engine, pool
         from sqlalchemy.exc import DBAPIError
 
-        from agent.provisioning.ledger.database import upgrade
+        from agent.provisioning.ledger.backend import upgrade
 
         engine = create_engine(
             "sqlite://", creator=lambda: _connected(self._path), poolclass=pool.NullPool

@@ -14,7 +14,7 @@ from ledgers import OTHER, UUID, opened
 
 from agent.errors import UsageError
 from agent.provisioning.ledger import BoardBusy, open_ledger
-from agent.provisioning.ledger.database import DatabaseFailed
+from agent.provisioning.ledger.backend import DatabaseFailed
 
 
 def test_a_claim_ends_with_its_connection_and_nothing_is_noted_after_it(cluster: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from ledgers import NOW, UUID, opened
 from sqlalchemy import Connection
 
-from agent.provisioning.ledger import LedgerHeld, database, open_ledger
+from agent.provisioning.ledger import LedgerHeld, backend, open_ledger
 
 
 def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_waiting(
@@ -66,8 +66,8 @@ def test_nobody_else_changes_the_tables_while_they_are_made(
                 refusals.append(str(error))
         upgrade(connection)
 
-    upgrade = database.upgrade
-    monkeypatch.setattr(database, "upgrade", upgrade_watched)
+    upgrade = backend.upgrade
+    monkeypatch.setattr(backend, "upgrade", upgrade_watched)
     opened(str(path)).close()
     assert refusals == ["database is locked"]
 
@@ -81,8 +81,8 @@ def test_tables_that_were_made_by_half_are_gone_and_are_made_by_the_next(
         upgrade(connection)
         raise KeyboardInterrupt
 
-    upgrade = database.upgrade
-    monkeypatch.setattr(database, "upgrade", upgrade_and_end)
+    upgrade = backend.upgrade
+    monkeypatch.setattr(backend, "upgrade", upgrade_and_end)
     with pytest.raises(KeyboardInterrupt):
         opened(str(path))
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""The database that the ledger needs: a file, or a server that several stations share."""
+"""What the ledger asks of a database, a file or a shared server, and the run of its migrations."""
 
 from __future__ import annotations
 
