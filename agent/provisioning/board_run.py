@@ -21,9 +21,9 @@ from agent.provisioning.board import (
     uninterrupted,
 )
 from agent.provisioning.board_ledger import AsyncLedger, BoardLedger
-from agent.provisioning.board_steps import CertificateIssuer, CredentialSteps, OfflineMode
 from agent.provisioning.ca.certificates import algorithm_of
 from agent.provisioning.ledger import BoardBusy
+from agent.provisioning.modem_steps import CertificateIssuer, CredentialSteps, OfflineMode
 from agent.provisioning.plan import (
     OFFLINE_MODE,
     BoardHistory,
