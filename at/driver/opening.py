@@ -6,6 +6,7 @@ restart and put back by `Modem`, in `at.driver.modem`.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from at.protocol import resynchronisation
@@ -36,14 +37,21 @@ def is_system_port(port: str) -> bool:
 
 
 def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -> Transport:
-    """Return the transport of a port's name. Raises PortNotFound where it names none."""
+    """Return the transport of a port's name. Raises PortNotFound where it names none.
+
+    `rtscts`: hardware flow control; None means on where the kit is known to have it.
+    """
     if not port:
         raise PortNotFound("no port is named", hint="`cellagent ports` lists them")
     if not is_system_port(port):
         return _ELSEWHERE[port.partition(":")[0]](port)
-    from at.transport.serial import serial_transport
+    if sys.platform == "win32":
+        from at.transport.threaded import ThreadedSerialTransport
 
-    return serial_transport(port, baud=baud, rtscts=rtscts)
+        return ThreadedSerialTransport(port, baud=baud, rtscts=rtscts)
+    from at.transport.serial import SerialTransport
+
+    return SerialTransport(port, baud=baud, rtscts=rtscts)
 
 
 def _tcp(port: str) -> Transport:

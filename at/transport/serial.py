@@ -1,18 +1,19 @@
-"""A serial port by pyserial and pyserial-asyncio, on the event loop."""
+"""Opens a serial port for this process alone; reads and writes it on the event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
-import sys
 from typing import Any
 
+import serial
 import serial_asyncio
 
+from at.ports.holders import opening_error
+from at.ports.usb import resolve
 from at.protocol.errors import LinkLost
-from at.transport.base import Receiver, Transport
-from at.transport.threaded import PortHandle, open_handle, release_handle, termios_error
+from at.transport.base import Receiver
 
 _CLOSE_S = 0.5
 _READ_BYTES = 4096  # what a terminal holds; more would be allocated for nothing
@@ -25,16 +26,57 @@ _REPLY_S = 0.1
 _POLL_S = 0.008
 
 
-def serial_transport(name: str, *, baud: int = 115200, rtscts: bool | None = None) -> Transport:
-    """Return the transport for a serial port on this system; `name` may be "serial:NUMBER".
+def termios_error() -> type[Exception]:
+    """Return what modem-line and buffer calls raise besides OSError."""
+    if os.name != "posix":
+        return OSError
+    import termios
 
-    `rtscts`: hardware flow control; None means on where the kit is known to have it.
+    return termios.error
+
+
+class PortHandle(serial.Serial):
+    """A serial port that keeps bytes received before it was opened: a boot banner, a notice."""
+
+    def _reset_input_buffer(self) -> None:
+        """Keep the bytes: pyserial's open() would throw them away."""
+
+
+def open_handle(name: str, *, baud: int, rtscts: bool | None, timeout: float = 0) -> PortHandle:
+    """Open a port for this process alone. Raises PortNotFound, PortBusy, PortForbidden.
+
+    flock keeps out other programs that ask (pyserial, picocom), TIOCEXCL those that do not.
     """
-    if sys.platform == "win32":
-        from at.transport.threaded import ThreadedSerialTransport
+    device, flow = resolve(name, rtscts)
+    handle = PortHandle()
+    handle.port = device
+    handle.baudrate = baud
+    handle.rtscts = flow
+    handle.timeout = timeout
+    handle.write_timeout = timeout
+    if os.name == "posix":
+        handle.exclusive = True
+    try:
+        handle.open()
+        if os.name == "posix":
+            import fcntl
+            import termios
 
-        return ThreadedSerialTransport(name, baud=baud, rtscts=rtscts)
-    return SerialTransport(name, baud=baud, rtscts=rtscts)
+            fcntl.ioctl(handle.fileno(), termios.TIOCEXCL)
+    except (OSError, ValueError, termios_error()) as error:
+        handle.close()
+        raise opening_error(name, device, error) from error
+    return handle
+
+
+def release_handle(handle: PortHandle) -> None:
+    """Release the exclusive lock; the port may be gone already."""
+    if os.name == "posix" and handle.is_open:
+        import fcntl
+        import termios
+
+        with contextlib.suppress(OSError, termios.error):  # an unplugged port excludes nobody
+            fcntl.ioctl(handle.fileno(), termios.TIOCNXCL)
 
 
 class SerialTransport:

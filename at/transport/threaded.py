@@ -1,73 +1,17 @@
-"""Opens a serial port; reads one in a thread, where no event loop can wait for a port."""
+"""A serial port read and written by threads, where no event loop can wait for a port."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import threading
 from collections.abc import Callable
 
 import serial
 
-from at.ports.holders import opening_error
-from at.ports.usb import resolve
 from at.protocol.errors import LinkLost
 from at.transport.base import Receiver
-
-
-def termios_error() -> type[Exception]:
-    """Return what modem-line and buffer calls raise besides OSError."""
-    if os.name != "posix":
-        return OSError
-    import termios
-
-    return termios.error
-
-
-class PortHandle(serial.Serial):
-    """A serial port that keeps bytes received before it was opened: a boot banner, a notice."""
-
-    def _reset_input_buffer(self) -> None:
-        """Keep the bytes: pyserial's open() would throw them away."""
-
-
-def open_handle(name: str, *, baud: int, rtscts: bool | None, timeout: float = 0) -> PortHandle:
-    """Open a port for this process alone. Raises PortNotFound, PortBusy, PortForbidden.
-
-    flock keeps out other programs that ask (pyserial, picocom), TIOCEXCL those that do not.
-    """
-    device, flow = resolve(name, rtscts)
-    handle = PortHandle()
-    handle.port = device
-    handle.baudrate = baud
-    handle.rtscts = flow
-    handle.timeout = timeout
-    handle.write_timeout = timeout
-    if os.name == "posix":
-        handle.exclusive = True
-    try:
-        handle.open()
-        if os.name == "posix":
-            import fcntl
-            import termios
-
-            fcntl.ioctl(handle.fileno(), termios.TIOCEXCL)
-    except (OSError, ValueError, termios_error()) as error:
-        handle.close()
-        raise opening_error(name, device, error) from error
-    return handle
-
-
-def release_handle(handle: PortHandle) -> None:
-    """Release the exclusive lock; the port may be gone already."""
-    if os.name == "posix" and handle.is_open:
-        import fcntl
-        import termios
-
-        with contextlib.suppress(OSError, termios.error):  # an unplugged port excludes nobody
-            fcntl.ioctl(handle.fileno(), termios.TIOCNXCL)
-
+from at.transport.serial import PortHandle, open_handle, release_handle, termios_error
 
 _WAIT_S = 0.2
 _CLOSE_S = 1.0

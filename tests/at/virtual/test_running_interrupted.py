@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from at.driver.modem import open_modem
-from at.transport.threaded import open_handle
+from at.transport.serial import open_handle
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
