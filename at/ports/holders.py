@@ -14,7 +14,50 @@ from pathlib import Path, PurePath
 from at.protocol.errors import PortBusy, PortError, PortForbidden, PortNotFound
 
 ANOTHER = "another user's process"
-_PSEUDO_TERMINALS = range(136, 144)  # major numbers: Linux, Documentation/admin-guide/devices.txt
+
+
+def opening_error(name: str, device: str, error: Exception) -> PortError:
+    """Return the PortError for the error that opening `device` raised."""
+    code = getattr(error, "errno", None)
+    shown = name if name == device else f"{name} ({device})"
+    if code in {errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK} or "exclusively lock" in str(error):
+        holder = holder_of(device)
+        return PortBusy(
+            f"{shown} is in use by {holder}",
+            hint="close that program" if "ModemManager" not in holder else _modem_manager_hint(),
+            holder=holder,
+        )
+    if code in {errno.EACCES, errno.EPERM} or "PermissionError" in str(error):
+        group = group_of(device)
+        if os.name == "nt":
+            # Windows says "access denied" for a port that another program has open.
+            return PortBusy(f"{shown} is in use or forbidden", holder=ANOTHER)
+        return PortForbidden(
+            f"no permission to open {shown}",
+            hint=f"join the group that may: `sudo usermod -aG {group} $USER`, then log in again"
+            if group
+            else "ask the administrator for access",
+            group=group,
+        )
+    if code in {errno.ENOENT, errno.ENODEV, errno.ENXIO} or "FileNotFoundError" in str(error):
+        return PortNotFound(
+            f"there is no port {shown}", hint="is it plugged in? `cellagent ports` lists them"
+        )
+    return PortError(f"{shown} cannot be opened: {error}")
+
+
+def group_of(device: str) -> str:
+    """Return the name of the group that owns `device`, "" where there is none."""
+    try:
+        import grp
+
+        return grp.getgrgid(Path(device).stat().st_gid).gr_name
+    except (ImportError, OSError, KeyError):
+        return ""
+
+
+def _modem_manager_hint() -> str:
+    return "`sudo systemctl stop ModemManager`, or the udev rule of `cellagent run --print-udev`"
 
 
 def holder_of(device: str, proc: Path = Path("/proc")) -> str:
@@ -49,14 +92,6 @@ def shown_process(process: Path) -> str:
     return f"{_process_name(process)} (PID {process.name})"
 
 
-def _modem_manager(device: str, pid: str) -> str:
-    """Return ModemManager as the holder if its own list has the port: its files are hidden."""
-    held = modem_manager_holds(device)
-    if held is None:
-        return f"ModemManager, perhaps (PID {pid})"
-    return f"ModemManager (PID {pid})" if held else ANOTHER
-
-
 def _own_holder(device_number: int, proc: Path) -> str:
     try:
         handles = list((proc / "self" / "fd").iterdir())
@@ -71,6 +106,9 @@ def _is_device(handle: Path, device_number: int) -> bool:
         return handle.stat().st_rdev == device_number
     except OSError:
         return False
+
+
+_PSEUDO_TERMINALS = range(136, 144)  # major numbers: Linux, Documentation/admin-guide/devices.txt
 
 
 def _is_far_end(process: Path, terminal: int) -> bool:
@@ -95,6 +133,14 @@ _SERVICE = "org.freedesktop.ModemManager1"
 _ROOT = "/org/freedesktop/ModemManager1"
 _MODEM = f"{_SERVICE}.Modem"
 _ANSWER_S = 1.0
+
+
+def _modem_manager(device: str, pid: str) -> str:
+    """Return ModemManager as the holder if its own list has the port: its files are hidden."""
+    held = modem_manager_holds(device)
+    if held is None:
+        return f"ModemManager, perhaps (PID {pid})"
+    return f"ModemManager (PID {pid})" if held else ANOTHER
 
 
 def modem_manager_holds(device: str) -> bool | None:
@@ -148,47 +194,3 @@ async def _port_names() -> frozenset[str] | None:
         names.update(str(port[0]) for port in modem.get("Ports", ()))
         names.update(filter(None, [str(modem.get("PrimaryPort", ""))]))
     return frozenset(names)
-
-
-def opening_error(name: str, device: str, error: Exception) -> PortError:
-    """Return the PortError for the error that opening `device` raised."""
-    code = getattr(error, "errno", None)
-    shown = name if name == device else f"{name} ({device})"
-    if code in {errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK} or "exclusively lock" in str(error):
-        holder = holder_of(device)
-        return PortBusy(
-            f"{shown} is in use by {holder}",
-            hint="close that program" if "ModemManager" not in holder else _modem_manager_hint(),
-            holder=holder,
-        )
-    if code in {errno.EACCES, errno.EPERM} or "PermissionError" in str(error):
-        group = group_of(device)
-        if os.name == "nt":
-            # Windows says "access denied" for a port that another program has open.
-            return PortBusy(f"{shown} is in use or forbidden", holder=ANOTHER)
-        return PortForbidden(
-            f"no permission to open {shown}",
-            hint=f"join the group that may: `sudo usermod -aG {group} $USER`, then log in again"
-            if group
-            else "ask the administrator for access",
-            group=group,
-        )
-    if code in {errno.ENOENT, errno.ENODEV, errno.ENXIO} or "FileNotFoundError" in str(error):
-        return PortNotFound(
-            f"there is no port {shown}", hint="is it plugged in? `cellagent ports` lists them"
-        )
-    return PortError(f"{shown} cannot be opened: {error}")
-
-
-def group_of(device: str) -> str:
-    """Return the name of the group that owns `device`, "" where there is none."""
-    try:
-        import grp
-
-        return grp.getgrgid(Path(device).stat().st_gid).gr_name
-    except (ImportError, OSError, KeyError):
-        return ""
-
-
-def _modem_manager_hint() -> str:
-    return "`sudo systemctl stop ModemManager`, or the udev rule of `cellagent run --print-udev`"
