@@ -1,4 +1,7 @@
-"""The answers of %KEYGEN and %ATTESTTOKEN, "B.C": a body and the COSE message about it."""
+"""The answers of %KEYGEN and %ATTESTTOKEN, "B.C": a body and the COSE message about it.
+
+The message is a COSE_Sign1 as the modem makes it (RFC 8152): read whole, verified with a known key.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ from at.tokens.key_formats import decode_base64url, key_id, verify_raw
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
-
 
 _SIGN1_TAG = 18
 _SELF_DESCRIBED_TAG = 55799
@@ -52,7 +54,7 @@ def read_sign1(data: bytes) -> Sign1:
     """Return the parts of a tagged COSE_Sign1. Raises ParseError."""
     import cbor2
 
-    message = load(data, "the COSE message")
+    message = load_cbor(data, "the COSE message")
     if not isinstance(message, cbor2.CBORTag) or message.tag != _SIGN1_TAG:
         raise ParseError("the COSE message is no COSE_Sign1")
     parts = message.value
@@ -68,7 +70,7 @@ def read_sign1(data: bytes) -> Sign1:
     return Sign1(protected, _signer(unprotected), payload, signature)
 
 
-def load(data: bytes, what: str) -> Any:
+def load_cbor(data: bytes, what: str) -> Any:
     """Return the only CBOR item of `data`; bytes behind it are an error. Raises ParseError."""
     import cbor2
 
@@ -82,11 +84,11 @@ def load(data: bytes, what: str) -> Any:
     return item
 
 
-def load_described(data: bytes, what: str, size: int) -> list[Any]:
+def load_described_cbor(data: bytes, what: str, size: int) -> list[Any]:
     """Return the array of `size` items under the self-described tag. Raises ParseError."""
     import cbor2
 
-    item = load(data, what)
+    item = load_cbor(data, what)
     if isinstance(item, cbor2.CBORTag) and item.tag == _SELF_DESCRIBED_TAG:
         item = item.value
     if not isinstance(item, list | tuple) or len(item) != size:
@@ -100,7 +102,7 @@ def _signer(unprotected: object) -> int | None:
     key = unprotected.get(_KEY_HEADER)
     if key is None:
         return None
-    signer = load(key, "the COSE message's key id") if isinstance(key, bytes) else key
+    signer = load_cbor(key, "the COSE message's key id") if isinstance(key, bytes) else key
     if not isinstance(signer, int):
         raise ParseError("the COSE message's key id is no number")
     return signer
@@ -203,7 +205,7 @@ def read_generated_key(text: str) -> GeneratedKey:
         return GeneratedKey(None, None, None, **common)
     if sign1.payload is None:
         raise ParseError("%KEYGEN: the COSE message carries no payload")
-    items = load_described(sign1.payload, "%KEYGEN: the payload", 5)
+    items = load_described_cbor(sign1.payload, "%KEYGEN: the payload", 5)
     digest = _bytes(items[3], 32, "%KEYGEN: the digest")
     return GeneratedKey(
         device_uuid=_uuid(items[1], "%KEYGEN: the device's UUID"),
@@ -222,7 +224,7 @@ def read_generated_key(text: str) -> GeneratedKey:
 def read_attestation(text: str) -> AttestationToken:
     """Return the decoded answer of %ATTESTTOKEN. Raises ParseError."""
     body, sign1 = _parts(text, "%ATTESTTOKEN")
-    items = load_described(body, "%ATTESTTOKEN: the message", 5)
+    items = load_described_cbor(body, "%ATTESTTOKEN: the message", 5)
     if sign1 is not None and sign1.payload is not None:
         raise ParseError("%ATTESTTOKEN: the COSE message carries a payload of its own")
     return AttestationToken(
@@ -271,7 +273,7 @@ def _parts(text: str, name: str) -> tuple[bytes, Sign1 | None]:
 
 
 def _sec_tag(item: object) -> int:
-    number = load(item, "%KEYGEN: the tag") if isinstance(item, bytes) else item
+    number = load_cbor(item, "%KEYGEN: the tag") if isinstance(item, bytes) else item
     number = _number(number, "%KEYGEN: the tag")
     return number + 2**32 if number < 0 else number  # a tag above 2^31, signed by the modem
 

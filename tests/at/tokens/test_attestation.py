@@ -1,4 +1,4 @@
-"""%KEYGEN and %ATTESTTOKEN: vectors made here with keys of this run."""
+"""%KEYGEN, %ATTESTTOKEN and their COSE_Sign1: vectors made here with keys of this run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ from signed_tokens import (
 
 from at.protocol.errors import ParseError
 from at.tokens.attestation import (
+    load_cbor,
+    load_described_cbor,
     read_attestation,
     read_generated_key,
+    read_sign1,
     verified_attestation,
     verified_key,
 )
@@ -128,3 +131,49 @@ def test_a_changed_answer_is_refused_or_does_not_verify(place, mark):
     # Who signed stands outside of what is signed.
     same = replace(answer, signer=-2) == read_generated_key(GOOD)
     assert same or verified_key(answer, IDENTITY.public_key()).verified is not True
+
+
+@given(payload=st.none() | st.binary(max_size=40), aad=st.binary(max_size=40))
+def test_a_signature_covers_payload_and_external_text(payload: bytes | None, aad: bytes) -> None:
+    sign1 = read_sign1(cose(payload, aad))
+    assert (sign1.signer, sign1.payload) == (-2, payload)
+    assert sign1.signed_by(IDENTITY.public_key(), aad + b"x", aad)
+    assert not sign1.signed_by(IDENTITY.public_key(), aad + b"x")
+    assert not sign1.signed_by(OTHER.public_key(), aad)
+
+
+def message(*, tag: int = 18, parts: list[object] | None = None) -> bytes:
+    whole = [PROTECTED, {4: cbor2.dumps(-2)}, b"x", bytes(64)]
+    return cbor2.dumps(cbor2.CBORTag(tag, whole if parts is None else parts))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"",
+        b"\xff",
+        message(tag=17),
+        message(parts=[PROTECTED, {}, b"x"]),
+        message(parts=[b"\xa1\x01\x27", {}, b"x", bytes(64)]),
+        message(parts=[PROTECTED, [], b"x", bytes(64)]),
+        message(parts=[PROTECTED, {4: "me"}, b"x", bytes(64)]),
+        message(parts=[PROTECTED, {}, "x", bytes(64)]),
+        message(parts=[PROTECTED, {}, b"x", bytes(63)]),
+        message() + b"\x00",
+    ],
+)
+def test_what_is_no_es256_message_is_refused(bad: bytes) -> None:
+    with pytest.raises(ParseError):
+        read_sign1(bad)
+
+
+def test_a_message_without_a_key_id_names_no_signer() -> None:
+    assert read_sign1(message(parts=[PROTECTED, {}, b"x", bytes(64)])).signer is None
+
+
+def test_a_described_array_has_exactly_its_items() -> None:
+    assert load_described_cbor(DESCRIBED + cbor2.dumps([1, 2]), "it", 2) == [1, 2]
+    with pytest.raises(ParseError, match="it has not its 3 items"):
+        load_described_cbor(DESCRIBED + cbor2.dumps([1, 2]), "it", 3)
+    with pytest.raises(ParseError, match="bytes behind its end"):
+        load_cbor(cbor2.dumps(1) + b"\x00", "it")
