@@ -15,7 +15,6 @@ ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = {
     "at/__init__.py:__getattr__": "Python calls it (PEP 562)",
     "at/commands/*": "the typed commands and their answers are the driver's, for programs",
-    "at/commands/power_saving.py": "what a notice says of timers, for programs",
     "at/tokens/*": "what a token says, and whether its signature is right, for programs",
     "at/transport/*": "called by asyncio and by pyserial, whose classes these extend",
     "agent/cli/completion.py": "called by click",

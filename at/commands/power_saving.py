@@ -14,6 +14,9 @@ from at.protocol.errors import UnsafeArgument
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, only_row, rows
 
+# A timer has 8 bits: a unit in the first three, a count in the last five. TS 24.008, 10.5.7.3 (GPRS
+# timer: Active-Time and the legacy Periodic-TAU) and 10.5.7.4a (GPRS timer 3: Periodic-TAU-ext):
+# the two tables differ; one must not stand in for the other.
 _ACTIVE_UNIT_S = {0b000: 2, 0b001: 60, 0b010: 360}
 _TAU_EXT_UNIT_S = {
     0b000: 600,

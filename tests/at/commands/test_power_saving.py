@@ -1,11 +1,17 @@
-"""Power saving: answers, notices, and timers sent as bits."""
+"""Power saving: answers, notices, and timers as bits."""
 
 from __future__ import annotations
 
 import pytest
 from answers import assert_fields, notice_of, notice_value, value_of
 
-from at.commands.power_saving import SetEdrx, SetPowerSavingMode
+from at.commands.power_saving import (
+    SetEdrx,
+    SetPowerSavingMode,
+    active_time_seconds,
+    periodic_tau_ext_seconds,
+    periodic_tau_seconds,
+)
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.notices import Malformed
 
@@ -75,3 +81,12 @@ def test_sleep_is_asked_for_in_bits(command, line):
 def test_what_is_no_bits_is_not_sent(command):
     with pytest.raises(UnsafeArgument):
         command.encode()
+
+
+def test_each_timer_has_its_own_table():
+    assert active_time_seconds("00000101") == 10
+    assert active_time_seconds("11100000") is None
+    assert periodic_tau_ext_seconds("00010011") == 11400
+    assert periodic_tau_ext_seconds("11000001") == 320 * 3600
+    assert periodic_tau_seconds("01001001") == 3240
+    assert periodic_tau_seconds(None) is None
