@@ -49,8 +49,9 @@ def read_metadata(body: bytes) -> dict[str, Any]:
 
 _ET_CORE = 4
 _NT_PRSTATUS, _NT_PRPSINFO, _NT_SIGINFO, _NT_FILE = 1, 3, 0x53494749, 0x46494C45
+_NT_GNU_BUILD_ID = 3  # in the notes of a module
 _MACHINES = {3: "x86", 8: "MIPS", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
-_MAX_NOTES = 64 * 1024 * 1024
+_MAX_OF_CORE = 64 * 1024 * 1024  # bytes of notes
 
 SIGNALS = {
     3: "SIGQUIT",
@@ -178,7 +179,7 @@ def parse_linux_core(file: BinaryIO) -> LinuxCore:
 def _notes(
     file: BinaryIO, offset: int, size: int, header: elf.ElfHeader
 ) -> list[tuple[bytes, int, bytes]]:
-    data = elf.read_at(file, offset, min(size, _MAX_NOTES))
+    data = elf.read_at(file, offset, min(size, _MAX_OF_CORE))
     if len(data) < size:
         raise elf.ElfTruncated(f"its notes hold {len(data)} of {size} bytes")
     return elf.read_notes(data, header.order)
@@ -235,8 +236,7 @@ def _thread(body: bytes, header: elf.ElfHeader, names: list[str]) -> LinuxThread
     return LinuxThread(number, signal, dict(zip(names, values, strict=False)))
 
 
-_NT_GNU_BUILD_ID = 3
-_MAX_BYTES = 65536  # bytes of headers, or of notes
+_MAX_OF_MODULE = 65536  # bytes of its headers, or of its notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,11 @@ class Module:
 
 
 def loaded_modules(core: LinuxCore, file: BinaryIO) -> list[Module]:
-    """Return the modules whose build id the core holds."""
+    """Return the modules whose build id the core holds.
+
+    The kernel dumps the first page of what the process had mapped from ELF files (core(5), bit 4 of
+    `coredump_filter`, set by default): it holds their headers and the note with the build id.
+    """
     ranges: dict[str, list[tuple[int, int]]] = {}
     for each in core.files:
         ranges.setdefault(each.name, []).append((each.start, each.end))
@@ -273,7 +277,7 @@ def loaded_modules(core: LinuxCore, file: BinaryIO) -> list[Module]:
 
 def _build_id(core: LinuxCore, file: BinaryIO, start: int) -> tuple[str, int] | None:
     """Return the build id and the bias of the module whose ELF header is at `start`."""
-    head = _memory(core, file, start, _MAX_BYTES)
+    head = _memory(core, file, start, _MAX_OF_MODULE)
     header = elf.read_header(head)
     if header is None:
         return None
@@ -285,7 +289,7 @@ def _build_id(core: LinuxCore, file: BinaryIO, start: int) -> tuple[str, int] | 
     for each in programs:
         if each.kind != elf.PT_NOTE:
             continue
-        notes = _memory(core, file, bias + each.address, min(each.in_memory, _MAX_BYTES))
+        notes = _memory(core, file, bias + each.address, min(each.in_memory, _MAX_OF_MODULE))
         for name, number, body in elf.read_notes(notes, header.order):
             if (name, number) == (b"GNU", _NT_GNU_BUILD_ID):
                 return body.hex(), bias

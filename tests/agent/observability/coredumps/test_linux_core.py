@@ -1,4 +1,4 @@
-"""Linux core dumps: the process, its threads and files; damage is an error or a summary."""
+"""Linux core dumps: process, threads, files and modules; damage is an error or a summary."""
 
 from __future__ import annotations
 
@@ -88,3 +88,14 @@ def test_any_damage_to_a_linux_core_is_an_error_or_a_summary(end, patch, at):
         core = parse_linux_core(file)
         assert core.missing >= 0
         assert len(loaded_modules(core, file)) <= 2
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_loaded_program_is_known_by_its_build_id_and_by_where_it_lies(wide):
+    program = LoadedProgram(b"\1" * 20, start=0x7F0000, bias=0x7F0000)
+    file = io.BytesIO(linux_core(program=program, wide=wide))
+    (module,) = loaded_modules(parse_linux_core(file), file)
+    assert (module.build_id, module.bias) == ("01" * 20, 0x7F0000)
+    assert [module.holds(each) for each in (0x7EFFFF, 0x7F0000, 0x7F1FFF, 0x7F2000)] == [
+        False, True, True, False,
+    ]  # fmt: skip
