@@ -3,6 +3,7 @@
 ***** MPU FAULT *****                                  heading: Zephyr's fault handlers
 >>> ZEPHYR FATAL ERROR 19: Unknown error on CPU 0      end: the kernel gives up
 *** Booting nRF Connect SDK v2.7.0 ***                 a start; `Using ...` is its second line
+#XMODEM: FAULT,0x1,0x2                                 a restart of the modem; INIT is its end
 
 Also the headings of TF-M, ESP-IDF and Linux, and the names that older kernels used.
 """
@@ -106,7 +107,11 @@ _MODEM_FAULT, _MODEM_INIT, _MODEM_READY = "#XMODEM: FAULT", "#XMODEM: INIT", "re
 
 
 class RestartCounter:
-    """Counts restarts from the lines that announce one, with their times in seconds."""
+    """Counts restarts from the lines that announce one, with their times in seconds.
+
+    A kit announces one start several times: its bootloader, its kernel, its AT host, on one port or
+    on two. The order of lines from two ports is not that of the kit.
+    """
 
     def __init__(self) -> None:
         self.count = 0
