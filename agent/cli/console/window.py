@@ -19,18 +19,17 @@ if TYPE_CHECKING:
     from agent.console.line_classifier import ConsoleItem
     from agent.observability.coredumps.symbols import ElfSymbols
 
-
-LIMIT = 32 * 1024 * 1024
+OUTPUT_LIMIT = 32 * 1024 * 1024
 """Bytes that wait to be shown; what comes beyond them is counted, and not shown."""
 _AT_ONCE = 16384  # bytes of short lines that are written together
-LEAVE_S = 5.0
+OUTPUT_END_S = 5.0
 """Seconds that the end of the command waits for a terminal that takes nothing."""
 
 
 class PacedOutput:
     """Writes texts to standard output and standard error, in order, in a thread of its own."""
 
-    def __init__(self, not_shown: Callable[[int], str], limit: int = LIMIT) -> None:
+    def __init__(self, not_shown: Callable[[int], str], limit: int = OUTPUT_LIMIT) -> None:
         """`not_shown` makes the text that stands for a number of lines that were left out."""
         self._not_shown = not_shown
         self._limit = limit
@@ -62,7 +61,7 @@ class PacedOutput:
         with self._changed:
             self._ended = True
             self._changed.notify()
-        self._thread.join(LEAVE_S if sys.stdout.isatty() else None)
+        self._thread.join(OUTPUT_END_S if sys.stdout.isatty() else None)
         if self._failure is not None:
             raise self._failure
 
