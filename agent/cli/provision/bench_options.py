@@ -1,4 +1,4 @@
-"""From the options of `provision plan` and `run` to goal, boards, registrar and ledger."""
+"""From the options of `provision plan` and `run` to goal, registrar, device CA, boards, ledger."""
 
 from __future__ import annotations
 
@@ -30,78 +30,6 @@ if TYPE_CHECKING:
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.modem_board import ModemBoard
     from agent.provisioning.registrar import Registrar
-
-
-def device_ca_of(goal: Goal, configuration: Configuration) -> DeviceCa | None:
-    """Return the operator's CA, None where it signs no certificates.
-
-    May ask for a PIN or a passphrase on the terminal; call it outside of an event loop, where
-    Ctrl-C ends the question. Raises UsageError, CredentialError.
-    """
-    from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
-    from agent.provisioning.ca.device_ca import DeviceCa
-    from agent.provisioning.goal import CertificateSource
-
-    if goal.certificate is not CertificateSource.OPERATOR_CA:
-        return None
-    profile = configuration.profile.provisioning
-    file, key = Path(profile.device_ca_file).expanduser(), profile.device_ca_key_file
-    if is_pkcs11(key):
-        uri = parse_pkcs11(key, "provisioning.device_ca_key_file")
-        authority = DeviceCa.on_token(file, uri, partial(_pin, configuration, uri.pin_file))
-    else:
-        authority = DeviceCa.load(file, Path(key).expanduser(), partial(_passphrase, configuration))
-    authority.require_valid(datetime.now(UTC))
-    return authority
-
-
-def _passphrase(configuration: Configuration) -> str:
-    stored = configuration.secrets.get("device_ca_passphrase")
-    secret = stored or _ask_secret(
-        "the device CA's key is encrypted",
-        "passphrase of the device CA's key: ",
-        "CELLAGENT_DEVICE_CA_PASSPHRASE",
-    )
-    return secret.reveal()
-
-
-def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
-    """Return the PIN of a token: a stored secret takes precedence over the PIN file."""
-    from agent.config.private_files import read_private
-    from agent.config.secrets import Secret
-    from agent.provisioning.ca.token import Pin
-
-    if stored := configuration.secrets.get("device_ca_pin"):
-        origin = configuration.secrets.origin("device_ca_pin")
-        return Pin(stored, f"from {origin.where if origin else 'the secrets'}")
-    if pin_file:
-        path = Path(pin_file).expanduser()
-        pin = read_private(path, "pin-source").rstrip("\r\n")
-        if not pin:
-            raise ConfigError(f"pin-source: {path} is empty")
-        return Pin(Secret(pin), f"from {path}")
-    typed = _ask_secret(
-        f"the token {token} wants its PIN", f"PIN of the token {token}: ", "CELLAGENT_DEVICE_CA_PIN"
-    )
-    return Pin(typed, "that was typed", typed=True)
-
-
-def _ask_secret(why: str, prompt: str, variable: str) -> Secret:
-    """Ask for a secret on the terminal. Raises CredentialMissing if none is typed."""
-    import getpass
-
-    from agent.config.secrets import Secret
-
-    if not sys.stdin.isatty():
-        raise CredentialMissing(f"{why}, and nobody is there to ask", hint=f"set {variable}")
-    try:
-        answer = getpass.getpass(prompt)
-    except EOFError:
-        answer = ""
-    if not answer:
-        raise CredentialMissing(f"{why}, and nothing was typed", hint=f"set {variable}")
-    return Secret(answer)
-
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -213,6 +141,77 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
         error.hint = f"{error.hint}; with no service: --registration none --no-proof".lstrip("; ")
         raise
     return registrar
+
+
+def device_ca_of(goal: Goal, configuration: Configuration) -> DeviceCa | None:
+    """Return the operator's CA, None where it signs no certificates.
+
+    May ask for a PIN or a passphrase on the terminal; call it outside of an event loop, where
+    Ctrl-C ends the question. Raises UsageError, CredentialError.
+    """
+    from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
+    from agent.provisioning.ca.device_ca import DeviceCa
+    from agent.provisioning.goal import CertificateSource
+
+    if goal.certificate is not CertificateSource.OPERATOR_CA:
+        return None
+    profile = configuration.profile.provisioning
+    file, key = Path(profile.device_ca_file).expanduser(), profile.device_ca_key_file
+    if is_pkcs11(key):
+        uri = parse_pkcs11(key, "provisioning.device_ca_key_file")
+        authority = DeviceCa.on_token(file, uri, partial(_pin, configuration, uri.pin_file))
+    else:
+        authority = DeviceCa.load(file, Path(key).expanduser(), partial(_passphrase, configuration))
+    authority.require_valid(datetime.now(UTC))
+    return authority
+
+
+def _passphrase(configuration: Configuration) -> str:
+    stored = configuration.secrets.get("device_ca_passphrase")
+    secret = stored or _ask_secret(
+        "the device CA's key is encrypted",
+        "passphrase of the device CA's key: ",
+        "CELLAGENT_DEVICE_CA_PASSPHRASE",
+    )
+    return secret.reveal()
+
+
+def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
+    """Return the PIN of a token: a stored secret takes precedence over the PIN file."""
+    from agent.config.private_files import read_private
+    from agent.config.secrets import Secret
+    from agent.provisioning.ca.token import Pin
+
+    if stored := configuration.secrets.get("device_ca_pin"):
+        origin = configuration.secrets.origin("device_ca_pin")
+        return Pin(stored, f"from {origin.where if origin else 'the secrets'}")
+    if pin_file:
+        path = Path(pin_file).expanduser()
+        pin = read_private(path, "pin-source").rstrip("\r\n")
+        if not pin:
+            raise ConfigError(f"pin-source: {path} is empty")
+        return Pin(Secret(pin), f"from {path}")
+    typed = _ask_secret(
+        f"the token {token} wants its PIN", f"PIN of the token {token}: ", "CELLAGENT_DEVICE_CA_PIN"
+    )
+    return Pin(typed, "that was typed", typed=True)
+
+
+def _ask_secret(why: str, prompt: str, variable: str) -> Secret:
+    """Ask for a secret on the terminal. Raises CredentialMissing if none is typed."""
+    import getpass
+
+    from agent.config.secrets import Secret
+
+    if not sys.stdin.isatty():
+        raise CredentialMissing(f"{why}, and nobody is there to ask", hint=f"set {variable}")
+    try:
+        answer = getpass.getpass(prompt)
+    except EOFError:
+        answer = ""
+    if not answer:
+        raise CredentialMissing(f"{why}, and nothing was typed", hint=f"set {variable}")
+    return Secret(answer)
 
 
 def board_finder(
