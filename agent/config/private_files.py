@@ -63,9 +63,10 @@ def write_private(path: Path, content: bytes, *, unfinished: Path | None = None)
 def replacing(
     path: Path, *, private: bool, follow: bool = True, unfinished: Path | None = None
 ) -> Iterator[BinaryIO]:
-    """Give a file to write, which takes the place of `path`, on the disk, when the block ends.
+    """Give a file to write, which takes the place of `path` when the block ends, synced.
 
-    After an error `path` is as it was, and nothing else is left. `follow`: a link stays, and the
+    After an error `path` is as it was, and nothing else is left; but a disk that fails to sync the
+    folder, once the file has its name, is an error too. `follow`: a link stays, and the
     file that it points to is replaced; without it the link itself is. `private` makes the file
     0600. `unfinished` is the name until the content is whole. By default it is unique, since
     several processes may write; a file's only writer may name one, so that a kill leaves one such

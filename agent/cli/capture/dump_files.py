@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
-from agent.config.private_files import private_opener, replacing
+from agent.config.private_files import replacing
 from agent.console.dump_lines import CapturedDump
 from agent.errors import UsageError
 from agent.observability.ingest.device_identity import UNKNOWN, DeviceIdentity
@@ -19,8 +19,8 @@ from agent.observability.ingest.device_identity import UNKNOWN, DeviceIdentity
 def write_device_file(dump: Path, device: DeviceIdentity) -> None:
     """Write what is known of the dump's device beside the dump, as JSON."""
     known = {name: value for name, value in asdict(device).items() if value != UNKNOWN}
-    with open(_device_file(dump), "w", encoding="ascii", opener=private_opener) as file:
-        json.dump(known, file)
+    with replacing(_device_file(dump), private=True, follow=False) as file:
+        file.write(json.dumps(known).encode("ascii"))
 
 
 def read_device_file(dump: Path) -> dict[str, str]:
@@ -100,8 +100,9 @@ class DumpFiles:
 
 @contextmanager
 def _private(path: Path) -> Iterator[BinaryIO]:
-    """Give the pipe at `path` to write, or a 0600 file that takes its place once it is whole."""
-    if path.exists() and not path.is_file():
+    """Give the pipe or device at `path`, or a 0600 file that takes its place once it is whole."""
+    # /dev/stdout is a link: what it leads to is meant, even where that is a file.
+    if path.absolute().parts[1:2] == ("dev",) or (path.exists() and not path.is_file()):
         with path.open("wb") as pipe:
             yield pipe
         return

@@ -10,9 +10,11 @@ import pytest
 from command_line import with_bytes
 from zephyr_dumps import arch, header, memory, printed
 
-from agent.cli.capture.dump_files import DumpFiles
+from agent.cli.capture import dump_files
+from agent.cli.capture.dump_files import DumpFiles, read_device_file, write_device_file
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleReader
+from agent.observability.ingest.device_identity import DeviceIdentity
 
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
 
@@ -77,6 +79,26 @@ def test_a_dump_takes_the_place_of_a_link_and_goes_nowhere_else(tmp_path: Path):
     assert (tmp_path / "mine").read_bytes() == b"mine"
     assert not (tmp_path / "crash.bin").is_symlink()
     assert (tmp_path / "crash.bin").read_bytes() == captured.data
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="no /dev/stdout here: Unix has one")
+def test_a_dump_goes_through_a_device_of_the_system(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """`--out /dev/stdout > FILE`: that name leads to a file, and must stay what it is."""
+    (captured,) = ConsoleReader().receive(printed(DUMP))
+    assert isinstance(captured, CapturedDump)
+    monkeypatch.delattr(dump_files, "replacing")  # a name in /dev would be gone for everybody
+    DumpFiles(Path("/dev/stdout")).write(captured)
+    assert capfd.readouterr().out.startswith("ZE")
+
+
+def test_what_is_known_of_the_device_goes_nowhere_else_either(tmp_path: Path):
+    (tmp_path / "mine").write_bytes(b"mine")
+    (tmp_path / "crash.bin.device.json").symlink_to(tmp_path / "mine")
+    write_device_file(tmp_path / "crash.bin", DeviceIdentity("kit7", "1", "app", "1.0.0"))
+    assert (tmp_path / "mine").read_bytes() == b"mine"
+    assert read_device_file(tmp_path / "crash.bin")["device_serial"] == "kit7"
 
 
 def test_a_dump_that_cannot_be_kept_leaves_the_earlier_one(
