@@ -5,7 +5,6 @@ The holder is found in /proc; where that hides it, in ModemManager's list.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import threading
@@ -148,6 +147,8 @@ def modem_manager_holds(device: str) -> bool | None:
 
     Waits a second at most. Never starts a ModemManager that does not run.
     """
+    import asyncio  # a command that only locks a file starts without it
+
     answers: list[frozenset[str]] = []
 
     def work() -> None:
@@ -163,6 +164,8 @@ def modem_manager_holds(device: str) -> bool | None:
 
 
 async def _port_names() -> frozenset[str] | None:
+    import asyncio
+
     try:
         from dbus_fast import BusType, Message, MessageFlag, MessageType
         from dbus_fast.aio import MessageBus

@@ -5,7 +5,6 @@ Pure.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -68,6 +67,8 @@ def _multipart(chunks: Sequence[bytes], boundary: str) -> bytes:
 
 def _boundary(chunks: Sequence[bytes]) -> str:
     """Return a boundary that no chunk holds, the same for the same chunks."""
+    import hashlib  # it loads OpenSSL, which whoever reads messages can do without
+
     digest = hashlib.sha256(b"".join(chunks))
     while any(digest.hexdigest()[:32].encode() in chunk for chunk in chunks):
         digest.update(b"again")
