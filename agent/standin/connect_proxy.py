@@ -14,7 +14,6 @@ import ssl
 from collections.abc import AsyncIterator, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from cryptography import x509
@@ -22,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from agent.standin.core.connections import server_context
+from agent.standin.core.connections import cancel_and_wait, server_context
 from agent.standin.core.operation import Host
 from agent.standin.faults import has_wrong_certificate
 from agent.standin.jwt import private_pem
@@ -47,6 +46,7 @@ PUBLIC_HOSTS = {
 _HEAD_LIMIT = 16 * 1024
 """Bytes of the CONNECT request."""
 _HEAD_S = 10.0
+_END_S = 5.0
 """Seconds for the CONNECT request, and again for the handshake."""
 _IDLE_S = 120.0
 """Seconds without a byte in one direction, after which a tunnel ends."""
@@ -130,7 +130,7 @@ async def connect_proxy(
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        await _cancel_and_wait(*connections)
+        await cancel_and_wait(*connections, within_s=_END_S)
 
 
 async def _serve_tunnel(
@@ -159,7 +159,7 @@ async def _serve_tunnel(
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         outward.close()
-        await _cancel_and_wait(*tasks)
+        await cancel_and_wait(*tasks, within_s=_END_S)
 
 
 async def _asked_name(reader: asyncio.StreamReader) -> str | None:
@@ -220,10 +220,3 @@ def _key_usage(*, signs: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
-
-
-async def _cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel all tasks and wait until they have ended; what they raise is dropped."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from agent.standin import control
 from agent.standin.core import connections
-from agent.standin.core.connections import server_context, wrong_certificate
+from agent.standin.core.connections import cancel_and_wait, server_context, wrong_certificate
 from agent.standin.core.dispatch import Dispatcher
 from agent.standin.core.guard import HostGuard
 from agent.standin.core.operation import ALSO_AT_API, Host
@@ -80,10 +80,7 @@ async def serving(
                 server.force_exit = True
             if late:
                 _, stuck = await asyncio.wait(late, timeout=_STOP_S)
-                for task in stuck:
-                    task.cancel()
-                if stuck:  # one that resists its cancellation must not keep the store from closing
-                    await asyncio.wait(stuck, timeout=_STOP_S)
+                await cancel_and_wait(*stuck, within_s=_STOP_S)
             await cloud.close()
 
 

@@ -1,4 +1,4 @@
-"""Connections to the stand-in: how many there may be at once, and their TLS."""
+"""Connections to the stand-in: how many there may be at once, their TLS, the end of their tasks."""
 
 from __future__ import annotations
 
@@ -145,3 +145,13 @@ def most_connections() -> int:
     if soft == resource.RLIM_INFINITY:
         return 4096
     return min(4096, max(8, soft - _RESERVE))
+
+
+async def cancel_and_wait(*tasks: asyncio.Task[Any], within_s: float) -> None:
+    """Cancel tasks and wait until they have ended, so long at most; what they raise is dropped."""
+    for task in tasks:
+        task.cancel()
+    ended, _ = await asyncio.wait(tasks, timeout=within_s) if tasks else (tasks, ())
+    for task in ended:
+        if not task.cancelled():
+            task.exception()  # retrieved, or the loop would report it

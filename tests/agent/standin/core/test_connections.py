@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import json
 import sys
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+
+from agent.standin.core.connections import cancel_and_wait
 
 FLOOD = """
 import socket, sys
@@ -73,3 +77,47 @@ async def test_slow_and_silent_clients_take_no_others_place(
         await flood.communicate(b"")
         server.terminate()
         assert await server.wait() == 0
+
+
+async def test_tasks_that_are_cancelled_have_ended_and_what_they_raise_is_dropped() -> None:
+    ended: list[str] = []
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+
+    async def slow() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("slow")
+
+    async def fails() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ZeroDivisionError
+
+    tasks = [asyncio.create_task(slow()), asyncio.create_task(fails())]
+    await asyncio.sleep(0)
+    await cancel_and_wait(*tasks, within_s=60)
+    assert ended == ["slow"]
+    assert all(task.done() for task in tasks)
+    del tasks
+    gc.collect()
+    assert told == []
+
+
+async def test_a_task_that_resists_its_cancellation_is_not_waited_for_without_end() -> None:
+    let_go = asyncio.Event()
+
+    async def resists() -> None:
+        while not let_go.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await let_go.wait()
+
+    task = asyncio.create_task(resists())
+    await asyncio.sleep(0)
+    await cancel_and_wait(task, within_s=0)
+    assert not task.done()
+    let_go.set()
+    await task
