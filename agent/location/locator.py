@@ -1,19 +1,19 @@
-"""Locates a kit by the cells and Wi-Fi that it and this host hear; the cheapest source first."""
+"""Locates a kit by the cells and Wi-Fi that it and this host hear, and tells whether it moved."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent.errors import AgentError, NotFound
+from agent.errors import AgentError, BadAnswer, NotFound
 from agent.location import calls
 from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
 from agent.location.cell_scan import scan_cells
-from agent.location.position import Position, position_to_json
+from agent.location.position import Position, position_in, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
 from at.firmware_gate import require_firmware
 from at.protocol.errors import AtError
@@ -81,6 +81,41 @@ class Fix:
             "sources": list(self.sources),
             "notes": list(self.notes),
         }
+
+
+MOVED_M = 100.0
+"""In metres: two positions nearer than this are one place, however certain both are."""
+
+
+def moved(reported: Mapping[str, Any] | None, fix: Fix) -> bool:
+    """Return whether the kit has moved since the position that was reported last.
+
+    `reported` is what `Fix.to_json` gave for that, None where nothing was reported yet: then any
+    position counts. A kit has moved when the two are further apart than their uncertainties
+    explain. A fix without a position (none was asked for) never counts.
+    """
+    if fix.position is None:
+        return False
+    try:
+        before = position_in(reported or {})
+    except BadAnswer:
+        return True  # nothing was reported that can be compared with
+    apart = fix.position.distance_m(before.lat, before.lon)
+    return apart > max(MOVED_M, (before.uncertainty_m or 0.0) + (fix.position.uncertainty_m or 0.0))
+
+
+def position_message(fix: Fix) -> dict[str, object]:
+    """Return the device message that reports a fix, for `agent.cloud.messages.SendMessage`.
+
+    GROUND_FIX with the fields of a ground-fix answer: GNSS would claim that satellites were heard.
+    """
+    assert fix.position is not None
+    return {
+        "appId": "GROUND_FIX",
+        "messageType": "DATA",
+        "data": fix.position.answer(),
+        "ts": round(fix.at.timestamp() * 1000),
+    }
 
 
 @dataclass(slots=True)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent.cloud.messages import SendMessage
 from agent.daemon.status import State
-from agent.errors import AgentError, BadAnswer, NotFound
-from agent.location.locator import Fix, locator_for
-from agent.location.position import position_in
+from agent.errors import AgentError, NotFound
+from agent.location.locator import Fix, locator_for, moved, position_message
 from agent.retry import NO_RETRY, spread_s
 from agent.tasks import wait_for_event
 from at.protocol.errors import AtError
@@ -25,42 +23,6 @@ if TYPE_CHECKING:
     from agent.daemon.status import Concern
     from agent.http import HttpClient
     from agent.location.cell_scan import CellScan
-
-
-MOVED_M = 100.0
-"""In metres: two positions nearer than this are one place, however certain both are."""
-
-
-def moved(reported: Mapping[str, Any] | None, fix: Fix) -> bool:
-    """Return whether the kit has moved since the position that was reported last.
-
-    `reported` is what `Fix.to_json` gave for that, None where nothing was reported yet: then any
-    position counts. A kit has moved when the two are further apart than their uncertainties
-    explain. A fix without a position (none was asked for) never counts.
-    """
-    if fix.position is None:
-        return False
-    try:
-        before = position_in(reported or {})
-    except BadAnswer:
-        return True  # nothing was reported that can be compared with
-    apart = fix.position.distance_m(before.lat, before.lon)
-    return apart > max(MOVED_M, (before.uncertainty_m or 0.0) + (fix.position.uncertainty_m or 0.0))
-
-
-def position_message(fix: Fix) -> dict[str, object]:
-    """Return the device message that reports a fix, for `agent.cloud.messages.SendMessage`.
-
-    GROUND_FIX with the fields of a ground-fix answer: GNSS would claim that satellites were heard.
-    """
-    assert fix.position is not None
-    return {
-        "appId": "GROUND_FIX",
-        "messageType": "DATA",
-        "data": fix.position.answer(),
-        "ts": round(fix.at.timestamp() * 1000),
-    }
-
 
 _REGISTER = "bring the kit into service first: `cellagent provision run`"
 

@@ -15,9 +15,14 @@ from agent.call import Host
 from agent.cloud.messages import SendMessage
 from agent.config.profile import AccountSettings, KitSettings, LocationSettings, Profile
 from agent.config.secrets import Secret
-from agent.daemon.kit.positions import moved, position_message
 from agent.http import HttpClient, HttpTransport
-from agent.location.locator import LocationMethod, LocationOptions, locator_for
+from agent.location.locator import (
+    LocationMethod,
+    LocationOptions,
+    locator_for,
+    moved,
+    position_message,
+)
 from at.commands.functional_mode import SetFunctionalMode
 from at.driver.modem import Modem, open_modem
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.daemon.kit.positions import MOVED_M, moved, position_message
-from agent.location.locator import Fix, LocationMethod
+from agent.location.locator import MOVED_M, Fix, LocationMethod, moved, position_message
 from agent.location.position import Position
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
