@@ -21,9 +21,9 @@ from download_server import file_server
 from measure import Row
 from signed_images import signed_image, signing_key
 
+from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.downloader import Downloader, DownloadRequest
 from agent.fota.download.requests import DownloadNetwork
-from agent.http.download_targets import AllowedHosts, checked_target
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

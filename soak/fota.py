@@ -20,19 +20,13 @@ from manual_clock import ManualClock
 from measure import Row
 from signed_images import public_pem, signed_image, signing_key
 
+from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
 from agent.fota.download.downloader import Downloader, DownloadRequest
 from agent.fota.download.requests import DownloadNetwork
 from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.verification import NotProven, TrustPolicy, check_level, load_public_key, prove
-from agent.http.download_targets import (
-    AllowedHosts,
-    SourceRefused,
-    Target,
-    checked_address,
-    checked_target,
-    job_target,
-)
+from agent.http.download_targets import SourceRefused, Target, checked_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from agent.errors import RefusedByRule, ServiceRefusal
 from agent.fota import jobs, verification
+from agent.fota.allowed_hosts import AllowedHosts, job_target
 from agent.fota.download.downloader import AsyncClock, Downloader, LoopClock
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.fetch import ImageFetcher, package_of
@@ -19,7 +20,7 @@ from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, JobStep, Journal, 
 from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.verification import TrustPolicy
 from agent.fota.versions import same_version
-from agent.http.download_targets import AllowedHosts, SourceRefused, Target, job_target
+from agent.http.download_targets import SourceRefused, Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.config import Configuration, Profile
 from agent.errors import ConfigError, CredentialMissing, RefusedByRule
+from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
 from agent.fota.installers.base import Installer
@@ -26,7 +27,7 @@ from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import TrustPolicy, load_public_key, parse_level
 from agent.http import HttpClient
-from agent.http.download_targets import AllowedHosts, is_loopback_url
+from agent.http.download_targets import is_loopback_url
 from agent.wiring.service_client import connect
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem

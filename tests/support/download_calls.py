@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from download_server import FileServer
 from manual_clock import ManualClock
 
+from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.downloader import (
     DownloadedFile,
     Downloader,
@@ -17,7 +18,6 @@ from agent.fota.download.downloader import (
     DownloadRequest,
 )
 from agent.fota.download.requests import DownloadNetwork
-from agent.http.download_targets import AllowedHosts, checked_target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,6 +16,7 @@ from typing import Any
 from manual_clock import ManualClock
 
 from agent.errors import NotFound
+from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.downloader import AsyncClock, Downloader, DownloadLimits
 from agent.fota.download.requests import DownloadNetwork
 from agent.fota.image import is_mcuboot, read_image
@@ -25,7 +26,6 @@ from agent.fota.journal import Journal
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import TrustPolicy
-from agent.http.download_targets import AllowedHosts
 
 
 class Edges:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from agent.errors import Unavailable, UsageError
+from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.ranges import DownloadInterrupted
-from agent.http import Deadlines, HttpTransport, StreamedResponse, download_targets
+from agent.http import Deadlines, HttpTransport, StreamedResponse
+from agent.http.download_targets import SourceRefused, Target, addresses_of, checked_address
 from agent.http.transport import REDIRECTS
 
 MAX_DOWNLOAD_REDIRECTS = 5
@@ -22,7 +24,7 @@ MAX_DOWNLOAD_REDIRECTS = 5
 async def resolve(host: str, port: int) -> list[str]:
     """Return the IP addresses of a host. Raises DownloadInterrupted if it has none."""
     try:
-        return await download_targets.addresses_of(host, port)
+        return await addresses_of(host, port)
     except Unavailable as error:
         raise DownloadInterrupted(str(error), hint=error.hint) from error
 
@@ -31,7 +33,7 @@ async def resolve(host: str, port: int) -> list[str]:
 class DownloadNetwork:
     """How the download host is reached."""
 
-    hosts: download_targets.AllowedHosts
+    hosts: AllowedHosts
     ca_file: str = ""
     proxy: str = ""
     """Only with fota.trust_proxy: then the proxy chooses the address."""
@@ -53,7 +55,7 @@ class DownloadConnection:
 
     @asynccontextmanager
     async def get(
-        self, target: download_targets.Target, headers: Mapping[str, str]
+        self, target: Target, headers: Mapping[str, str]
     ) -> AsyncIterator[StreamedResponse]:
         """Send a GET and follow redirects as far as the rule allows; yield the last answer.
 
@@ -71,31 +73,25 @@ class DownloadConnection:
                 target = self._next(target, stream.headers.get("location", ""))
             finally:
                 await asked.__aexit__(None, None, None)
-        raise download_targets.SourceRefused(
-            f"{target.host} redirects more than {MAX_DOWNLOAD_REDIRECTS} times"
-        )
+        raise SourceRefused(f"{target.host} redirects more than {MAX_DOWNLOAD_REDIRECTS} times")
 
-    async def _address(self, target: download_targets.Target) -> str:
+    async def _address(self, target: Target) -> str:
         if self._network.proxy:
             return ""
         addresses = await self._network.resolve(target.host, target.port)
-        return download_targets.checked_address(
-            target, addresses, stand_in=self._network.hosts.stand_in
-        )
+        return checked_address(target, addresses, stand_in=self._network.hosts.stand_in)
 
-    def _next(self, target: download_targets.Target, location: str) -> download_targets.Target:
+    def _next(self, target: Target, location: str) -> Target:
         if not location:
-            raise download_targets.SourceRefused(f"{target.host} redirects to nowhere")
+            raise SourceRefused(f"{target.host} redirects to nowhere")
         try:
             url = urljoin(target.url, location)
         except ValueError:
-            raise download_targets.SourceRefused(
-                f"{target.host} redirects to {location[:80]!r}"
-            ) from None
-        return download_targets.checked_target(url, self._network.hosts)
+            raise SourceRefused(f"{target.host} redirects to {location[:80]!r}") from None
+        return checked_target(url, self._network.hosts)
 
 
-async def pieces(stream: StreamedResponse, target: download_targets.Target) -> AsyncIterator[bytes]:
+async def pieces(stream: StreamedResponse, target: Target) -> AsyncIterator[bytes]:
     """Yield the body as it comes. Raises DownloadInterrupted if the connection breaks."""
     with _own_errors(target):
         async for chunk in stream.chunks():
@@ -103,7 +99,7 @@ async def pieces(stream: StreamedResponse, target: download_targets.Target) -> A
 
 
 @contextmanager
-def _own_errors(target: download_targets.Target) -> Iterator[None]:
+def _own_errors(target: Target) -> Iterator[None]:
     try:
         yield
     except Unavailable as error:
@@ -111,6 +107,4 @@ def _own_errors(target: download_targets.Target) -> Iterator[None]:
             f"the download from {target.host} broke off: {error}", hint=error.hint
         ) from error
     except UsageError as error:
-        raise download_targets.SourceRefused(
-            f"{target.url[:80]!r} cannot be asked for: {error}"
-        ) from error
+        raise SourceRefused(f"{target.url[:80]!r} cannot be asked for: {error}") from error

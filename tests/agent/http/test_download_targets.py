@@ -5,12 +5,11 @@ from hostile_urls import HOSTILE_ADDRESSES
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.http.download_targets import (
-    AllowedHosts,
     SourceRefused,
     address_refusal,
     checked_address,
-    checked_target,
     is_loopback_url,
 )
 

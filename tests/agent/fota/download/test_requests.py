@@ -7,9 +7,10 @@ import pytest
 from download_server import Fault, file_server
 from manual_clock import ManualClock
 
+from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.downloader import Downloader, DownloadRequest
 from agent.fota.download.requests import DownloadNetwork
-from agent.http.download_targets import AllowedHosts, SourceRefused, checked_target
+from agent.http.download_targets import SourceRefused
 
 if TYPE_CHECKING:
     pass

@@ -5,12 +5,8 @@ from hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.http.download_targets import (
-    AllowedHosts,
-    SourceRefused,
-    checked_target,
-    job_target,
-)
+from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
+from agent.http.download_targets import SourceRefused
 
 PUBLIC = AllowedHosts(hosts=("firmware.example.com", "bundles.example.com:8443"))
 
