@@ -14,7 +14,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agent.daemon.control.console import show_console
-from agent.daemon.kit.hold import hold, lease
+from agent.daemon.kit.link import hold, lease
 from agent.errors import AgentError, UsageError, exit_code_of
 from agent.outbox import queries
 from agent.tasks import cancel_and_wait, first_of, wait_for_event

@@ -1,7 +1,8 @@
 """The link to one kit: its ports, opened and opened again when lost; exclusive use in turns.
 
 One user at a time has exclusive use of the kit. A user that opens ports of the kit itself has the
-agent release them, too: an installer one port, a hold all of them (`agent.daemon.kit.hold`).
+agent release them, too: an installer one port, a hold all of them. A lease gives another program
+the modem, while the agent keeps the port open.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent.daemon.status import AgentEventKind, State
 from agent.errors import ResourceUnavailable, Unavailable
@@ -18,6 +19,7 @@ from at.driver.modem import Modem
 from at.driver.opening import transport_of
 from at.ports.usb import same_port
 from at.protocol.errors import AtError, LinkLost, ModemReset
+from at.transport.base import Receiver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -263,3 +265,53 @@ class KitLink:
 
     def _held_as(self, port: str) -> list[HeldPort]:
         return [held for held in self.ports if held.may_be(port)]
+
+
+class LeaseHolder(Receiver, Protocol):
+    """Another process that speaks to the modem while it has a lease."""
+
+    async def send(self, answer: dict[str, Any]) -> None:
+        """Send the answer that the lease has begun."""
+
+    async def write_through(self, write: Callable[[bytes], None]) -> None:
+        """Pass the bytes that the process writes to `write`, until it closes."""
+
+
+@contextlib.asynccontextmanager
+async def hold(link: KitLink, program: str) -> AsyncIterator[None]:
+    """Release all ports of the kit to another program while the block runs. Raises KitBusy."""
+    async with (
+        link.exclusive(f"held by {program}", patience_s=EXCLUSIVE_WAIT_S),
+        contextlib.AsyncExitStack() as stack,
+    ):
+        stack.callback(link.concern.wake.set)
+        for held in link.ports:
+            await stack.enter_async_context(held.released(program))
+        link.concern.set_facts(held_by=program)
+        try:
+            yield
+        finally:
+            link.on_new_software()  # most holds are for flashing the kit
+            link.concern.set_facts(held_by=None)
+
+
+async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> None:
+    """Connect another process to the modem until it closes. Raises KitAway, KitBusy.
+
+    `name` is the name of the kit.
+    """
+    async with link.exclusive(f"lent to {program}", patience_s=EXCLUSIVE_WAIT_S):
+        modem = link.available()
+        await holder.send(
+            {
+                "ok": True,
+                "kit": name,
+                "dialect": modem.dialect.value,
+                "terminator": modem.terminator.value,
+            }
+        )
+        link.is_leased = True
+        try:
+            await modem.pass_through(holder, holder.write_through)
+        finally:
+            link.is_leased = False
