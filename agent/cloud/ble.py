@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agent.cloud.conventions import device_path, path_segment
 from agent.errors import BadAnswer, NotFound, UsageError
 
 PROPERTIES = (
@@ -136,3 +137,9 @@ def _objects(table: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _plain(name: str) -> str:
     return name.replace("-", "").lower()
+
+
+def characteristic_path(device_id: str, characteristic_id: str) -> str:
+    """Return the path of a characteristic of a device. Raises UsageError."""
+    characteristic = path_segment(characteristic_id, "a characteristic")
+    return f"{device_path(device_id)}/characteristics/{characteristic}"

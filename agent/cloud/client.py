@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
     from datetime import datetime
 
+    from agent.cloud.conventions import Page
     from agent.cloud.device import Device
-    from agent.cloud.request_parts import Page
     from agent.http import HttpClient, HttpTransport
 
 
@@ -143,7 +143,7 @@ class DeviceCloud:
     async def characteristic_value(self, device_id: str, characteristic: str) -> bytes:
         """Return a characteristic's value as the cloud last saw it."""
         return await self.client.send(
-            device_changes.FetchCharacteristicValue(device_id, characteristic)
+            device_reads.FetchCharacteristicValue(device_id, characteristic)
         )
 
     async def write(

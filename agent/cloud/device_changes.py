@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.ble import decode_value, encode_value
-from agent.cloud.request_parts import USER_OR_DEVICE, device_path, if_match, path_segment
+from agent.cloud.ble import characteristic_path, encode_value
+from agent.cloud.conventions import USER_OR_DEVICE, device_path, if_match, path_segment
 from agent.errors import UsageError
 
 # Many changes are taken with 202: they show a little later.
@@ -93,24 +93,6 @@ class DeleteDevice(Change):
 
 
 @dataclass(frozen=True, slots=True)
-class FetchCharacteristicValue(Call[bytes]):
-    """The value of a characteristic as last seen by the cloud."""
-
-    schemes = (Scheme.API_KEY,)
-
-    device_id: str
-    characteristic_id: str
-
-    def request(self) -> Request:
-        """Return what to send."""
-        return Request("GET", _characteristic_path(self.device_id, self.characteristic_id))
-
-    def parse(self, response: Response) -> bytes:
-        """Return the value. Raises BadAnswer."""
-        return decode_value(response.json(), self.characteristic_id)
-
-
-@dataclass(frozen=True, slots=True)
 class UpdateCharacteristicValue(Change):
     """Write a characteristic of a BLE device (clause D6)."""
 
@@ -120,7 +102,7 @@ class UpdateCharacteristicValue(Change):
 
     def request(self) -> Request:
         """Return what to send."""
-        path = _characteristic_path(self.device_id, self.characteristic_id)
+        path = characteristic_path(self.device_id, self.characteristic_id)
         headers = if_match(self.version)
         return Request("PUT", path, headers=headers, json=encode_value(self.value))
 
@@ -136,7 +118,7 @@ class UpdateDescriptorValue(Change):
 
     def request(self) -> Request:
         """Return what to send."""
-        path = _characteristic_path(self.device_id, self.characteristic_id)
+        path = characteristic_path(self.device_id, self.characteristic_id)
         path += f"/descriptors/{path_segment(self.descriptor_id, 'a descriptor')}"
         headers = if_match(self.version)
         return Request("PUT", path, headers=headers, json=encode_value(self.value))
@@ -155,8 +137,3 @@ class DiscoverServices(Change):
         device = path_segment(self.device_id, "a device id")
         path = f"/v1/devices/{gateway}/discover/{device}"
         return Request("POST", path, headers=if_match(self.version))
-
-
-def _characteristic_path(device_id: str, characteristic_id: str) -> str:
-    characteristic = path_segment(characteristic_id, "a characteristic")
-    return f"{device_path(device_id)}/characteristics/{characteristic}"

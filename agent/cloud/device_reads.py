@@ -1,4 +1,4 @@
-"""Reading devices: list and fetch, as they are or through a transform (clauses D4, D5)."""
+"""Reading devices: list and fetch, as they are or transformed; values of BLE (clauses D4, D5)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
+from agent.cloud.ble import characteristic_path, decode_value
+from agent.cloud.conventions import LARGEST_PAGE, USER_OR_DEVICE, Page, device_path, read_page
 from agent.cloud.device import Device
-from agent.cloud.request_parts import LARGEST_PAGE, USER_OR_DEVICE, Page, device_path, read_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,24 @@ class TransformDevice(Call[Transformed]):
         """Return the value, None where the expression does not match. Raises BadAnswer."""
         value = response.json() if response.content else None
         return Transformed(value, response.headers.get("etag"))
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCharacteristicValue(Call[bytes]):
+    """The value of a characteristic as last seen by the cloud."""
+
+    schemes = (Scheme.API_KEY,)
+
+    device_id: str
+    characteristic_id: str
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("GET", characteristic_path(self.device_id, self.characteristic_id))
+
+    def parse(self, response: Response) -> bytes:
+        """Return the value. Raises BadAnswer."""
+        return decode_value(response.json(), self.characteristic_id)
 
 
 def _page_query(chosen: Filter, limit: int, token: str | None) -> list[tuple[str, str]]:

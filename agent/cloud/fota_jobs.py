@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.request_parts import path_segment
+from agent.cloud.conventions import path_segment
 from agent.errors import BadAnswer, NotFound
 
 # Either scheme of the two that the operation declares; a proxy has a service key for FOTA.

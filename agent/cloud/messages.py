@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
+from agent.cloud.conventions import LARGEST_PAGE, USER_OR_DEVICE, Page, device_path, read_page
 from agent.cloud.device import read_time
-from agent.cloud.request_parts import LARGEST_PAGE, USER_OR_DEVICE, Page, device_path, read_page
 from agent.errors import BadAnswer, UsageError
 
 

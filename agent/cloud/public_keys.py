@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
-from agent.cloud.request_parts import path_segment
+from agent.cloud.conventions import path_segment
 from agent.errors import BadAnswer, UsageError
 
 MOST_ROWS = 1000

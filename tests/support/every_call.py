@@ -10,14 +10,19 @@ from agent.cloud.account import FetchAccount, FetchServiceToken, MakeServiceKeyA
 from agent.cloud.device_changes import (
     DeleteDevice,
     DiscoverServices,
-    FetchCharacteristicValue,
     UpdateCharacteristicValue,
     UpdateDescriptorValue,
     UpdateDeviceName,
     UpdateDeviceState,
     UpdateDeviceTags,
 )
-from agent.cloud.device_reads import FetchDevice, ListDevices, TransformDevice, TransformDevices
+from agent.cloud.device_reads import (
+    FetchCharacteristicValue,
+    FetchDevice,
+    ListDevices,
+    TransformDevice,
+    TransformDevices,
+)
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi

@@ -6,7 +6,7 @@ import pytest
 from cloud_calls import listed
 
 from agent.cloud import DeviceCloud
-from agent.cloud.request_parts import path_segment
+from agent.cloud.conventions import path_segment
 from agent.errors import NotFound, UsageError
 from agent.standin.device_cloud import seed
 

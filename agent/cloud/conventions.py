@@ -1,4 +1,4 @@
-"""What calls of the device cloud share: path segments, If-Match, credentials, pages. Pure."""
+"""What calls of the device cloud have in common: path segments, If-Match, credentials, pages."""
 
 from __future__ import annotations
 
