@@ -25,7 +25,6 @@ import httpx
 from agent import __version__, errors
 from agent.call import Response
 from agent.config.urls import DEFAULT_PORTS, checked_url
-from agent.errors import BadAnswer, ConfigError
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """The statuses that name another place in `location`."""
@@ -44,10 +43,10 @@ def next_url(url: str, location: str) -> str:
     try:
         target = urljoin(url, location)
         checked_url(target, "redirect")
-    except (ConfigError, ValueError) as error:
-        raise BadAnswer(f"a redirect that cannot be followed: {error}") from error
+    except (errors.ConfigError, ValueError) as error:
+        raise errors.BadAnswer(f"a redirect that cannot be followed: {error}") from error
     if url.startswith("https:") and not target.startswith("https:"):
-        raise BadAnswer("a redirect from https to http is not followed")
+        raise errors.BadAnswer("a redirect from https to http is not followed")
     return target
 
 

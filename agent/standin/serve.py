@@ -18,7 +18,6 @@ from starlette.types import ASGIApp
 
 from agent.standin import control
 from agent.standin.core import connections
-from agent.standin.core.connections import cancel_and_wait, server_context, wrong_certificate
 from agent.standin.core.dispatch import Dispatcher
 from agent.standin.core.guard import HostGuard
 from agent.standin.core.operation import ALSO_AT_API, Host
@@ -80,7 +79,7 @@ async def serving(
                 server.force_exit = True
             if late:
                 _, stuck = await asyncio.wait(late, timeout=_STOP_S)
-                await cancel_and_wait(*stuck, within_s=_STOP_S)
+                await connections.cancel_and_wait(*stuck, within_s=_STOP_S)
             await cloud.close()
 
 
@@ -175,5 +174,6 @@ def _next_context(cloud: Cloud) -> ssl.SSLContext | None:
         return None
     context: ssl.SSLContext | None = cloud.transient.get("wrong certificate")
     if context is None:
-        context = cloud.transient["wrong certificate"] = server_context(wrong_certificate())
+        context = connections.server_context(connections.wrong_certificate())
+        cloud.transient["wrong certificate"] = context
     return context

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 from xml.sax.saxutils import escape
@@ -12,14 +12,12 @@ import msgspec
 
 from agent import errors
 from agent.call import Call, Host, Request, Response, Scheme
-from agent.errors import BadAnswer
 from agent.http.transport import SLOWEST_BYTES_PER_S
 from agent.observability.api.resources import USER
 from agent.observability.ingest.uploads import FileKind, UploadProject
 from agent.retry import RETRIED_STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
     from typing import IO
 
     from agent.http import HttpTransport
@@ -69,7 +67,7 @@ class PrepareParts(Call[PreparedParts]):
         """Return URLs and token. Raises BadAnswer, also if there is no URL."""
         data = response.decode(_PreparedParts).data
         if not data.part_urls:
-            raise BadAnswer("the answer names no part to upload", status=response.status)
+            raise errors.BadAnswer("the answer names no part to upload", status=response.status)
         return PreparedParts(tuple(data.part_urls), data.complete_upload_url, data.token)
 
 

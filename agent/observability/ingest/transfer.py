@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from agent import errors
 from agent.call import Host
 from agent.observability.ingest import storage, uploads
-from agent.observability.ingest.storage import UploadUrlExpired, complete_parts, put_bytes
 from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
 from agent.retry import backoff_s
 
@@ -116,7 +115,7 @@ async def transfer(
         except errors.Unavailable as error:
             if state.whole:
                 raise  # the client has retried the commit: a later run continues with it
-            if isinstance(error, UploadUrlExpired) or not state.part_urls:
+            if isinstance(error, storage.UploadUrlExpired) or not state.part_urls:
                 journal.save(None)
             if attempt == tries:
                 raise
@@ -165,15 +164,19 @@ async def _put(
         bounds = storage.part_bounds(source.size, len(state.part_urls))
         for number in range(len(state.tags), len(bounds)):
             url = state.part_urls[number]
-            tag = await put_bytes(transport, url, source.file, bounds[number], sent=sent)
+            tag = await storage.put_bytes(transport, url, source.file, bounds[number], sent=sent)
             if not tag:
                 raise errors.BadAnswer(f"the storage gave no ETag for part {number + 1}")
             state.tags.append(tag)
             journal.save(state)
-        await complete_parts(transport, state.complete_url, storage.completion_body(state.tags))
+        await storage.complete_parts(
+            transport, state.complete_url, storage.completion_body(state.tags)
+        )
     else:
         whole = (0, source.size)
-        await put_bytes(transport, state.url, source.file, whole, gzipped=source.gzipped, sent=sent)
+        await storage.put_bytes(
+            transport, state.url, source.file, whole, gzipped=source.gzipped, sent=sent
+        )
     state.whole = True
     journal.save(state)
 

@@ -197,6 +197,6 @@ async def test_a_storage_without_etags_is_a_bad_answer(cloud, client, image, mon
     async def nothing(*_arguments: Any, **_more: Any) -> str:
         return ""
 
-    monkeypatch.setattr("agent.observability.ingest.transfer.put_bytes", nothing)
+    monkeypatch.setattr("agent.observability.ingest.storage.put_bytes", nothing)
     with file_source(image) as source, pytest.raises(BadAnswer, match="ETag"):
         await transfer(client, update(cloud), source)
