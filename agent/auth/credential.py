@@ -1,7 +1,4 @@
-"""The interface of a credential, the choice for a call, and the two kinds that never change.
-
-Those are HTTP Basic and the project key.
-"""
+"""The interface of a credential, the choice for a call, HTTP Basic and the project key."""
 
 from __future__ import annotations
 
@@ -115,7 +112,7 @@ def _how_to_set(scheme: Scheme) -> str:
 
 
 class Basic:
-    """A user's own access to the observability service.
+    """A user's own access to the observability service (clauses O4.1, O4.5).
 
     `unattended` adds a warning about a user's key: no person is there to log in again.
     """
@@ -170,7 +167,7 @@ class Basic:
         )
 
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # The short paths, without organization and project: what a device with little memory uses.
 _SHORT_PATHS = re.compile(
     r"/api/v0/(events|chunks/[^/?]+|upload(_multipart)?(/[a-z_-]+)?|device-config"
@@ -179,13 +176,16 @@ _SHORT_PATHS = re.compile(
 
 
 class ProjectKey:
-    """Sent under a header whose name is configuration: real services name it after themselves."""
+    """Pushes data, and opens the few endpoints that say so (clause O4.3).
+
+    It is sent under a header whose name is configuration: real services name it after themselves.
+    """
 
     scheme: ClassVar[Scheme] = Scheme.PROJECT_KEY
     warning: ClassVar[str] = ""
 
     def __init__(self, secret: Secret, *, header: str = "Service-Project-Key") -> None:
-        if not _TOKEN.fullmatch(header):
+        if not _HEADER_NAME.fullmatch(header):
             raise ConfigError(f"account.project_key_header: {header!r} is no header name")
         self._secret = secret
         self._header = header.lower()

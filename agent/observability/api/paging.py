@@ -19,7 +19,7 @@ _TIME_NAME = re.compile(r"(^|_)(date|since|until|seen|before|after)$")
 
 
 def time_parameter(when: datetime) -> str:
-    """Return an aware time as a query parameter: UTC, whole seconds, `Z`. Raises UsageError."""
+    """Return an aware time as a parameter: UTC, whole seconds, `Z` (O2.3). Raises UsageError."""
     if when.tzinfo is None:
         raise UsageError("a time without a time zone cannot be sent")
     # Not strftime: it does not pad years below 1000.
