@@ -1,9 +1,11 @@
-"""Fault injection: how faults are written, which are switched on, and the layer that applies them.
+"""Fault injection: the kinds of fault with their effects, how faults are written and switched on.
 
 A fault is written `NAME[=ARG][*TIMES][@ROUTE]`. TIMES is how many requests it applies to before it
 ends; without it there is no end, except for a burst of server errors. ROUTE is a pattern of paths
-(`/v1/devices*`), or a method and a pattern (`POST /api/v0/events`); without it, every path. No
-fault applies to the control endpoint.
+(`/v1/devices*`), or a method and a pattern (`POST /api/v0/events`); without it, every path.
+
+A layer between the guard and the routes applies them: the effect of a kind spoils the answer of the
+routes, or answers in their place. No fault applies to the control endpoint.
 """
 
 from __future__ import annotations

@@ -14,14 +14,6 @@ from typing import Any
 
 import msgspec
 
-
-def make_private(path: Path) -> None:
-    """Make `path` 0600, an empty file if it is missing, and its folder 0700. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    path.chmod(0o600)  # one that was there before; Windows has no fchmod before Python 3.13
-
-
 _APPLICATION_ID = 0x63656C6C  # "cell"
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS rows (name TEXT, key TEXT, value BLOB, PRIMARY KEY (name, key))"
@@ -172,3 +164,10 @@ def _is_ours(path: Path) -> bool:
         head = file.read(72)
     number = _APPLICATION_ID.to_bytes(4, "big")
     return not head or (head.startswith(b"SQLite format 3\0") and head[68:] == number)
+
+
+def make_private(path: Path) -> None:
+    """Make `path` 0600, an empty file if it is missing, and its folder 0700. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    path.chmod(0o600)  # one that was there before; Windows has no fchmod before Python 3.13
