@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 
 import pytest
-from credential_calls import Modem, modem_jwt
+from credential_calls import Modem, Push, modem_jwt
 
 from agent.auth.bearer import ApiKey, OrganizationToken
-from agent.auth.credential import HOSTS, Keyring
+from agent.auth.credential import HOSTS, Basic, Keyring, ProjectKey
 from agent.call import Call, Host, Scheme
 from agent.config.secrets import Secret
-from agent.errors import CredentialMissing
+from agent.errors import ConfigError, CredentialMissing, WrongCredential
 
 
 async def test_the_preferred_kind_is_used_where_it_is_taken() -> None:
@@ -37,3 +38,44 @@ def test_no_kind_goes_to_a_host_that_is_not_its_own() -> None:
     with pytest.raises(CredentialMissing):
         keyring.choose(Wrong())
     assert Host.CHUNKS in HOSTS[Scheme.PROJECT_KEY]
+
+
+@pytest.mark.contract("O4.1", "O4.5")
+async def test_basic_sends_email_and_secret_and_warns() -> None:
+    credential = Basic("a@b.example", Secret("pass word"), is_password=True)
+    sent = (await credential.headers(Push()))["authorization"]
+    assert base64.b64decode(sent.removeprefix("Basic ")) == b"a@b.example:pass word"
+    assert "whole account" in credential.warning
+    assert "pass word" not in repr(credential)
+    key = Basic("a@b.example", Secret("user-key-1"), is_password=False, unattended=True)
+    assert "stops working when its user leaves" in key.warning
+    assert Basic("a@b.example", Secret("user-key-1"), is_password=False).warning == ""
+    for cause in ("single", "removed"):
+        assert cause in key.advice(401)
+    with pytest.raises(ConfigError, match=r"account\.email"):
+        Basic("a:b", Secret("user-key-1"), is_password=False)
+
+
+@pytest.mark.contract("O4.3")
+async def test_the_project_key_goes_under_the_configured_header_to_its_own_paths_only() -> None:
+    credential = ProjectKey(Secret("project-key-of-the-test"), header="Memfault-Project-Key")
+    assert await credential.headers(Push()) == {"memfault-project-key": "project-key-of-the-test"}
+    for path in (
+        "/api/v0/organizations/o/projects/p/events",
+        "/auth/me",
+        "/api/v0/events/../organizations",
+        "/v1/devices",
+        "/api/v0/chunks/a/b",
+    ):
+        with pytest.raises(WrongCredential, match="none of the paths"):
+            await credential.headers(Push(path))
+    for path in (
+        "/api/v0/chunks/TESTSERIAL",
+        "/api/v0/upload",
+        "/api/v0/upload/coredump",
+        "/api/v0/upload/custom-data-recording",
+        "/api/v0/releases/latest",
+    ):
+        await credential.headers(Push(path))
+    with pytest.raises(ConfigError, match="no header name"):
+        ProjectKey(Secret("project-key-of-the-test"), header="X: 1\r\nY")

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fota.jobs import JobStatus, JournalState
-from agent.fota.journal import JobResult, JobStep, Journal, JournalDamaged, OpenJob, journal_folder
+from agent.fota.journal import (
+    JobResult,
+    JobsHeld,
+    JobStep,
+    Journal,
+    JournalDamaged,
+    OpenJob,
+    journal_folder,
+    sole_worker,
+)
 
 
 def open_job(job_id: str = "j1") -> OpenJob:
@@ -99,3 +108,14 @@ def test_each_device_has_a_journal_of_its_own_below_the_state_folder(one: str, o
     assert all(folder.name not in {"", ".", ".."} for folder in folders)
     if max(len(folder.name) for folder in folders) < 200:
         assert (folders[0] == folders[1]) is (one == other)
+
+
+def test_a_second_worker_is_refused_until_the_first_one_ends(tmp_path: Path):
+    with (
+        sole_worker(tmp_path / "kit"),
+        pytest.raises(JobsHeld),
+        sole_worker(tmp_path / "kit"),
+    ):
+        pass
+    with sole_worker(tmp_path / "kit"):
+        pass

@@ -1,4 +1,4 @@
-"""The transport against servers that misbehave on a real socket."""
+"""The transport against servers that misbehave on a real socket; where a redirect leads."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.errors import (
     AgentError,
@@ -27,7 +29,7 @@ from agent.errors import (
 )
 from agent.http import Deadlines, HttpTransport, tls_context
 from agent.http import transport as transport_module
-from agent.http.transport import SLOWEST_BYTES_PER_S
+from agent.http.transport import SLOWEST_BYTES_PER_S, next_url, same_origin
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 LIMIT = 64 * 1024
@@ -283,3 +285,34 @@ def test_tls_settings_are_made_once_and_the_environment_does_not_change_them(
     assert not context.keylog_filename
     with pytest.raises(ConfigError, match=r"hosts\.ca_file"):
         tls_context(str(tmp_path / "missing.pem"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("https://a.example/x", "https://A.example:443/y?z", True),
+        ("http://127.0.0.1", "http://127.0.0.1:80", True),
+        ("https://a.example", "http://a.example", False),
+        ("https://a.example", "https://a.example:8443", False),
+        ("https://a.example", "https://b.a.example", False),
+    ],
+)
+def test_an_origin_is_scheme_host_and_port(one: str, other: str, same: bool):
+    assert same_origin(one, other) is same
+
+
+def test_a_redirect_may_be_relative_and_never_leaves_https():
+    assert next_url("https://a.example/b/c", "d?e") == "https://a.example/b/d?e"
+    assert next_url("http://127.0.0.1:1/b", "https://a.example") == "https://a.example"
+    for location in ("http://127.0.0.1/", "http://a.example/", "//[", "javascript:x"):
+        with pytest.raises(BadAnswer):
+            next_url("https://a.example/b", location)
+
+
+@given(st.text(max_size=60))
+def test_any_redirect_ends_at_https_or_is_refused(location: str):
+    try:
+        target = next_url("https://a.example/b", location)
+    except BadAnswer:
+        return
+    assert target.startswith("https://")

@@ -1,8 +1,9 @@
-"""The state file: private, not shared, and true after any end."""
+"""The state file: private from its first moment, not shared, and true after any end."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import stat
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from observability import an_event, with_project_key
 from standin import running_standin, serve
 
 from agent.standin.state import open_cloud
+from agent.standin.store import make_private
 
 
 @pytest.mark.parametrize("content", [b"root:x:0:0\n" * 20, b"SQLite format 3\0" + bytes(84)])
@@ -91,3 +93,23 @@ async def test_a_number_that_the_file_cannot_hold_stops_nothing(
     async with running_standin(tmp_path / "b", state=state) as standin:
         shown = await standin.client.get(device, headers=key)
         assert shown.json()["state"]["reported"]["n"] == float(number)
+
+
+def test_a_file_that_others_could_read_keeps_its_content_and_is_theirs_no_longer(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "state"
+    file.write_text("kept")
+    file.chmod(0o644)
+    make_private(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text() == "kept"
+
+
+def test_it_needs_nothing_that_windows_lacks_before_python_3_13(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "fchmod", raising=False)
+    file = tmp_path / "keys" / "service-key.pem"
+    make_private(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600

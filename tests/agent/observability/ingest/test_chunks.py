@@ -1,4 +1,4 @@
-"""Messages told apart, opened and decoded."""
+"""What chunks carry: a message's kind and project key, and run-length coding undone."""
 
 from __future__ import annotations
 
