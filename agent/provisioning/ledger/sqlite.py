@@ -85,9 +85,10 @@ class SqliteDatabase:
 
         from agent.provisioning.ledger.backend import upgrade
 
-        engine = create_engine(
-            "sqlite://", creator=lambda: _connected(self._path), poolclass=pool.NullPool
-        )
+        def connect() -> sqlite3.Connection:
+            return sqlite3.connect(self._path, timeout=_PATIENCE_S, isolation_level=None)
+
+        engine = create_engine("sqlite://", creator=connect, poolclass=pool.NullPool)
         try:
             with engine.connect() as connection:
                 # Two commands may come first to a ledger at once, and one of them may only want
