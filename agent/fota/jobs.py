@@ -207,7 +207,6 @@ class KitFacts:
     """What the installer can put on this kit."""
     gate_refusal: str = ""
     """Why the modem's firmware is too old for a modem image (clause D1.4), "" where it is not."""
-    modem_revision: str = ""
 
 
 def reject_reason(job: Job, kit: KitFacts) -> str:
