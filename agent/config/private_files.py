@@ -65,12 +65,11 @@ def replacing(
 ) -> Iterator[BinaryIO]:
     """Give a file to write, which takes the place of `path` when the block ends, synced.
 
-    After an error `path` is as it was, and nothing else is left; but a disk that fails to sync the
-    folder, once the file has its name, is an error too. `follow`: a link stays, and the
-    file that it points to is replaced; without it the link itself is. `private` makes the file
-    0600. `unfinished` is the name until the content is whole. By default it is unique, since
-    several processes may write; a file's only writer may name one, so that a kill leaves one such
-    file at most. Raises OSError.
+    After an error `path` is as it was, and nothing else is left; only a disk that fails to sync the
+    folder is told after the file has its name. `follow`: a link stays, and the file that it points
+    to is replaced; without it the link itself is. `private` makes the file 0600. `unfinished` is
+    the name until the content is whole. By default it is unique, since several processes may write;
+    a file's only writer may name one, so that a kill leaves one such file at most. Raises OSError.
     """
     target = path.resolve() if follow else path.absolute()
     mode: Literal["wb", "xb"] = "wb" if unfinished else "xb"
