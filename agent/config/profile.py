@@ -156,6 +156,8 @@ class ProvisioningSettings(Section, frozen=True):
     device_ca_file: str = ""
     device_ca_key_file: str = ""
     """A PEM file, or the pkcs11: URI of a key on a token (extra pkcs11)."""
+    certificate_days: Annotated[int, msgspec.Meta(ge=1, le=36500)] = 3650
+    """How long a board's certificate holds; it never outlives the CA that signs it."""
     registration: Literal["public-key", "onboard", "claim", "none"] = "public-key"
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
     tags: tuple[str, ...] = ()

@@ -181,7 +181,7 @@ class BoardRun:
         station, goal = self._station, self._station.goal
         credentials = CredentialSteps(self._port, identity, self._ledger, goal, station.key_folder)
         issuer = CertificateIssuer(
-            self._ledger, goal.certificate, station.device_ca, station.key_folder, station.now
+            self._ledger, goal, station.device_ca, station.key_folder, station.now
         )
         return {
             ProvisioningStep.OFFLINE: partial(self._offline.enter, board.mode),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 
 from at.commands.credentials import CredentialType
@@ -65,6 +66,7 @@ class Goal:
     subject: str = ""
     """Attributes of the CSR ("O=..,CN=.."); "" leaves them to the modem (CN = UUID)."""
     set_clock: bool = False
+    certificate_life: timedelta = timedelta(days=3650)
     prove: bool = True
     """Whether the cloud must accept a JWT of the board, as the last step."""
 

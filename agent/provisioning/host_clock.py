@@ -13,7 +13,7 @@ AGREES_S = 60.0
 """Service and host may differ by so much: half of a round trip, and whole seconds in its header."""
 
 DATED_WITHIN_S = 86400.0
-"""A certificate is dated a day back and lasts for decades: so much does it no harm."""
+"""A certificate is dated a day back and lasts for years: so much does it no harm."""
 
 
 def kernel_says_synchronised() -> bool | None:

@@ -210,13 +210,13 @@ class CertificateIssuer:
     def __init__(
         self,
         ledger: BoardLedger,
-        source: CertificateSource,
+        goal: Goal,
         device_ca: DeviceCa | None,
         key_folder: Path,
         now: Callable[[], datetime],
     ) -> None:
         self._ledger = ledger
-        self._source = source
+        self._goal = goal
         self._device_ca = device_ca
         self._key_folder = key_folder
         self._now = now
@@ -224,10 +224,12 @@ class CertificateIssuer:
     async def issue(self) -> None:
         """Make the certificate and store it in the record. Raises AgentError."""
         record = self._ledger.record
-        if self._source is CertificateSource.SELF_SIGNED:
+        if self._goal.certificate is CertificateSource.SELF_SIGNED:
             file = self._key_folder / certificates.host_key_name(record.uuid, record.public_key)
             key = await asyncio.to_thread(certificates.load_host_key, file)
-            certificate = certificates.self_signed(key, record.device_id, self._now())
+            certificate = certificates.self_signed(
+                key, record.device_id, self._now(), self._goal.certificate_life
+            )
         else:
             public_key = serialization.load_pem_public_key(record.public_key.encode())
             authority = self._device_ca
@@ -235,8 +237,14 @@ class CertificateIssuer:
                 raise WrongAnswer("there is no CA to sign with, or no P-256 key to sign for")
             # In a thread: a token may take seconds, and the other boards go on meanwhile.
             certificate = await asyncio.to_thread(
-                authority.sign, public_key, record.device_id, self._now()
+                authority.sign,
+                public_key,
+                record.device_id,
+                self._now(),
+                self._goal.certificate_life,
             )
         await self._ledger.finish(
-            ProvisioningStep.CERTIFICATE, certificate=certificates.pem_of(certificate)
+            ProvisioningStep.CERTIFICATE,
+            certificates.describe(certificate),
+            certificate=certificates.pem_of(certificate),
         )

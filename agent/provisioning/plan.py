@@ -220,7 +220,10 @@ def _plan_certificate(
             f"{_certificate(board)} that is not ours",
         )
     if not fits:
-        words = f"certificate for the board's key: {goal.certificate.value}"
+        words = (
+            f"certificate for the board's key: {goal.certificate.value}, "
+            f"for {goal.certificate_life.days} days"
+        )
         draft.steps.append(PlannedStep(ProvisioningStep.CERTIFICATE, words))
     draft.steps.append(PlannedStep(ProvisioningStep.WRITE, "write the client certificate", 1))
 

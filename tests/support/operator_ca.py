@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -70,3 +71,15 @@ def openssl_verifies(authority: Path, leaf: str) -> None:
     (authority.parent / "judged.pem").write_text(leaf)
     judged = openssl(authority.parent, "verify", "-x509_strict", "-CAfile", authority, "judged.pem")
     assert judged.returncode == 0, judged.stderr
+
+
+def openssl_verifies_all(authority: Path, leaves: Sequence[str]) -> None:
+    """Have OpenSSL judge the client certificates (PEM) of many devices in one call."""
+    files = []
+    for number, leaf in enumerate(leaves):
+        files.append(authority.parent / f"judged-{number}.pem")
+        files[-1].write_text(leaf)
+    strictly = "verify", "-x509_strict", "-purpose", "sslclient", "-CAfile", authority
+    judged = openssl(authority.parent, *strictly, *files)
+    assert judged.returncode == 0, judged.stderr
+    assert judged.stdout.count(": OK") == len(leaves)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.ca.token import Pin
 
 NOW = datetime.now(UTC)
+LIFE = timedelta(days=3650)
 BOARD = ec.generate_private_key(ec.SECP256R1()).public_key()
 KEYS = {
     "P-256": lambda: ec.generate_private_key(ec.SECP256R1()),

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,6 +43,9 @@ _OPTIONS = (
         type=click.Choice(["operator-ca", "self-signed", "none"]),
         help="Default: operator-ca where the profile names a CA, else none.",
     ),
+    click.option(
+        "--certificate-days", type=click.IntRange(1, 36500), help="Its life; else the profile's."
+    ),
     click.option("--host-key", is_flag=True, help="Make the keys on this host: not advised."),
     click.option(
         "--replace", multiple=True, metavar="TAG:TYPE", help="A credential that may be deleted."
@@ -67,6 +70,7 @@ class BenchOptions:
     expect: int | None
     security_tag: int | None
     certificate: str | None
+    certificate_days: int | None
     host_key: bool
     replace: tuple[str, ...]
     id_prefix: str
@@ -103,6 +107,7 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
             ca_chain=_ca_chain(profile.ca_chain_file),
             key_origin=origin,
             certificate=certificate,
+            certificate_life=timedelta(days=given.certificate_days or profile.certificate_days),
             registration=RegistrationMethod(given.registration or profile.registration),
             replace=frozenset(_credential(text) for text in given.replace),
             id_prefix=given.id_prefix,
@@ -162,7 +167,10 @@ def device_ca_of(goal: Goal, configuration: Configuration) -> DeviceCa | None:
         authority = DeviceCa.on_token(file, uri, partial(_pin, configuration, uri.pin_file))
     else:
         authority = DeviceCa.load(file, Path(key).expanduser(), partial(_passphrase, configuration))
-    authority.require_valid(datetime.now(UTC))
+    now = datetime.now(UTC)
+    authority.require_valid(now)
+    if shortened := authority.shortens(now, goal.certificate_life):
+        note(shortened)
     return authority
 
 

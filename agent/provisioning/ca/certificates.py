@@ -15,14 +15,12 @@ from cryptography.x509.oid import NameOID
 from agent.config.private_files import read_plain, write_private
 from agent.errors import AgentError, ConfigError, RefusedByRule
 
-VALID_FOR = timedelta(days=365 * 30)
-"""A device's certificate outlives the device: there is no way to renew one on a modem at sea."""
-_BACKDATED = timedelta(days=1)
-"""A board's clock may be behind."""
+BACKDATED = timedelta(days=1)
+"""A certificate begins so much before it is made: the clock that judges it may be behind."""
 
 
 def client_certificate(
-    public_key: ec.EllipticCurvePublicKey, common_name: str, now: datetime
+    public_key: ec.EllipticCurvePublicKey, common_name: str, begin: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     """Return a client certificate for a board's key, without issuer and signature."""
     return (
@@ -30,8 +28,8 @@ def client_certificate(
         .subject_name(_name(common_name))
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACKDATED)
-        .not_valid_after(now + VALID_FOR)
+        .not_valid_before(begin)
+        .not_valid_after(end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
         .add_extension(
@@ -52,10 +50,10 @@ def client_certificate(
 
 
 def self_signed(
-    key: ec.EllipticCurvePrivateKey, common_name: str, now: datetime
+    key: ec.EllipticCurvePrivateKey, common_name: str, now: datetime, life: timedelta
 ) -> x509.Certificate:
     """Return a client certificate that its own key signed."""
-    builder = client_certificate(key.public_key(), common_name, now)
+    builder = client_certificate(key.public_key(), common_name, now - BACKDATED, now + life)
     return builder.issuer_name(_name(common_name)).sign(key, hashes.SHA256())
 
 
@@ -66,6 +64,13 @@ def _name(common_name: str) -> x509.Name:
 def pem_of(certificate: x509.Certificate) -> str:
     """Return a certificate as PEM text, the form in which the modem keeps it."""
     return certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
+
+
+def describe(certificate: x509.Certificate) -> str:
+    """Return the serial number of a certificate, in hex as OpenSSL prints it, and its end."""
+    digits = f"{certificate.serial_number:X}"
+    number = digits.zfill(len(digits) + len(digits) % 2)
+    return f"serial {number}, ends {certificate.not_valid_after_utc:%Y-%m-%d}"
 
 
 def public_pem(key: ec.EllipticCurvePublicKey) -> str:

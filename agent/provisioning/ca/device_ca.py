@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cryptography import x509
@@ -12,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from agent.config.private_files import read_plain
 from agent.errors import CredentialError, UsageError
-from agent.provisioning.ca.certificates import client_certificate
+from agent.provisioning.ca.certificates import BACKDATED, client_certificate
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from agent.provisioning.ca.token import AskPin
 
 CaKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+RENEW_BEFORE = timedelta(days=30)
+"""A CA that ends sooner is warned of: what it signs may end before the boards are sold."""
 _PROBE = b"cellagent asks whether this key is that of the certificate"
 
 
@@ -89,15 +92,36 @@ class DeviceCa:
                 hint="set this host's clock (timedatectl set-ntp true), then run again",
             )
 
+    def shortens(self, now: datetime, life: timedelta) -> str:
+        """Return a note if what is signed now must end with the CA, before its `life`; else ""."""
+        end = self.certificate.not_valid_after_utc
+        if end - now >= life:
+            return ""
+        note = (
+            f"the CA ends on {end:%Y-%m-%d}, and so do the certificates that it signs, "
+            f"instead of {life.days} days from now"
+        )
+        if end - now < RENEW_BEFORE:
+            return f"warning: renew the CA: {note}"
+        return note
+
     def sign(
-        self, public_key: ec.EllipticCurvePublicKey, common_name: str, now: datetime
+        self,
+        public_key: ec.EllipticCurvePublicKey,
+        common_name: str,
+        now: datetime,
+        life: timedelta,
     ) -> x509.Certificate:
         """Return a client certificate for a board's key, named `common_name` (the device id).
 
-        Raises UsageError where the CA does not hold any more, TokenError where its token is gone.
+        It ends after its `life`, and with the CA at the latest. Raises UsageError where the CA
+        does not hold any more, TokenError where its token is gone.
         """
         self.require_valid(now)
-        builder = client_certificate(public_key, common_name, now)
+        # Within the CA's own time: some verifiers want a chain's times nested.
+        begin = max(now - BACKDATED, self.certificate.not_valid_before_utc)
+        end = min(now + life, self.certificate.not_valid_after_utc)
+        builder = client_certificate(public_key, common_name, begin, end)
         return (
             builder.issuer_name(self.certificate.subject)
             .add_extension(_key_identifier(self.certificate), critical=False)

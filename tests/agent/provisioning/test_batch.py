@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from operator_ca import openssl_verifies_all
 from standin import StandIn
 from virtual_tray import Tray, provision, station_of
 
 from agent.errors import RefusedByRule
 from agent.provisioning.batch import require_count
 from agent.provisioning.board import BoardLocation
+from agent.provisioning.ca.certificates import public_key_of
 from agent.provisioning.plan import ProvisioningStep
 from at.virtual.transport import VirtualTransport
 
@@ -28,6 +31,20 @@ async def test_a_tray_of_sixteen_is_provisioned_and_a_rerun_writes_nothing(
         records = await station.ledger.call(lambda ledger: ledger.boards())
     assert len({record.registered_key for record in records}) == 16
     assert {record.writes for record in records} == {3}
+
+
+@pytest.mark.contract("D10.8")
+async def test_openssl_accepts_every_certificate_of_a_tray_of_64(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    async with station_of(standin, tmp_path) as station:
+        outcomes = await provision(station, Tray(tmp_path), 64)
+        assert {(one.outcome, one.reason) for one in outcomes} == {("done", "")}
+        records = await station.ledger.call(lambda ledger: ledger.boards())
+    leaves = [x509.load_pem_x509_certificate(record.certificate.encode()) for record in records]
+    assert len({leaf.serial_number for leaf in leaves}) == 64
+    assert [public_key_of(leaf) for leaf in leaves] == [record.public_key for record in records]
+    openssl_verifies_all(tmp_path / "ca/ca.pem", [record.certificate for record in records])
 
 
 async def test_one_board_that_fails_stops_no_other(standin: StandIn, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,9 @@ from operator_ca import make_ca
 from postgres import postgres_cluster
 from standin import StandIn
 from tray import flash_writes, key_in, ports, registered_keys, tray, tray_profile
+
+from agent.config.write import set_value
+from agent.provisioning.ca.certificates import describe
 
 PASSPHRASE = "canary-passphrase-of-the-ca"
 LEDGER_PASSWORD = "canary-ledger-password"
@@ -129,8 +133,6 @@ async def test_a_service_that_is_away_is_exit_6_and_the_rerun_registers_the_same
 ) -> None:
     tray_profile(standin, tmp_path)
     with tray(tmp_path, 1) as kits:
-        from agent.config.write import set_value
-
         set_value("hosts.device_cloud", "http://127.0.0.1:9", profile="tray")
         failed = await provision("run", *ports(kits), "--set-clock", "--json")
         [line] = boards_of(failed)
@@ -142,6 +144,32 @@ async def test_a_service_that_is_away_is_exit_6_and_the_rerun_registers_the_same
         assert (line["outcome"], line["writes"], done.code) == ("done", 0, 0)
         assert registered_keys(standin) == {line["device_id"]: made}
         assert flash_writes(kits[0]) == writes
+
+
+@pytest.mark.parametrize("by", ["option", "profile"])
+async def test_the_life_of_a_certificate_is_chosen_and_ends_with_the_ca(
+    standin: StandIn, tmp_path: Path, by: str
+) -> None:
+    tray_profile(standin, tmp_path)
+    ends = datetime.now(UTC) + timedelta(days=20)
+    make_ca(tmp_path, end=ends)
+    option = ["--certificate-days", "9999"] if by == "option" else []
+    if by == "profile":
+        set_value("provisioning.certificate_days", "9999", profile="tray")
+    with tray(tmp_path, 1) as kits:
+        planned = await provision("plan", *ports(kits), "--set-clock", *option)
+        assert "operator-ca, for 9999 days" in planned.out
+        done = await provision("run", *ports(kits), "--set-clock", *option)
+    assert done.code == 0, done.err
+    assert f"warning: renew the CA: the CA ends on {ends:%Y-%m-%d}" in done.err
+    assert "instead of 9999 days from now" in done.err
+    [row] = csv.reader(io.StringIO((await provision("export", "--as", "bulk")).out))
+    leaf = x509.load_pem_x509_certificate(row[4].encode())
+    assert leaf.not_valid_after_utc == ends.replace(microsecond=0)
+    steps = (await provision("status", row[0], "--json")).lines
+    [detail] = [one["detail"] for one in steps if one["step"] == "certificate"]
+    assert detail == describe(leaf)
+    assert detail.endswith(f", ends {ends:%Y-%m-%d}")
 
 
 async def test_a_board_with_two_names_is_done_once(standin: StandIn, tmp_path: Path) -> None:

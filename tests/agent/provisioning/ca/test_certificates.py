@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,7 @@ def test_a_host_key_is_private_from_the_first_moment_and_never_overwritten(tmp_p
     with pytest.raises(RefusedByRule, match="never overwritten"):
         store_host_key(load_or_make_host_key(folder, ""), file)
     assert file.read_text() == private_pem(key)
-    certificate = self_signed(key, "device-1", NOW)
+    certificate = self_signed(key, "device-1", NOW, timedelta(days=9))
     certificate.verify_directly_issued_by(certificate)
     assert public_pem(key.public_key()).startswith("-----BEGIN PUBLIC KEY-----")
 

@@ -21,6 +21,7 @@ from agent.provisioning.ca.device_ca import DeviceCa
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
+LIFE = 3650 * DAY
 BOARD = ec.generate_private_key(ec.SECP256R1()).public_key()
 PASSPHRASE = "test passphrase"
 
@@ -57,7 +58,7 @@ def test_openssl_accepts_what_the_operators_ca_signed(
     """Also where the CA's maker did not digest the key for its identifier: RFC 5280 leaves that."""
     files = make_ca(tmp_path, key=key, key_identifier=identifier)
     ca = DeviceCa.load(*files, no_passphrase)
-    openssl_verifies(files[0], pem_of(ca.sign(BOARD, "nrf-350457791234567", NOW)))
+    openssl_verifies(files[0], pem_of(ca.sign(BOARD, "nrf-350457791234567", NOW, LIFE)))
 
 
 def test_an_encrypted_key_asks_for_its_passphrase_once(tmp_path: Path) -> None:
@@ -180,10 +181,36 @@ def test_a_ca_that_does_not_hold_now_signs_nothing(
     tmp_path: Path, begin: datetime, end: datetime, says: str, hint: str
 ) -> None:
     ca = DeviceCa.load(*make_ca(tmp_path, begin=begin, end=end), no_passphrase)
-    for attempt in (lambda: ca.require_valid(NOW), lambda: ca.sign(BOARD, "board", NOW)):
+    for attempt in (lambda: ca.require_valid(NOW), lambda: ca.sign(BOARD, "board", NOW, LIFE)):
         with pytest.raises(UsageError, match=says) as refused:
             attempt()
         assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("ca_days", "life_days", "ends_after", "says"),
+    [
+        (14600, 3650, 3650, None),
+        (3650, 3650, 3650, None),
+        (400, 3650, 400, "the CA ends on"),
+        (29, 3650, 29, "renew the CA: the CA ends on"),
+        (29, 7, 7, None),
+    ],
+)
+def test_a_certificate_holds_as_long_as_asked_and_never_longer_than_its_ca(
+    tmp_path: Path, ca_days: int, life_days: int, ends_after: int, says: str | None
+) -> None:
+    now = NOW.replace(microsecond=0)
+    begin, end = now - timedelta(hours=1), now + ca_days * DAY
+    files = make_ca(tmp_path, begin=begin, end=end)
+    ca = DeviceCa.load(*files, no_passphrase)
+    note = ca.shortens(now, life_days * DAY)
+    assert note == "" if says is None else says in note
+    assert note.startswith("warning: ") == (says is not None and "renew" in says)
+    leaf = ca.sign(BOARD, "nrf-350457791234567", now, life_days * DAY)
+    assert leaf.not_valid_after_utc == now + ends_after * DAY
+    assert leaf.not_valid_before_utc == begin  # a day back, yet not before the CA's own begin
+    openssl_verifies(files[0], pem_of(leaf))
 
 
 def test_a_certificate_file_is_read_as_one_certificate(tmp_path: Path) -> None:

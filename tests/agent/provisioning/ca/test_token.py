@@ -15,7 +15,7 @@ from operator_ca import make_ca, openssl_verifies
 from pkcs11 import Attribute, KeyType, TokenFlag
 from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
 from soft_token import PIN, WRONG_PIN, SoftToken
-from token_ca import BOARD, KEYS, NOW, ca_on, right_pin, uri_of
+from token_ca import BOARD, KEYS, LIFE, NOW, ca_on, right_pin, uri_of
 
 from agent.config.pkcs11_uri import Pkcs11Uri
 from agent.config.secrets import Secret
@@ -38,7 +38,7 @@ def test_openssl_accepts_what_a_token_signed_and_it_is_as_from_a_file(
     token: SoftToken, tmp_path: Path, kind: str
 ) -> None:
     on_token, in_file = ca_on(token, tmp_path, KEYS[kind]())
-    leaf, twin = (ca.sign(BOARD, "nrf-350457791234567", NOW) for ca in (on_token, in_file))
+    leaf, twin = (ca.sign(BOARD, "nrf-350457791234567", NOW, LIFE) for ca in (on_token, in_file))
     openssl_verifies(tmp_path / "ca.pem", pem_of(leaf))
     assert leaf.signature_algorithm_oid == twin.signature_algorithm_oid
     assert leaf.issuer == on_token.certificate.subject
@@ -91,7 +91,7 @@ def test_a_key_that_was_made_on_the_token_and_wants_its_pin_each_time_signs(
 
     ca = DeviceCa.on_token(file, uri_of(token, token=token.label, id="\x07"), pin)
     for number in range(3):
-        leaf = ca.sign(BOARD, f"board-{number}", NOW)
+        leaf = ca.sign(BOARD, f"board-{number}", NOW, LIFE)
         leaf.verify_directly_issued_by(ca.certificate)
     assert asked == ["bench"]
 
@@ -99,7 +99,7 @@ def test_a_key_that_was_made_on_the_token_and_wants_its_pin_each_time_signs(
 def test_sixteen_boards_at_once_are_signed_one_at_a_time(token: SoftToken, tmp_path: Path) -> None:
     ca, _ = ca_on(token, tmp_path)
     with ThreadPoolExecutor(16) as boards:
-        leaves = list(boards.map(lambda n: ca.sign(BOARD, f"board-{n}", NOW), range(320)))
+        leaves = list(boards.map(lambda n: ca.sign(BOARD, f"board-{n}", NOW, LIFE), range(320)))
     for leaf in leaves:
         leaf.verify_directly_issued_by(ca.certificate)
     assert len({leaf.serial_number for leaf in leaves}) == 320

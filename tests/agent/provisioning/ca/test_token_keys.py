@@ -10,7 +10,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from soft_token import SoftToken
-from token_ca import BOARD, KEYS, NOW, ca_on
+from token_ca import BOARD, KEYS, LIFE, NOW, ca_on
 
 from agent.provisioning.ca import token_keys
 from agent.provisioning.ca.token_keys import TokenError
@@ -18,11 +18,11 @@ from agent.provisioning.ca.token_keys import TokenError
 
 def test_a_token_that_is_pulled_fails_each_board_by_name(token: SoftToken, tmp_path: Path) -> None:
     ca, _ = ca_on(token, tmp_path)
-    ca.sign(BOARD, "before", NOW)
+    ca.sign(BOARD, "before", NOW, LIFE)
     token.pull()
     for _ in range(2):
         with pytest.raises(TokenError, match="bench did not sign: it was taken out") as failed:
-            ca.sign(BOARD, "after", NOW)
+            ca.sign(BOARD, "after", NOW, LIFE)
         assert "run again" in failed.value.hint
         assert failed.value.exit_code == 1
 
@@ -38,7 +38,7 @@ def test_a_token_that_does_not_answer_keeps_nobody(
     try:
         for _ in range(3):
             with pytest.raises(TokenError, match="bench did not sign within"):
-                ca.sign(BOARD, "board", NOW)
+                ca.sign(BOARD, "board", NOW, LIFE)
         assert [one.name for one in threading.enumerate()].count("pkcs11") == 1
     finally:
         lost.set()
