@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from agent.errors import Unavailable, Untrusted
@@ -85,6 +85,21 @@ def wait_before_retry(
         longest_s=policy.longest_s,
         jitter=jitter,
         at_least_s=asked,
+    )
+
+
+def asked_wait(error: Exception, now: datetime) -> str:
+    """Return for how long, and until when, the service asked to wait; "" where it did not.
+
+    `now` is this host's time, aware, at which the error came.
+    """
+    if not isinstance(error, Unavailable) or not error.retry_after_s:
+        return ""
+    until = (now + timedelta(seconds=error.retry_after_s)).astimezone()
+    # What it asks for beyond the longest wait is not known here.
+    longer = " or longer" if error.retry_after_s >= LONGEST_RETRY_AFTER_S else ""
+    return (
+        f"the service asks to wait {error.retry_after_s:.0f} s{longer}, until {until:%H:%M:%S %Z}"
     )
 
 

@@ -70,10 +70,12 @@ class RegisterPublicKeys(Call[str]):
 
 @dataclass(frozen=True, slots=True)
 class OnboardDevices(Call[str]):
-    """Bring devices into the team; the answer is the id of a bulk request."""
+    """Bring devices into the team; the answer is the id of a bulk request.
+
+    The same rows once more leave the same devices with the same keys.
+    """
 
     schemes = (Scheme.API_KEY,)
-    repeatable = False
 
     devices: tuple[NewDevice, ...]
 

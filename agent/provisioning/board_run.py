@@ -33,6 +33,7 @@ from agent.provisioning.plan import (
     stored_digest,
 )
 from agent.provisioning.service_steps import ServiceSteps
+from agent.retry import asked_wait
 from at.commands.credentials import CredentialType
 from at.protocol.errors import AtError, CommandRejected, PortBusy
 
@@ -229,8 +230,8 @@ class BoardRun:
         self._on_step(step)
 
     def _failed(self, error: AgentError | AtError) -> Outcome:
-        hint = error.hint or _AGAIN
-        return self._outcome(outcome_of(error), str(error), hint, exit_code_of(error))
+        reason = "; ".join(filter(None, [str(error), asked_wait(error, self._station.now())]))
+        return self._outcome(outcome_of(error), reason, error.hint or _AGAIN, exit_code_of(error))
 
     def _outcome(
         self, outcome: str, reason: str = "", hint: str = "", exit_code: int = 0

@@ -11,11 +11,18 @@ from agent.errors import (
     DeadlineExceeded,
     RateLimited,
     ServerTrouble,
+    ServiceRefusal,
     Unauthorized,
     Unreachable,
     Untrusted,
 )
-from agent.retry import LONGEST_RETRY_AFTER_S, RetryPolicy, retry_after, wait_before_retry
+from agent.retry import (
+    LONGEST_RETRY_AFTER_S,
+    RetryPolicy,
+    asked_wait,
+    retry_after,
+    wait_before_retry,
+)
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -93,6 +100,25 @@ def test_waits_double() -> None:
         for n in range(1, 8)
     ]
     assert waits == [1, 2, 4, 8, 16, 30, 30]
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (RateLimited("x", status=429, retry_after_s=600.0), "wait 600 s, until "),
+        (RateLimited("x", status=429, retry_after_s=3600.0), "wait 3600 s or longer, until "),
+        (RateLimited("x", status=429), ""),
+        (RateLimited("x", status=429, retry_after_s=0.0), ""),
+        (ServiceRefusal("x", status=400), ""),
+    ],
+)
+def test_the_wait_that_a_service_asks_for_is_told_with_its_end(error: Exception, says: str) -> None:
+    told = asked_wait(error, NOW)
+    assert says in told
+    assert bool(told) == bool(says)
+    if isinstance(error, RateLimited) and error.retry_after_s:
+        until = (NOW + timedelta(seconds=error.retry_after_s)).astimezone()
+        assert told.endswith(f"{until:%H:%M:%S %Z}")
 
 
 @pytest.mark.parametrize(
