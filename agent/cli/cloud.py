@@ -113,6 +113,12 @@ def command() -> None:
     metavar="NAME[=HOST]",
     help="One more name that the proxy answers for, and which of the hosts it means.",
 )
+@click.option(
+    "--pending-commands",
+    is_flag=True,
+    help="Leave the commands of claimed devices pending: by default the stand-in answers them "
+    "in the device's place.",
+)
 @click.option("--allow-remote", is_flag=True, help="Listen on an address that is no loopback.")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
 def serve(listen: str, program: tuple[str, ...], allow_remote: bool, **settings: Any) -> None:
@@ -144,6 +150,7 @@ class _ServeOptions:
     connect_proxy: int | None
     ca_file: Path | None
     connect_hosts: tuple[str, ...]
+    pending_commands: bool
     program: tuple[str, ...]
 
 
@@ -158,6 +165,7 @@ async def _serve(given: _ServeOptions) -> int:
         cloud = open_cloud(given.state, devices=given.devices)
     except ValueError as error:
         raise UsageError(str(error), hint="name another file for --state") from error
+    cloud.settings.play_claimed_devices = not given.pending_commands
     try:
         set_faults(cloud, given.faults)
     except ValueError as error:

@@ -160,12 +160,16 @@ def history_of(ledger: Ledger, uuid: str, goal: Goal, device_id: str) -> BoardHi
         public_key=record.public_key,
         key_digest=record.key_digest,
         certificate=record.certificate,
-        registered=bool(record.public_key)
-        and record.registered_key == key_fingerprint(record.public_key)
-        and record.registered_as == registered_as,
+        registered=record.registered_as == registered_as
+        and (goal.registration is RegistrationMethod.CLAIM or _has_its_key(record)),
         key_begun=begun is not None and begun.partition(" ")[0] == str(goal.security_tag),
         mode_before=int(mode) if mode else None,
     )
+
+
+def _has_its_key(record: BoardRecord) -> bool:
+    """Whether the service took the board's key, not one that it had before."""
+    return bool(record.public_key) and record.registered_key == key_fingerprint(record.public_key)
 
 
 def registration_name(method: RegistrationMethod, device_id: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
+from agent.errors import RefusedByRule
 from at.commands.credentials import CredentialType
 
 CREDENTIAL_NAMES: Mapping[int, str] = {
@@ -43,6 +44,7 @@ class RegistrationMethod(Enum):
     PUBLIC_KEY = "public-key"
     ONBOARD = "onboard"
     CLAIM = "claim"
+    """The device joins the team; the service gets no key, and its provisioning commands follow."""
     NONE = "none"
 
 
@@ -54,6 +56,8 @@ class Goal:
     credentials, by tag and type, that may be deleted. `id_prefix` "" makes the modem's UUID the
     device id; else it is prefix + IMEI ("nrf-"). `set_clock` sets the modem's clock from
     this host's: without a network and a clock, a modem makes no JWT with an expiry.
+
+    Raises ValueError where the parts do not fit together, RefusedByRule for a claim with a proof.
     """
 
     security_tag: int
@@ -73,6 +77,13 @@ class Goal:
     def __post_init__(self) -> None:
         if self.key_origin is KeyOrigin.MODEM and self.certificate is CertificateSource.SELF_SIGNED:
             raise ValueError("a modem's own key signs no certificate: use operator-ca or none")
+        if self.registration is RegistrationMethod.CLAIM and self.prove:
+            raise RefusedByRule(
+                "a claim gives the service no key, so it would refuse every board's token: the "
+                "key follows by provisioning commands, which this bench does not carry out",
+                hint="--no-proof claims the boards and stops there; --registration onboard or "
+                "--registration public-key registers the key",
+            )
 
     def device_id(self, uuid: str, imei: str) -> str:
         """Return the device's id at the cloud."""

@@ -138,9 +138,10 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
         PlannedStep(ProvisioningStep.VERIFY, "compare what the modem lists with what was written")
     )
     if goal.registration is not RegistrationMethod.NONE and (new_key or not history.registered):
-        steps.append(
-            PlannedStep(ProvisioningStep.REGISTER, f"registration by {goal.registration.value}")
-        )
+        words = f"registration by {goal.registration.value}"
+        if goal.registration is RegistrationMethod.CLAIM:
+            words += ", which gives the service no key: its provisioning commands must follow"
+        steps.append(PlannedStep(ProvisioningStep.REGISTER, words))
     if goal.prove:
         if goal.set_clock and not board.has_time:
             steps.append(

@@ -54,8 +54,12 @@ class ServiceSteps:
         if not request_id:
             await self._ledger.begin(ProvisioningStep.REGISTER, f"{registered} {key}")
             request_id = await self._submit(registrar)
+        took_key = registrar.method is not RegistrationMethod.CLAIM
         await self._ledger.finish(
-            ProvisioningStep.REGISTER, request_id, registered_key=key, registered_as=registered
+            ProvisioningStep.REGISTER,
+            request_id,
+            registered_as=registered,
+            **({"registered_key": key} if took_key else {}),
         )
         self.registered = True
 

@@ -52,6 +52,8 @@ class Settings:
     """The legacy location paths answer; False once "migrated" (clause D8.4)."""
     account_paths: bool = True
     """The deprecated account paths are there; they may go after 2026-07-01 (clause D9.4)."""
+    play_claimed_devices: bool = True
+    """A claimed device's provisioning commands are answered, though no kit carries them out."""
 
 
 @dataclass(slots=True)

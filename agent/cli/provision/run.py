@@ -42,6 +42,7 @@ def command(*, watch: bool, labels: Path | None, **values: Any) -> None:
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT.
     """
     from agent.provisioning.batch import require_count
+    from agent.provisioning.goal import RegistrationMethod
 
     given = bench_options.BenchOptions(**values)
     settings = configured()
@@ -50,6 +51,11 @@ def command(*, watch: bool, labels: Path | None, **values: Any) -> None:
     locations = find()
     require_count(locations, given.expect)
     registrar = bench_options.registrar_of(goal, settings)
+    if goal.registration is RegistrationMethod.CLAIM:
+        note(
+            "a claim brings each board into the team, and the service gets no key of it: no token "
+            "of these boards is accepted until provisioning commands have followed"
+        )
     # Last, so that a PIN is not asked for in vain; before the loop runs, so that Ctrl-C ends it.
     authority = bench_options.device_ca_of(goal, settings)
     rediscover = find if watch else None

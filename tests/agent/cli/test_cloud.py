@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,21 @@ def test_its_faults_are_listed_without_serving() -> None:
     done = completed("cloud", "serve", "--fault", "help")
     assert done.returncode == 0
     assert "latency" in [line.split()[0] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(("options", "played"), [((), "True"), (("--pending-commands",), "False")])
+def test_the_commands_of_claimed_devices_are_played_unless_told(
+    options: tuple[str, ...], played: str
+) -> None:
+    """The state tells it, which the program that is run may ask for."""
+    ask = (
+        "import httpx; from agent.config import load; c = load();"
+        "answer = httpx.post(c.profile.hosts.device_cloud + '/control', json={}, headers="
+        "{'Authorization': 'Bearer ' + c.secrets.get('control_token').reveal()});"
+        "print(answer.json()['settings']['play_claimed_devices'])"
+    )
+    done = completed("cloud", "serve", *options, "--", sys.executable, "-c", ask)
+    assert done.stdout.splitlines()[-1:] == [played], done.stderr
 
 
 def test_the_profile_has_the_hosts_the_account_and_the_secrets(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.provisioning.goal import CertificateSource, Goal, KeyOrigin
+from agent.errors import RefusedByRule
+from agent.provisioning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
 
 TAG = 16842753
 
@@ -21,3 +22,12 @@ def test_a_modems_own_key_signs_no_certificate_and_a_hosts_key_does() -> None:
 )
 def test_a_device_is_named_by_its_uuid_or_by_prefix_and_imei(prefix: str, device_id: str) -> None:
     assert Goal(TAG, id_prefix=prefix).device_id("the-uuid", "350457791234567") == device_id
+
+
+@pytest.mark.contract("D10.8")
+def test_a_claim_cannot_be_proven_because_it_gives_the_service_no_key() -> None:
+    with pytest.raises(RefusedByRule, match="gives the service no key") as refused:
+        Goal(TAG, registration=RegistrationMethod.CLAIM)
+    assert "--no-proof" in refused.value.hint
+    assert "--registration onboard" in refused.value.hint
+    assert Goal(TAG, registration=RegistrationMethod.CLAIM, prove=False).prove is False

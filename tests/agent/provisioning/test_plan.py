@@ -187,7 +187,8 @@ def test_a_plan_never_deletes_what_was_not_named_and_never_writes_online(
     origin: KeyOrigin,
 ) -> None:
     board = dataclasses.replace(FRESH, mode=mode, credentials=tuple(held))
-    goal = Goal(TAG, CA, origin, certificate, registration, replace)
+    prove = registration is not RegistrationMethod.CLAIM
+    goal = Goal(TAG, CA, origin, certificate, registration, replace, prove=prove)
     made = make_plan(board, goal, known)
     if made.refusal:
         assert made.writes == 0

@@ -85,3 +85,22 @@ async def test_a_board_that_is_not_to_be_registered_is_not_when_its_token_is_ref
         [outcome] = await provision(station, tray, 1)
     assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "proof", 5)
     assert not standin.cloud.table("device_keys").items()
+
+
+@pytest.mark.contract("D10.8")
+async def test_a_claim_registers_no_key_and_the_record_says_so(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    claim = replace(GOAL, registration=RegistrationMethod.CLAIM, prove=False)
+    async with station_of(standin, tmp_path, claim) as station:
+        [outcome] = await provision(station, tray, 1)
+        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+    assert (outcome.outcome, record.registered_key) == ("done", "")
+    assert record.registered_as == f"claim {record.uuid}"
+    assert not standin.cloud.table("device_keys").items()
+    async with station_of(standin, tmp_path) as station:
+        [onboarded] = await provision(station, tray, 1)
+        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+    assert (onboarded.outcome, onboarded.writes) == ("done", 0)
+    assert record.registered_key != ""

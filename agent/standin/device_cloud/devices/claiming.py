@@ -1,4 +1,9 @@
-"""The provisioning host: claimed devices, provisioning commands, rules and tags."""
+"""The provisioning host: claimed devices, provisioning commands, rules and tags.
+
+No kit fetches its commands here. The stand-in plays the claimed device, because released tools wait
+for the answers: a command that it answered carries `answeredBy`, and changed nothing on any kit.
+With `Settings.play_claimed_devices` off, commands stay pending.
+"""
 
 from __future__ import annotations
 
@@ -290,12 +295,13 @@ def provisioning_routes(cloud: Cloud) -> list[Route]:
 
 def _command_resource(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[str, Any]:
     now = cloud.clock.time()
-    done = now >= row["due"]
-    if done and row["response"] is None:
+    plays = cloud.settings.play_claimed_devices
+    if plays and now >= row["due"] and row["response"] is None:
         row = {**row, "response": _answer_of_kit(row["request"])}
         cloud.table("provisioning").put(command, row)
+    done = row["response"] is not None
     half = (row["created_at"] + row["due"]) / 2
-    waiting = "PENDING" if now < half else "IN_PROGRESS"
+    waiting = "IN_PROGRESS" if plays and now >= half else "PENDING"
     resource = {
         "id": command,
         "deviceId": row["device"],
@@ -306,11 +312,12 @@ def _command_resource(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[s
     }
     if done:
         resource["response"] = row["response"]
+        resource["answeredBy"] = "stand-in"
     return with_meta(resource, iso(row["created_at"]), iso(row["due"]) if done else "")
 
 
 def _answer_of_kit(command: dict[str, Any]) -> dict[str, Any]:
-    """Return what a kit would answer to a command."""
+    """Return what a kit would answer to a command; no kit has carried it out."""
     ((kind, content),) = command.items()
     if kind != "certificateSigningRequest":
         return {kind: {}}

@@ -140,11 +140,43 @@ async def test_what_the_service_needs_of_the_profile_is_named_first(
 ) -> None:
     tray_profile(standin, tmp_path)
     spoil(tmp_path)
-    refused = await cellagent("provision", command, NO_KIT, "--registration", words, "--json")
+    unproven = ["--no-proof"] if words == "claim" else []
+    refused = await cellagent(
+        "provision", command, NO_KIT, "--registration", words, *unproven, "--json"
+    )
     assert refused.code == code, refused.out + refused.err
     [line] = refused.lines
     assert says in line["error"]["message"]
     assert "--registration none --no-proof" in line["error"]["try"]
+
+
+@pytest.mark.contract("D10.8")
+@pytest.mark.parametrize("certificate", ["operator-ca", "none"])
+@pytest.mark.parametrize("command", ["run", "plan"])
+async def test_a_claim_with_a_proof_is_refused_before_a_kit_is_touched(
+    standin: StandIn, tmp_path: Path, command: str, certificate: str
+) -> None:
+    tray_profile(standin, tmp_path, registration="claim")
+    with tray(tmp_path, 1) as kits:
+        refused = await cellagent(
+            *("provision", command, *ports(kits), "--certificate", certificate),
+            *("--set-clock", "--json"),
+        )
+        assert refused.code == 4, refused.out
+        assert "gives the service no key" in refused.lines[-1]["error"]["message"]
+        assert "--no-proof" in refused.lines[-1]["error"]["try"]
+        assert flash_writes(kits[0]) == 0
+
+
+async def test_a_claim_says_that_the_service_knows_no_key_yet(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path, registration="claim")
+    with tray(tmp_path, 1) as kits:
+        done = await run(*ports(kits), "--no-proof")
+        again = await run(*ports(kits), "--no-proof")
+    assert [done.lines[0]["outcome"], again.lines[0]["outcome"]] == ["done", "unchanged"]
+    assert "the service gets no key" in done.err
 
 
 async def test_a_bench_without_a_service_needs_nothing_of_one(

@@ -82,6 +82,41 @@ async def test_a_command_is_pending_then_in_progress_then_answered(
     assert elsewhere.status_code == 404
 
 
+async def test_a_command_that_the_stand_in_answered_for_the_device_says_so(
+    standin: StandIn, api: Api
+) -> None:
+    standin.clock.freeze()
+    await api.call("POST", "/claimed-devices", json={"claimToken": attestation_token(DEVICE)})
+    many = f"/claimed-devices/{DEVICE}/provisioning"
+    made = await api.call("POST", many, json={"request": {"finished": {}}})
+    assert "answeredBy" not in made.json()
+    standin.clock.advance(standin.cloud.settings.bulk_s)
+    (shown,) = (await api.get(many))["items"]
+    assert (shown["status"], shown["answeredBy"]) == ("SUCCEEDED", "stand-in")
+
+
+async def test_the_commands_of_a_device_that_nobody_plays_stay_pending(
+    standin: StandIn, api: Api
+) -> None:
+    standin.clock.freeze()
+    await api.call("POST", "/claimed-devices", json={"claimToken": attestation_token(DEVICE)})
+    many = f"/claimed-devices/{DEVICE}/provisioning"
+    made = await api.call(
+        "POST", many, json={"request": {"clientPrivateKeyGeneration": {"secTag": 1}}}
+    )
+    one = f"{many}/{made.json()['id']}"
+    standin.cloud.settings.play_claimed_devices = False
+    standin.clock.advance(3600)
+    shown = await api.get(one)
+    assert shown["status"] == "PENDING"
+    assert not {"response", "answeredBy"} & shown.keys()
+    assert shown["$meta"] == made.json()["$meta"]
+    standin.cloud.settings.play_claimed_devices = True
+    assert (await api.get(one))["status"] == "SUCCEEDED"
+    standin.cloud.settings.play_claimed_devices = False
+    assert (await api.get(one))["status"] == "SUCCEEDED"
+
+
 async def test_a_rule_is_replaced_by_one_of_its_name(api: Api) -> None:
     path = "/provisioning-rules"
     first = await api.call("POST", path, json={"name": "bench", "tags": ["a", "a"]})
