@@ -6,7 +6,7 @@ line that breaks its grammar has `error` set and `value` None, never half a reco
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from at.commands.catalog import command_of, readers_of
@@ -19,6 +19,10 @@ from at.protocol.exchange import Answer, Echo, Exchange, Item, NoticeLine, Resta
 from at.protocol.firmware_version import read_firmware
 from at.protocol.framing import DroppedLine, Log, Prompt
 from at.protocol.values import after_name, as_json, name_before_colon
+from at.tokens.attestation import Signed
+
+Check = Callable[[Signed], Signed]
+"""Returns what a modem signed with its signature checked."""
 
 # A notice of theirs has another shape than the reply.
 _REPLY_SHAPED = REGISTRATIONS | {"+CSCON"}
@@ -32,10 +36,12 @@ class Decoder:
 
     `command` is the command that was sent, None if it is unknown: it decides which lines are its
     answer, and how notices of its name are read. An echo in the input names the command, too.
+    `check` is called with the answers of %KEYGEN and %ATTESTTOKEN.
     """
 
-    def __init__(self, command: str | None = None) -> None:
+    def __init__(self, command: str | None = None, check: Check | None = None) -> None:
         self._command = command
+        self._check = check
         self._exchange = Exchange(offline=True)
         self._echoed = False
         self._expect()
@@ -105,7 +111,7 @@ class Decoder:
 
     def _answer(self, answer: Answer) -> dict[str, Any]:
         command = answer.command or self._command_answered_again(answer)
-        value, error = answer_value(answer, command)
+        value, error = answer_value(answer, command, self._check)
         decoded: dict[str, Any] = {
             "type": "answer",
             "command": command,
@@ -141,8 +147,13 @@ class Decoder:
         }
 
 
-def answer_value(answer: Answer, command: str | None) -> tuple[Any, str | None]:
-    """Return the value of an answer's lines and their error; both None if no command reads them."""
+def answer_value(
+    answer: Answer, command: str | None, check: Check | None = None
+) -> tuple[Any, str | None]:
+    """Return the value of an answer's lines and their error; both None if no command reads them.
+
+    `check` is that of `Decoder`.
+    """
     if not answer.lines and (answer.final != "OK" or command is None):
         return None, None
     if answer.final in _FAILURES:
@@ -159,6 +170,8 @@ def answer_value(answer: Answer, command: str | None) -> tuple[Any, str | None]:
         try:
             value = reader.parse(answer.lines)
             _check_revision(value)
+            if check is not None and isinstance(value, Signed):
+                value = check(value)
             return as_json(value), None
         except AtError as wrong:
             first_error = first_error or str(wrong)

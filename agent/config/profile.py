@@ -158,6 +158,9 @@ class ProvisioningSettings(Section, frozen=True):
     """A PEM file, or the pkcs11: URI of a key on a token (extra pkcs11)."""
     certificate_days: Annotated[int, msgspec.Meta(ge=1, le=36500)] = 3650
     """How long a board's certificate holds; it never outlives the CA that signs it."""
+    attestation_keys: str = ""
+    """The public keys that sign what kits attest (%ATTESTTOKEN, %KEYGEN): a PEM or DER file, or a
+    folder of them. A kit whose signature is by none of them is refused; "" checks none."""
     registration: Literal["public-key", "onboard", "claim", "none"] = "public-key"
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
     tags: tuple[str, ...] = ()

@@ -89,6 +89,9 @@ class BoardPort(Protocol):
     async def read(self) -> BoardState:
         """Return the identity and the credentials of the board."""
 
+    async def require_attested(self, uuid: str) -> None:
+        """Check that the board attests this UUID. Raises UntrustedSignature, BoardSwapped."""
+
     async def imei(self) -> str:
         """Return the IMEI, read now: it tells whether this is still the same board."""
 

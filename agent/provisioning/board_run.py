@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.config.identity_keys import UntrustedSignature
 from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.board import (
     BoardLocation,
@@ -44,7 +45,12 @@ if TYPE_CHECKING:
 
 _RESTORE_TIMEOUT_S = 20.0
 _AGAIN = "run the same command again: what is done is left alone"
-_OUTCOMES = {BoardBusy: "busy", PortBusy: "busy", BoardSwapped: "swapped"}
+_OUTCOMES = {
+    BoardBusy: "busy",
+    PortBusy: "busy",
+    BoardSwapped: "swapped",
+    UntrustedSignature: "refused",
+}
 _log = logging.getLogger(__name__)
 
 
@@ -251,7 +257,7 @@ class BoardRun:
 
 
 def outcome_of(error: AgentError | AtError) -> str:
-    """Return the outcome of a run that ended with `error`: busy, swapped or failed."""
+    """Return the outcome of a run that ended with `error`: busy, swapped, refused or failed."""
     return next((name for kind, name in _OUTCOMES.items() if isinstance(error, kind)), "failed")
 
 
@@ -267,7 +273,12 @@ def unexpected_failure(defect: Exception, location: BoardLocation) -> AgentError
 async def plan_board(
     port: BoardPort, board: BoardState, goal: Goal, history: BoardHistory
 ) -> ProvisioningPlan:
-    """Return the plan for a board; reads a client certificate first if it is not ours."""
+    """Return the plan for a board; reads a client certificate first if it is not ours.
+
+    Raises UntrustedSignature, BoardSwapped where the board attests wrongly what it is.
+    """
+    if not board.refusal:
+        await port.require_attested(board.uuid)
     held = board.held(goal.security_tag, CredentialType.CLIENT_CERTIFICATE)
     if held is not None and held.sha256.upper() != stored_digest(history.certificate):
         pem = await port.certificate(goal.security_tag)

@@ -6,7 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 
-from agent.provisioning.board import BoardLocation, BoardState, HeldCredential, MadeKey, WrongAnswer
+from agent.config.identity_keys import IdentityKeys
+from agent.provisioning.board import (
+    BoardLocation,
+    BoardState,
+    BoardSwapped,
+    HeldCredential,
+    MadeKey,
+    WrongAnswer,
+)
 from at.commands.clock import ReadClock, SetClock, clock_text
 from at.commands.credentials import (
     CredentialType,
@@ -24,10 +32,12 @@ from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem, open_modem
 from at.firmware_gate import read_verdict
 from at.protocol.errors import CommandRejected, ParseError
+from at.tokens.attestation import read_attestation
 from at.tokens.jwt import Jwt
 
 _NOT_FOUND = 513
 _ATTEST = "AT%ATTESTTOKEN"
+_NO_KEYS = IdentityKeys()
 
 
 @asynccontextmanager
@@ -38,10 +48,14 @@ async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
 
 
 class ModemBoard:
-    """A board as provisioning uses it (see BoardPort), by AT commands."""
+    """A board as provisioning uses it (see BoardPort), by AT commands.
 
-    def __init__(self, modem: Modem) -> None:
+    What it attests is checked with `identity_keys`, where there are any.
+    """
+
+    def __init__(self, modem: Modem, identity_keys: IdentityKeys = _NO_KEYS) -> None:
         self._modem = modem
+        self._identity_keys = identity_keys
 
     async def read(self) -> BoardState:
         """Return what the board is and holds; only IMEI and firmware where the gate refuses it."""
@@ -69,6 +83,21 @@ class ModemBoard:
             has_time=await self._has_time(),
             credentials=await self.credentials(),
         )
+
+    async def require_attested(self, uuid: str) -> None:
+        """Check the board's attestation, where keys are named, before anything is written to it.
+
+        Raises UntrustedSignature, BoardSwapped.
+        """
+        if not self._identity_keys:
+            return
+        try:
+            text = await self.attestation()
+        except CommandRejected:
+            return  # this firmware attests keys alone, and each key is checked when it is made
+        attested = read_attestation(text).device_uuid
+        if attested != uuid:
+            raise BoardSwapped(f"the board is {uuid}, and attests that it is {attested}")
 
     async def imei(self) -> str:
         """Return the IMEI. Raises ParseError when the modem has none."""
@@ -107,6 +136,7 @@ class ModemBoard:
     async def make_key(self, tag: int, subject: str) -> MadeKey:
         """Make a key with a CSR, and check all that can be checked of the answer."""
         made = await self._modem.send(GenerateKey(tag, attributes=subject or None))
+        made = self._identity_keys.require(made, "the key that it made")
         if made.digest_matches is False:
             raise WrongAnswer("the digest that the modem signed is not that of its answer")
         if made.self_signed is False:
@@ -116,7 +146,7 @@ class ModemBoard:
         checked = "the request is signed by its own key"
         if made.digest_matches:
             checked += ", the digest agrees"
-        attested = "verified" if made.verified else f"not verified, because {made.reason}"
+        attested = "verified" if made.verified else made.reason
         return MadeKey(
             made.public_key_pem, made.device_uuid or "", f"{checked}; attestation {attested}"
         )
@@ -126,13 +156,14 @@ class ModemBoard:
         return await self._modem.send(MakeJwt(subject, "", life_s, tag))
 
     async def attestation(self) -> str:
-        """Return the attestation token as the modem gave it, checked to be one."""
-        from at.tokens.attestation import read_attestation
+        """Return the attestation token as the modem gave it, checked to be one.
 
+        Raises UntrustedSignature.
+        """
         answer = await self._modem.execute(_ATTEST)
         text = next((line for line in answer.lines if line.startswith("%ATTESTTOKEN:")), "")
         token = text.removeprefix("%ATTESTTOKEN:").strip().strip('"')
-        read_attestation(token)
+        self._identity_keys.require(read_attestation(token), "its attestation")
         return token
 
     async def set_mode(self, mode: int) -> None:

@@ -6,7 +6,7 @@ The message is a COSE_Sign1 as the modem makes it (RFC 8152): read whole, verifi
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +18,8 @@ from at.tokens.csr import read_key_body
 from at.tokens.key_formats import decode_base64url, key_id, verify_raw
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 _SIGN1_TAG = 18
@@ -109,9 +111,9 @@ def _signer(unprotected: object) -> int | None:
 
 
 _LONGEST = 16384
-_NO_KEY = "not verified, because the device's identity key is not known here"
-_NO_SIGNATURE = "not verified, because the modem sent no signature"
-_WRONG_KEY = "the signature is not by the given key"
+_NO_KEY = "not checked, because no key that signs attestations is named"
+_NO_SIGNATURE = "not checked, because the modem sent no signature"
+_WRONG_KEY = "wrong: none of the keys that are named made this signature"
 SIGNERS = {
     -2: "device identity key",
     -4: "Nordic base production key",
@@ -129,7 +131,7 @@ DEVICE_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Signed(Record):
-    """The fields of both answers. `verified` None: not tried, and `reason` says why."""
+    """The fields of both answers. `verified` None: not checked, and `reason` says why."""
 
     device_uuid: str | None
     nonce: str | None
@@ -146,6 +148,19 @@ class Signed(Record):
     def signer_name(self) -> str | None:
         """The key that signed it, as the message names it."""
         return None if self.signer is None else SIGNERS.get(self.signer, f"key {self.signer}")
+
+    def checked_with(self, keys: Sequence[EllipticCurvePublicKey]) -> Self:
+        """Return the answer with its signature checked: one of `keys` must have made it.
+
+        Without a key, or without a signature, it stays not checked.
+        """
+        if self.sign1 is None or not keys:
+            return self
+        right = any(self._signed_by(self.sign1, key) for key in keys)
+        return replace(self, verified=right, reason="" if right else _WRONG_KEY)
+
+    def _signed_by(self, sign1: Sign1, key: EllipticCurvePublicKey) -> bool:
+        return sign1.signed_by(key, self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +182,10 @@ class GeneratedKey(Signed):
     csr_pem: str | None = None
 
     derived: ClassVar[tuple[str, ...]] = ("signer_name",)
+
+    def _signed_by(self, sign1: Sign1, key: EllipticCurvePublicKey) -> bool:
+        # Devices differ in what they sign beside the payload: the body, or nothing.
+        return self.digest_matches is True and sign1.signed_by(key, self.body, b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,25 +257,6 @@ def read_attestation(text: str) -> AttestationToken:
         device_type=_number(items[2], "%ATTESTTOKEN: the device type"),
         modem_uuid=_uuid(items[3], "%ATTESTTOKEN: the modem's UUID"),
     )
-
-
-def verified_key(answer: GeneratedKey, key: EllipticCurvePublicKey) -> GeneratedKey:
-    """Return the answer with its signature checked against the identity key of the device.
-
-    Devices differ in what they sign beside the payload: the body, or nothing; both are tried.
-    """
-    if answer.sign1 is None:
-        return answer
-    right = answer.sign1.signed_by(key, answer.body, b"") and answer.digest_matches is True
-    return replace(answer, verified=right, reason="" if right else _WRONG_KEY)
-
-
-def verified_attestation(answer: AttestationToken, key: EllipticCurvePublicKey) -> AttestationToken:
-    """Return the token with its signature checked against the identity key of the device."""
-    if answer.sign1 is None:
-        return answer
-    right = answer.sign1.signed_by(key, answer.body)
-    return replace(answer, verified=right, reason="" if right else _WRONG_KEY)
 
 
 def _parts(text: str, name: str) -> tuple[bytes, Sign1 | None]:

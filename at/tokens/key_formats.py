@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 _TEXT = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
+_PEM_KEY = re.compile(rb"-----BEGIN [^-]*-----.*?-----END [^-]*-----", re.DOTALL)
 _HALF = 32
 
 
@@ -48,6 +49,11 @@ def load_public_key(data: bytes) -> EllipticCurvePublicKey:
     if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
         raise ParseError("the public key is not on the curve P-256")
     return key
+
+
+def load_public_keys(data: bytes) -> tuple[EllipticCurvePublicKey, ...]:
+    """Return the P-256 keys of a file: one in DER, or any number in PEM. Raises ParseError."""
+    return tuple(load_public_key(one) for one in _PEM_KEY.findall(data) or [data])
 
 
 def key_der(key: EllipticCurvePublicKey) -> bytes:

@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from operator_ca import make_ca
 from standin import StandIn
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
 from agent.call import Host
+from agent.config.identity_keys import IdentityKeys
 from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.batch import run_boards
@@ -26,8 +28,10 @@ from agent.provisioning.modem_board import ModemBoard
 from agent.provisioning.plan import ProvisioningStep
 from agent.provisioning.registrar import Registrar
 from at.driver.modem import Modem
+from at.virtual import signing
 from at.virtual.transport import VirtualTransport
 
+NO_KEYS = IdentityKeys()
 TAG = 16842753
 CA_CHAIN = "-----BEGIN CERTIFICATE-----\nTEST ONLY\n-----END CERTIFICATE-----\n"
 GOAL = Goal(TAG, CA_CHAIN, certificate=CertificateSource.OPERATOR_CA,
@@ -45,8 +49,11 @@ class PowerPulled(BaseException):
 class Tray:
     """Virtual boards with a state file each: they stay what they are from run to run."""
 
-    def __init__(self, folder: Path, **options: object) -> None:
+    def __init__(
+        self, folder: Path, *, identity_keys: IdentityKeys = NO_KEYS, **options: object
+    ) -> None:
         self.folder = folder
+        self.identity_keys = identity_keys
         self.options = options
         self.transports: dict[str, VirtualTransport] = {}
 
@@ -61,13 +68,17 @@ class Tray:
             **self.options,
         )  # fmt: skip
 
+    def identity_key(self, location: BoardLocation) -> EllipticCurvePublicKey:
+        """Return the public key that signs what a board attests, once its port was opened."""
+        return signing.identity_key(self.transports[location.port].modem.kit).public_key()
+
     @asynccontextmanager
     async def open(self, location: BoardLocation) -> AsyncIterator[ModemBoard]:
         transport = self.transports[location.port] = self.transport(location.port)
         modem = Modem(transport)
         await modem.open()
         try:
-            yield ModemBoard(modem)
+            yield ModemBoard(modem, self.identity_keys)
         finally:
             await modem.close()
 

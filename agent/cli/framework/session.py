@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from agent.cloud import DeviceCloud
     from agent.config import Configuration
+    from agent.config.identity_keys import IdentityKeys
     from agent.config.profile import KitSettings, Profile
     from agent.daemon.control.leased_transport import HeldKit
     from agent.http import HttpClient
@@ -62,6 +63,16 @@ def chosen_kit() -> KitSettings:
             hint="name one: " + ", ".join(f"--port {kit.port}" for kit in profile.kits.values()),
         )
     return msgspec.structs.replace(profile.kit, port=only_kit_port())
+
+
+def identity_keys() -> IdentityKeys:
+    """Return the keys that check what modems attest, as the profile names them.
+
+    Raises ConfigError.
+    """
+    from agent.config.identity_keys import load_identity_keys
+
+    return load_identity_keys(configured().profile.provisioning.attestation_keys)
 
 
 def only_kit_port() -> str:

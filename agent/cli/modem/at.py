@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from typing import get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
-from agent.cli.framework.session import kit_modem
+from agent.cli.framework.session import identity_keys, kit_modem
 from agent.errors import UsageError, exit_code_of
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.exchange import Answer
 
+if TYPE_CHECKING:
+    from at.tokens.attestation import Signed
+
+_SIGNED = {"%KEYGEN", "%ATTESTTOKEN"}
 # Commands whose arguments are keys: the process list and the shell's history would keep them.
 _SECRET = re.compile(
     r"\s*AT(?:%CMNG\s*=\s*0\b|%KEYINJECT\s*=|%XSUDO\s*=.*CMNG\s*=\s*0)", re.IGNORECASE
@@ -118,10 +122,22 @@ def commands_in(lines: Iterable[str]) -> Iterator[str]:
 
 
 def show_answer(line: str, answer: Answer) -> None:
-    """Show the answer to `line`: its lines and how it ended; with --json as one object."""
-    if options().json:
-        emit(as_json(line, answer))
-        return
+    """Show the answer to `line`: its lines and how it ended; with --json as one object.
+
+    Raises UntrustedSignature, once it is shown, if the modem signed it with a key that the
+    profile does not name, and ConfigError.
+    """
+    show = _show_object if options().json else _show_lines
+    for one in show(line, answer):
+        identity_keys().require(one, f"the answer to {line.partition('=')[0].strip()}")
+        if not options().json:
+            note(f"signature: {'verified' if one.verified else one.reason}")
+
+
+def _show_lines(line: str, answer: Answer) -> list[Signed]:
+    """Show an answer to a person; return what is signed of it."""
+    from at.protocol.answer_or_notice import command_name
+
     for text in answer.lines:
         say(text)
     final = answer.final or ""
@@ -130,15 +146,17 @@ def show_answer(line: str, answer: Answer) -> None:
         if answer.code is None and not answer.text
         else f"{final}: {answer.code or answer.text}"
     )
+    if command_name(line) not in _SIGNED:
+        return []
+    return _decoded(line, answer)[1]
 
 
-def as_json(line: str, answer: Answer) -> dict[str, object]:
-    """Return an answer in the shape of `modem decode`; a credential's content is left out."""
-    from at.decode import answer_value
+def _show_object(line: str, answer: Answer) -> list[Signed]:
+    """Show an answer as `modem decode` does; return what is signed of it."""
     from at.protocol.error_codes import rejection
 
-    value, error = answer_value(answer, line)
-    return {
+    (value, error), signed = _decoded(line, answer)
+    shown = {
         "type": "answer",
         "command": without_secret(line),
         "final": answer.final,
@@ -147,6 +165,21 @@ def as_json(line: str, answer: Answer) -> dict[str, object]:
         "value": value,
         "error": error if answer.ok else str(rejection(line, answer)),
     }
+    emit(shown)
+    return signed
+
+
+def _decoded(line: str, answer: Answer) -> tuple[tuple[Any, str | None], list[Signed]]:
+    """Return value and error of an answer, and what is signed of it, checked."""
+    from at.decode import answer_value
+
+    signed: list[Signed] = []
+
+    def check(answer: Signed) -> Signed:
+        signed.append(identity_keys().check(answer))
+        return signed[-1]
+
+    return answer_value(answer, line, check), signed
 
 
 def without_secret(line: str) -> str:

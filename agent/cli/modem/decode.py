@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 
 import click
 
 from agent.cli.framework.command import AgentCommand, emit
+from agent.cli.framework.session import identity_keys
 
 
 @click.command(
@@ -23,11 +25,13 @@ def command(sent: str | None) -> None:
 
     Answers, notices, log lines, echoes and prompts are printed as soon as they are complete. A
     line that breaks its grammar has `error` set and no value; what cannot be classified is
-    `unknown`. No port is opened.
+    `unknown`. What a modem signed (%KEYGEN, %ATTESTTOKEN) is checked with the profile's
+    provisioning.attestation_keys. No port is opened.
     """
     from at.decode import Decoder
 
-    decoder = Decoder(sent)
+    keys = cache(identity_keys)  # the profile is read when something that is signed comes
+    decoder = Decoder(sent, lambda answer: keys().check(answer))
     source = sys.stdin.fileno()
     while data := os.read(source, 65536):
         for found in decoder.feed(data):

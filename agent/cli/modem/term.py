@@ -59,6 +59,7 @@ async def _terminal(timeout_s: float, baud: int | None) -> int:
 
 async def _type(modem: Modem, timeout_s: float) -> None:
     from agent.cli.modem.at import show_answer
+    from agent.config.identity_keys import UntrustedSignature
     from at.protocol.errors import CommandTimeout, UnsafeArgument
 
     whole = ""
@@ -76,7 +77,10 @@ async def _type(modem: Modem, timeout_s: float) -> None:
         except (CommandTimeout, UnsafeArgument) as error:
             note(f"{error}" + (f"; try: {error.hint}" if error.hint else ""))
             continue
-        show_answer(line, answer)
+        try:
+            show_answer(line, answer)
+        except UntrustedSignature as error:
+            note(f"{error}; try: {error.hint}")
 
 
 async def _show_notices(notices: Stream[Notice]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,9 @@ from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
 from agent.errors import UsageError
 from at.virtual.options import VirtualOptions
+
+if TYPE_CHECKING:
+    from at.virtual.kit import VirtualKit
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,12 @@ class ServedPorts:
 @click.option("--terminator", default="cr", metavar="NAME", help="cr (usual), lf, crlf or null.")
 @click.option("--fault", "faults", multiple=True, metavar="NAME[=ARG]", help="help lists them.")
 @click.option("--state", metavar="FILE", help="Keep the kit's flash in FILE (0600).")
+@click.option(
+    "--identity-key",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the public key that signs what the kit attests to FILE (PEM).",
+)
 @click.option("--instant", is_flag=True, help="Without the delays of a real modem.")
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -52,6 +62,7 @@ def command(
     companion: str | None,
     allow_remote: bool,
     state: str | None,
+    identity_key: Path | None,
     cmd: tuple[str, ...],
     **kit: Any,
 ) -> None:
@@ -65,13 +76,14 @@ def command(
         return
     require_one(pty, tcp)
     ports = ServedPorts(pty, tcp, console, companion, allow_remote)
-    run(_serve(VirtualOptions(**kit), ports, state, cmd))
+    run(_serve(VirtualOptions(**kit), ports, state, identity_key, cmd))
 
 
 async def _serve(
     kit: VirtualOptions,
     ports: ServedPorts,
     state: str | None,
+    identity_key: Path | None,
     cmd: tuple[str, ...],
 ) -> int:
     from agent.cli.framework.signals import serve_until_stopped
@@ -108,9 +120,19 @@ async def _serve(
             companion = serve_terminal(stack, ports.companion, runner.receive_companion)
             runner.companion_sends = companion.send
             ready["companion"] = ports.companion
+        if identity_key is not None:
+            _write_identity_key(modem.kit, identity_key)
         runner.start()
         emit(ready)
         return await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port})
+
+
+def _write_identity_key(kit: VirtualKit, file: Path) -> None:
+    from agent.config.private_files import replacing
+    from at.virtual.signing import identity_key, public_pem
+
+    with replacing(file, private=False) as opened:
+        opened.write(public_pem(identity_key(kit)).encode("ascii"))
 
 
 def _list_faults() -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agent.config.load import Configuration
     from agent.config.profile import ProvisioningSettings
     from agent.config.secrets import Secret
+    from agent.provisioning.batch import OpenBoard
     from agent.provisioning.board import BoardLocation
     from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.ca.token import Pin
@@ -239,13 +240,24 @@ def board_finder(
     return partial(chosen_boards, names, all_kits=given.all_kits, slots=slots)
 
 
-@asynccontextmanager
-async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
-    """Open the port of a board, or lease its modem from a running agent. Raises AtError."""
+def board_opener(configuration: Configuration) -> OpenBoard:
+    """Return what opens a board's port, or leases its modem from a running agent.
+
+    Raises ConfigError where the keys that check what boards attest cannot be read.
+    """
+    from agent.config.identity_keys import load_identity_keys
     from agent.provisioning.modem_board import ModemBoard
 
-    async with modem_on(location.port) as modem:
-        yield ModemBoard(modem)
+    keys = load_identity_keys(configuration.profile.provisioning.attestation_keys)
+    if not keys:
+        note("what the boards attest is not checked: provisioning.attestation_keys names no key")
+
+    @asynccontextmanager
+    async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        async with modem_on(location.port) as modem:
+            yield ModemBoard(modem, keys)
+
+    return open_board
 
 
 def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:

@@ -38,9 +38,10 @@ async def _plan(given: bench_options.BenchOptions) -> int:
     require_count(locations, given.expect)
     # Raises what would stop a run before it touches a board: a plan must not promise that.
     bench_options.registrar_of(goal, settings)
+    open_board = bench_options.board_opener(settings)
     ledger = AsyncLedger(await asyncio.to_thread(bench_options.ledger_of, settings, writes=False))
     try:
-        boards = await plan_boards(locations, goal, ledger, bench_options.open_board)
+        boards = await plan_boards(locations, goal, ledger, open_board)
     finally:
         ledger.close()
     for board in boards:

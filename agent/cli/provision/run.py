@@ -78,6 +78,7 @@ async def _provision(
     from agent.provisioning.discovery import connected_boards
     from agent.provisioning.exports import Labels
 
+    open_board = bench_options.board_opener(settings)
     labels = Labels(label_folder) if label_folder is not None else None
     async with AsyncExitStack() as stack:
         ledger = AsyncLedger(
@@ -93,12 +94,12 @@ async def _provision(
             outcomes = watch_boards(
                 lambda: connected_boards(rediscover()),
                 station,
-                bench_options.open_board,
+                open_board,
                 view.step,
                 _DISCOVERY_INTERVAL_S,
             )
         else:
-            outcomes = run_boards(locations, station, bench_options.open_board, view.step)
+            outcomes = run_boards(locations, station, open_board, view.step)
         unlabelled = 0
         try:
             # Closed before the ledger is: stopped half-way, each board puts its mode back first.

@@ -9,16 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from signed_tokens import OTHER, keygen
 from standin import StandIn
 from virtual_tray import GOAL, TAG, PowerPulled, Tray, provision, station_of
 
-from agent.provisioning.batch import run_board
+from agent.config.identity_keys import IdentityKeys
+from agent.provisioning.batch import plan_boards, run_board
 from agent.provisioning.board import BoardLocation
+from agent.provisioning.board_run import Station
 from agent.provisioning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
 from agent.provisioning.modem_board import ModemBoard
 from agent.provisioning.plan import ProvisioningStep
 from at.driver.modem import Modem
 from at.protocol.errors import LinkLost
+from at.virtual.families import keys
 
 
 @pytest.mark.parametrize(
@@ -157,3 +161,75 @@ async def test_being_stopped_puts_the_mode_back(standin: StandIn, tmp_path: Path
         with pytest.raises(asyncio.CancelledError):
             await task
     assert modes == [1]
+
+
+def keys_of(tray: Tray) -> IdentityKeys:
+    """Return the key of the tray's first board, which has been open once."""
+    return IdentityKeys((tray.identity_key(tray.locations(1)[0]),), "keys.pem")
+
+
+async def proof_of_the_key(station: Station, uuid: str) -> str:
+    steps = await station.ledger.call(lambda ledger: ledger.steps(uuid))
+    return [step.detail for step in steps if (step.step, step.state) == ("key", "done")][-1]
+
+
+async def test_a_board_that_attests_with_a_named_key_is_done_and_the_ledger_says_verified(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    async with tray.open(tray.locations(1)[0]) as board:
+        await board.attestation()  # makes the identity key of the virtual kit
+    tray.identity_keys = keys_of(tray)
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+        assert (outcome.outcome, outcome.reason) == ("done", "")
+        assert (await proof_of_the_key(station, outcome.uuid)).endswith("attestation verified")
+
+
+async def test_without_a_key_the_ledger_says_not_checked_and_says_it_once(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, Tray(tmp_path), 1)
+        proof = await proof_of_the_key(station, outcome.uuid)
+    assert (outcome.outcome, proof.count("not checked"), "verified" in proof) == ("done", 1, False)
+
+
+async def test_a_board_that_attests_with_another_key_is_refused_before_anything_is_written(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    stranger = IdentityKeys((OTHER.public_key(),), "keys.pem")
+    tray = Tray(tmp_path, identity_keys=stranger)
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+        assert (outcome.outcome, outcome.exit, outcome.writes) == ("refused", 4, 0)
+        assert "the signature of its attestation is wrong" in outcome.reason
+        record = await station.ledger.call(lambda ledger: ledger.board(outcome.uuid))
+        assert record is not None
+        assert (record.outcome, record.reason) == ("refused", outcome.reason)
+        [planned] = await plan_boards(tray.locations(1), GOAL, station.ledger, tray.open)
+        assert (planned.exit, planned.plan.refusal) == (4, outcome.reason)
+
+
+async def test_a_key_whose_answer_is_signed_by_another_is_not_registered_and_made_again(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tray = Tray(tmp_path)
+    async with tray.open(tray.locations(1)[0]) as board:
+        await board.attestation()
+    tray.identity_keys = keys_of(tray)
+    true = keys._attested
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            keys, "_attested", lambda kit, tag, content, body: keygen(body, tag=tag, aad=b"")
+        )
+        async with station_of(standin, tmp_path) as station:
+            [outcome] = await provision(station, tray, 1)
+            assert (outcome.outcome, outcome.step, outcome.exit) == ("refused", "key", 4)
+            record = await station.ledger.call(lambda ledger: ledger.board(outcome.uuid))
+    assert record is not None
+    assert (record.public_key, record.registered_key, record.outcome) == ("", "", "refused")
+    assert true is keys._attested
+    async with station_of(standin, tmp_path) as station:
+        [again] = await provision(station, tray, 1)
+    assert (again.outcome, again.reason) == ("done", "")

@@ -33,8 +33,6 @@ from at.tokens.attestation import (
     read_attestation,
     read_generated_key,
     read_sign1,
-    verified_attestation,
-    verified_key,
 )
 
 
@@ -51,9 +49,9 @@ def test_a_generated_key_is_read_and_verified_whichever_way_the_device_signs(aad
     assert answer.common_name == "a test device"
     assert answer.key_id == hashlib.sha256(public(OTHER)).hexdigest()
     assert answer.verified is None
-    assert answer.reason.startswith("not verified, because")
-    assert verified_key(answer, IDENTITY.public_key()).verified is True
-    wrong = verified_key(answer, OTHER.public_key())
+    assert answer.reason.startswith("not checked, because")
+    assert answer.checked_with([IDENTITY.public_key()]).verified is True
+    wrong = answer.checked_with([OTHER.public_key()])
     assert (wrong.verified, bool(wrong.reason)) == (False, True)
 
 
@@ -67,15 +65,15 @@ def test_large_tags_come_back_unsigned(tag, expected):
 def test_a_wrong_digest_is_told_and_never_verified():
     answer = read_generated_key(keygen(public(OTHER), digest=bytes(32)))
     assert answer.digest_matches is False
-    assert verified_key(answer, IDENTITY.public_key()).verified is False
+    assert answer.checked_with([IDENTITY.public_key()]).verified is False
 
 
 def test_an_attestation_is_read_and_verified_over_a_null_payload():
     token = read_attestation(attest())
     assert (token.device_type, token.device_type_name) == (4, "nRF9161 LACA")
     assert token.verified is None
-    assert verified_attestation(token, IDENTITY.public_key()).verified is True
-    assert verified_attestation(token, OTHER.public_key()).verified is False
+    assert token.checked_with([IDENTITY.public_key()]).verified is True
+    assert token.checked_with([OTHER.public_key()]).verified is False
     assert read_attestation(attest(77)).device_type_name is None
 
 
@@ -84,13 +82,13 @@ def test_an_attestation_signed_over_an_empty_payload_does_not_pass():
     signed = cbor2.dumps(["Signature1", PROTECTED, body, b""])
     parts = [PROTECTED, {4: cbor2.dumps(-2)}, None, raw(IDENTITY, signed)]
     token = read_attestation(f"{text(body)}.{text(cbor2.dumps(cbor2.CBORTag(18, parts)))}")
-    assert verified_attestation(token, IDENTITY.public_key()).verified is False
+    assert token.checked_with([IDENTITY.public_key()]).verified is False
 
 
 def test_a_token_without_a_signature_says_so():
     token = read_attestation(attest().partition(".")[0])
     assert "no signature" in token.reason
-    assert verified_attestation(token, IDENTITY.public_key()) == token
+    assert token.checked_with([IDENTITY.public_key()]) == token
     bare = read_generated_key(text(request(null=False)))
     assert "no signature" in bare.reason
     assert bare.self_signed is True
@@ -130,7 +128,7 @@ def test_a_changed_answer_is_refused_or_does_not_verify(place, mark):
         return
     # Who signed stands outside of what is signed.
     same = replace(answer, signer=-2) == read_generated_key(GOOD)
-    assert same or verified_key(answer, IDENTITY.public_key()).verified is not True
+    assert same or answer.checked_with([IDENTITY.public_key()]).verified is not True
 
 
 @given(payload=st.none() | st.binary(max_size=40), aad=st.binary(max_size=40))

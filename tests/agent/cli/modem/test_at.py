@@ -5,11 +5,16 @@ from __future__ import annotations
 import io
 import json
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from command_line import completed as cellagent
+from signed_tokens import OTHER
 
 from agent.cli.modem.at import commands_in, without_secret
+from agent.config.write import set_value
+from at.tokens.key_formats import key_pem
 
 PEM = 'AT%CMNG=0,42,0,"-----BEGIN CERTIFICATE-----\nTEST\n-----END CERTIFICATE-----"'
 
@@ -76,3 +81,31 @@ def test_a_port_that_is_not_there_is_exit_3() -> None:
     (failure,) = objects(run)
     assert failure["error"]["exit"] == 3  # type: ignore[index]
     assert run.returncode == 3
+
+
+@pytest.fixture
+def identity_key(tmp_path: Path) -> Path:
+    """Return the file with the public key of the kit of `kit.json`."""
+    served = ("modem", "virtual", "--tcp", "127.0.0.1:0", "--state", str(tmp_path / "kit.json"))
+    file = tmp_path / "identity.pem"
+    done = cellagent(*served, "--identity-key", str(file), "--", sys.executable, "-c", "")
+    assert done.returncode == 0, done.stderr
+    return file
+
+
+def test_what_the_modem_signed_is_checked_with_the_keys_of_the_profile(
+    identity_key: Path, tmp_path: Path
+) -> None:
+    call = ("modem", "at", "--port", f"virtual:{tmp_path / 'kit.json'}")
+    unknown = cellagent(*call, "AT%ATTESTTOKEN")
+    assert (unknown.returncode, unknown.stderr.count("not checked")) == (0, 1)
+    set_value("provisioning.attestation_keys", str(identity_key), profile="custom")
+    right = cellagent(*call, "AT%ATTESTTOKEN", "AT%KEYGEN=7,2,0", "AT+CFUN?")
+    assert (right.returncode, right.stderr) == (0, "signature: verified\n" * 2)
+    identity_key.write_text(key_pem(OTHER.public_key()))
+    wrong = cellagent(*call, "AT%ATTESTTOKEN", "AT+CFUN?")
+    assert (wrong.returncode, "AT%ATTESTTOKEN is wrong" in wrong.stderr) == (4, True)
+    assert "+CFUN" not in wrong.stdout
+    answer, failure = objects(cellagent(*call, "--json", "AT%ATTESTTOKEN"))
+    assert answer["value"]["verified"] is False  # type: ignore[index]
+    assert failure["error"]["exit"] == 4  # type: ignore[index]

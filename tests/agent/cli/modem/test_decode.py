@@ -6,6 +6,11 @@ import json
 import subprocess
 import sys
 
+from signed_tokens import IDENTITY, OTHER, attest
+
+from agent.config.write import set_value
+from at.tokens.key_formats import key_pem
+
 
 def cellagent(*arguments, stdin=b""):
     call = [sys.executable, "-m", "agent", *arguments]
@@ -24,3 +29,21 @@ def test_captured_bytes_become_json_lines_and_malformed_ones_leave_exit_0():
 def test_decoding_needs_no_port_and_no_input():
     done = cellagent("modem", "decode")
     assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_what_the_modem_signed_is_checked_with_the_keys_of_the_profile(tmp_path):
+    capture = f'%ATTESTTOKEN: "{attest()}"\r\nOK\r\n%ATTESTTOKEN: "{attest(key=OTHER)}"\r\nOK\r\n'
+    call = ("modem", "decode", "--command", "AT%ATTESTTOKEN")
+
+    def verdicts():
+        done = cellagent(*call, stdin=capture.encode())
+        assert (done.returncode, done.stderr) == (0, b"")
+        values = [json.loads(line)["value"] for line in done.stdout.splitlines()]
+        return [(value["verified"], value["reason"].partition(",")[0]) for value in values]
+
+    assert verdicts() == [(None, "not checked")] * 2
+    keys = tmp_path / "keys.pem"
+    keys.write_text(key_pem(IDENTITY.public_key()))
+    set_value("provisioning.attestation_keys", str(keys), profile="custom")
+    assert verdicts()[0] == (True, "")
+    assert verdicts()[1][0] is False
