@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, run, say
+from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
 from agent.config.write import write_profile
 from agent.errors import UsageError
 
@@ -86,7 +86,7 @@ def command() -> None:
     "faults",
     multiple=True,
     metavar="NAME[=ARG][*TIMES][@ROUTE]",
-    help="Inject faults from the start, such as `latency=2@/v1/*`; `--fault help` lists them.",
+    help="Inject faults from the start, such as `latency=2@/v1/*`; `--fault help` explains them.",
 )
 @click.option(
     "--write-profile",
@@ -169,7 +169,7 @@ async def _serve(given: _ServeOptions) -> int:
     try:
         set_faults(cloud, given.faults)
     except ValueError as error:
-        raise UsageError(str(error), hint="`--fault help` lists the names") from error
+        raise UsageError(str(error), hint="`--fault help` shows how they are written") from error
     async with contextlib.AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-cloud-")))
         ending = (signal.SIGINT, signal.SIGTERM, *not_ignored(HANG_UP))
@@ -247,7 +247,19 @@ def _is_loopback(host: str) -> bool:
 
 
 def _list_faults() -> None:
+    from agent.standin.fault_grammar import EXAMPLE, GRAMMAR, PARTS
     from agent.standin.faults import known_faults
 
-    for name, text in known_faults().items():
-        say(f"{name:20} {text}")
+    if not options().json:
+        say(f"--fault {GRAMMAR}")
+        for part, text in PARTS.items():
+            say(f"  {part:6} {text}")
+        say(f"Example: --fault '{EXAMPLE}'\n")
+    for name, kind in known_faults().items():
+        default = kind.argument.default if kind.argument else None
+        takes = kind.argument.words if kind.argument else None
+        if options().json:
+            emit({"fault": name, "argument": takes, "default": default, "description": kind.help})
+            continue
+        shown = f"{name}={default}" if default else name
+        say(f"{shown:36} {kind.help}" + (f" ARG: {takes}." if takes else ""))

@@ -1,8 +1,6 @@
-"""Fault injection: the kinds of fault with their effects, how faults are written and switched on.
+"""Fault injection: the kinds of fault with their effects, and how faults are switched on.
 
-A fault is written `NAME[=ARG][*TIMES][@ROUTE]`. TIMES is how many requests it applies to before it
-ends; without it there is no end, except for a burst of server errors. ROUTE is a pattern of paths
-(`/v1/devices*`), or a method and a pattern (`POST /api/v0/events`); without it, every path.
+How a fault is written is read by `agent.standin.fault_grammar`.
 
 A layer between the guard and the routes applies them: the effect of a kind spoils the answer of the
 routes, or answers in their place. No fault applies to the control endpoint.
@@ -12,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import re
 import socket
 import struct
@@ -26,6 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.standin.core.dispatch import drain
 from agent.standin.core.responses import JSON, MakeRefused
+from agent.standin.fault_grammar import FaultMistake, read_parts
 from agent.standin.state import Cloud
 
 
@@ -60,18 +60,26 @@ class FaultyRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class FaultKind:
-    """A kind of fault: its effect on an answer, and the argument that it takes.
+class Argument:
+    """What a kind of fault takes as ARG: in words, how it is checked, and the one by default."""
 
-    `times` is how many requests it applies to where none is written, None for no end. `check`
-    raises ValueError on an argument that is not taken.
+    words: str
+    accepts: Callable[[str], bool]
+    default: str
+
+
+@dataclass(frozen=True, slots=True)
+class FaultKind:
+    """A kind of fault: its effect on an answer, and the argument that it takes, None for none.
+
+    `effect` None is applied elsewhere. `times` is how many requests it applies to where none is
+    written, None for no end.
     """
 
-    effect: Callable[[FaultyRequest], Awaitable[None]]
+    effect: Callable[[FaultyRequest], Awaitable[None]] | None
     help: str
-    default: str = ""
+    argument: Argument | None = None
     times: int | None = None
-    check: Callable[[str], object] = str
 
 
 _PIECES = 20  # of a slow body
@@ -227,71 +235,70 @@ async def _until_disconnected(request: FaultyRequest) -> None:
                 pass
 
 
-def _check_seconds(text: str) -> None:
-    if not 0 <= float(text) <= _LONGEST_S:
-        raise ValueError(f"0 to {_LONGEST_S:g} seconds")
+def _number(low: int, high: int, what: str, default: str) -> Argument:
+    def accepts(text: str) -> bool:
+        return bool(_WHOLE.fullmatch(text)) and low <= int(text) <= high
+
+    return Argument(f"{what}, {low} to {high}", accepts, default)
 
 
-def _number(low: int, high: int) -> Callable[[str], None]:
-    def check(text: str) -> None:
-        if not low <= int(text) <= high:
-            raise ValueError(f"a number from {low} to {high}")
+def _seconds(default: str) -> Argument:
+    def accepts(text: str) -> bool:
+        return bool(_DECIMAL.fullmatch(text)) and float(text) <= _LONGEST_S
 
-    return check
-
-
-def _check_header(text: str) -> None:
-    if any(not 32 <= ord(character) < 127 for character in text):
-        raise ValueError("a header holds printable ASCII")
-    if text.startswith("date:"):
-        float(text.removeprefix("date:"))
+    return Argument(f"seconds, 0 to {_LONGEST_S:g}", accepts, default)
 
 
-def _check_before_or_after(text: str) -> None:
-    if text not in {"before", "after"}:
-        raise ValueError("before or after the request was carried out")
+def _status(default: str) -> Argument:
+    return _number(400, 599, "a status", default)
 
 
-_STATUS = _number(400, 599)
+def _header(words: str, default: str) -> Argument:
+    def accepts(text: str) -> bool:
+        form, _, amount = text.partition(":")
+        if form == "date" and not _WHOLE.fullmatch(amount):
+            return False
+        return all(32 <= ord(character) < 127 for character in text)
+
+    return Argument(words, accepts, default)
+
+
+_WHOLE = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?|\.[0-9]{1,9}", re.ASCII)
 
 FAULTS = {
-    "latency": FaultKind(
-        _latency, "Wait ARG seconds before each answer.", "1", check=_check_seconds
-    ),
-    "slow-body": FaultKind(
-        _slow_body, "Dribble a body over ARG seconds.", "5", check=_check_seconds
-    ),
+    "latency": FaultKind(_latency, "Wait ARG seconds before each answer.", _seconds("1")),
+    "slow-body": FaultKind(_slow_body, "Dribble a body over ARG seconds.", _seconds("5")),
     "cut-body": FaultKind(_cut_body, "Close in the middle of a body."),
     "wrong-length": FaultKind(
-        _wrong_length, "Announce ARG bytes more than there are; fewer if negative.", "10",
-        check=_number(-10**9, 10**9),
+        _wrong_length, "Announce ARG bytes more than there are; fewer if negative.",
+        _number(-(10**8), 10**8, "bytes", "10"),
     ),
     "too-many-requests": FaultKind(
         _too_many_requests, "429; Retry-After is ARG as it stands, `date:SECONDS`, or `none`.",
-        "1", check=_check_header,
+        _header("printable ASCII, such as 30, date:30 or none", "1"),
     ),
     "server-error": FaultKind(
-        _server_error, "A burst of status ARG (503): three, or *TIMES.", "503", times=3,
-        check=_STATUS,
+        _server_error, "A burst of status ARG (503): three, or *TIMES.", _status("503"), times=3
     ),
-    "html-error": FaultKind(_html_error, "Status ARG (502) with a page.", "502", check=_STATUS),
+    "html-error": FaultKind(_html_error, "Status ARG (502) with a page.", _status("502")),
     "array-error": FaultKind(
-        _array_error, "Status ARG (400) with a JSON array.", "400", check=_STATUS
+        _array_error, "Status ARG (400) with a JSON array.", _status("400")
     ),
     "huge-json": FaultKind(
-        _huge_json, "A JSON answer of ARG MiB.", "100", check=_number(1, 10_000)
+        _huge_json, "A JSON answer of ARG MiB.", _number(1, 10_000, "MiB", "100")
     ),
     "deep-json": FaultKind(
-        _deep_json, "A JSON answer nested ARG deep.", "100000", check=_number(1, 10**7)
+        _deep_json, "A JSON answer nested ARG deep.", _number(1, 10**7, "a depth", "100000")
     ),
     "redirect": FaultKind(
-        _redirect, "307 to the same path at the URL ARG.", "http://elsewhere.invalid",
-        check=_check_header,
+        _redirect, "307 to the same path at the URL ARG.",
+        _header("a URL in printable ASCII", "http://elsewhere.invalid"),
     ),
     "connection-reset": FaultKind(
         _connection_reset,
-        "Reset the connection `before` or `after` the request was carried out.", "before",
-        check=_check_before_or_after,
+        "Reset the connection `before` or `after` the request was carried out.",
+        Argument("before or after", {"before", "after"}.__contains__, "before"),
     ),
 }  # fmt: skip
 
@@ -300,15 +307,16 @@ WRONG_CERTIFICATE = "tls-wrong-certificate"
 RATE_LIMIT = "rate-limit"
 # These are applied where connections are made and where devices push, not by the layer below.
 _APPLIED_ELSEWHERE = {
-    WRONG_CERTIFICATE: "New connections are TLS, with a certificate of another name.",
-    RATE_LIMIT: "Per device: ARG pushes of a kind an hour, or the suggested figures.",
+    WRONG_CERTIFICATE: FaultKind(
+        None, "New connections are TLS, with a certificate of another name."
+    ),
+    RATE_LIMIT: FaultKind(
+        None,
+        "Per device: ARG pushes of a kind an hour, or the suggested figures.",
+        _number(0, 10**8, "pushes an hour", ""),
+    ),
 }
 _EXEMPT_PATH = "/control"
-_FORM = re.compile(
-    r"(?P<name>[a-z0-9-]+)(?:=(?P<argument>.*?))?(?:\*(?P<times>\d{1,6}))?"
-    r"(?:@(?P<route>(?:[A-Z]+ )?/.*))?",
-    re.DOTALL,
-)
 
 
 @dataclass(slots=True)
@@ -334,28 +342,35 @@ class Fault:
 
 
 def parse(text: str) -> Fault:
-    """Return the fault that `text` describes. Raises ValueError, which names the known faults."""
-    match = _FORM.fullmatch(text)
-    name = match["name"] if match else text
-    if match is None or (name not in FAULTS and name not in _APPLIED_ELSEWHERE):
-        raise ValueError(f"no fault is named {name!r}; there are {', '.join(known_faults())}")
-    if name in _APPLIED_ELSEWHERE and match["route"]:
-        raise ValueError(f"{name} applies whatever the route")
-    if name == RATE_LIMIT and match["times"]:
-        raise ValueError(f"{name} has no end of its own: [] ends it")
-    argument = match["argument"] or ""
-    if name == RATE_LIMIT and argument and not argument.isdecimal():
-        raise ValueError(f"{name} takes a number, not {argument!r}")
-    kind = FAULTS.get(name)
-    if kind is not None:
-        argument = argument or kind.default
-        try:
-            kind.check(argument)
-        except ValueError as error:
-            raise ValueError(f"{name} does not take {argument!r}: {error}") from error
-    times = int(match["times"]) if match["times"] else kind.times if kind else None
-    method, _, route = (match["route"] or "").rpartition(" ")
-    return Fault(text, name, argument, times, method, route)
+    """Return the fault that `text` describes. Raises FaultMistake, which shows a right one."""
+    parts = read_parts(text)
+    kinds = FAULTS | _APPLIED_ELSEWHERE
+    kind = kinds.get(parts.name)
+    if kind is None:
+        near = difflib.get_close_matches(parts.name, kinds, n=1, cutoff=0.0)[0]
+        problem = f"no fault has the NAME {parts.name!r}; the nearest is {near}"
+        raise FaultMistake(text, problem, _example(near, kinds[near]))
+    example = _example(parts.name, kind)
+    argument = kind.argument.default if kind.argument else ""
+    if parts.argument is not None:
+        if kind.argument is None:
+            problem = f"{parts.name} takes no ARG, yet has {parts.argument!r}"
+            raise FaultMistake(text, problem, example)
+        if not kind.argument.accepts(parts.argument):
+            problem = f"ARG is {kind.argument.words}; not {parts.argument!r}"
+            raise FaultMistake(text, problem, example)
+        argument = parts.argument
+    if parts.route and kind.effect is None:
+        raise FaultMistake(text, f"{parts.name} takes no ROUTE: it applies to all", example)
+    if parts.times is not None and parts.name == RATE_LIMIT:
+        raise FaultMistake(text, f"{parts.name} takes no TIMES: it has no end", example)
+    times = kind.times if parts.times is None else parts.times
+    return Fault(text, parts.name, argument, times, parts.method, parts.route)
+
+
+def _example(name: str, kind: FaultKind) -> str:
+    """Return a right fault of a kind."""
+    return f"{name}={kind.argument.default}" if kind.argument and kind.argument.default else name
 
 
 def set_faults(cloud: Cloud, specifications: Sequence[str]) -> None:
@@ -368,9 +383,9 @@ def active_faults(cloud: Cloud) -> list[str]:
     return [fault.text for fault in _faults(cloud) if fault.left != 0]
 
 
-def known_faults() -> dict[str, str]:
-    """Return the names of all faults with a line on each, as `--fault help` prints them."""
-    return {name: kind.help for name, kind in FAULTS.items()} | _APPLIED_ELSEWHERE
+def known_faults() -> dict[str, FaultKind]:
+    """Return every kind of fault by its name."""
+    return FAULTS | _APPLIED_ELSEWHERE
 
 
 def has_wrong_certificate(cloud: Cloud) -> bool:
@@ -423,6 +438,7 @@ class FaultLayer:
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             request = FaultyRequest(argument, app, self._cloud, self._refuse, scope, receive, send)
+            assert kind.effect is not None
             await kind.effect(request)
 
         return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from command_line import completed
 
 from agent.cli.cloud import write_standin_profile
 from agent.config import load
+from agent.standin.faults import known_faults
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,23 @@ def test_a_wrong_call_is_exit_2_and_says_why(arguments: tuple[str, ...], says: s
 def test_its_faults_are_listed_without_serving() -> None:
     done = completed("cloud", "serve", "--fault", "help")
     assert done.returncode == 0
-    assert "latency" in [line.split()[0] for line in done.stdout.splitlines()]
+    grammar, *parts_and_kinds = done.stdout.splitlines()
+    assert grammar == "--fault NAME[=ARG][*TIMES][@ROUTE]"
+    first = [line.split()[0] for line in parts_and_kinds if line]
+    assert {"ARG", "TIMES", "ROUTE"} < set(first)
+    assert "latency=1" in first
+    programs = completed("cloud", "serve", "--fault", "help", "--json").stdout.splitlines()
+    kinds = [json.loads(line) for line in programs]
+    assert [one["fault"] for one in kinds] == list(known_faults())
+    assert {*kinds[0]} == {"fault", "argument", "default", "description"}
+
+
+def test_a_fault_that_is_written_wrongly_is_named_with_a_right_one() -> None:
+    done = completed("cloud", "serve", "--fault", "server-error=503@v1/devices")
+    assert done.returncode == 2
+    assert "ROUTE begins with / or *" in done.stderr
+    assert "'server-error=503@/v1/devices*'" in done.stderr
+    assert "--fault help" in done.stderr
 
 
 @pytest.mark.parametrize(("options", "played"), [((), "True"), (("--pending-commands",), "False")])

@@ -54,7 +54,7 @@ def test_a_fault_that_is_none_is_refused_and_leaves_the_others(text: str) -> Non
 
 
 def test_every_fault_is_described() -> None:
-    assert all(text.endswith(".") for text in known_faults().values())
+    assert all(kind.help.endswith(".") for kind in known_faults().values())
     assert {"latency", "slow-body", "cut-body", "wrong-length", "too-many-requests",
             "server-error", "html-error", "array-error", "huge-json", "deep-json", "redirect",
             "connection-reset", "tls-wrong-certificate"} <= set(known_faults())  # fmt: skip
