@@ -10,44 +10,77 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from at.virtual.options import OptionError
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. `default` is its argument where none is given, None where it takes none."""
+    """One fault. `default` is its argument where none is given, None where it takes none.
+
+    A number is from `least` to `most`, and `whole` or not.
+    """
 
     description: str
     default: float | str | None = None
+    least: float = 0
+    most: float = 10_000_000
+    whole: bool = False
+
+    @property
+    def takes(self) -> str:
+        """What it takes as argument, in words; "" where it takes none."""
+        if self.default is None:
+            return ""
+        if isinstance(self.default, str):
+            return "a text"
+        return f"a {'whole ' if self.whole else ''}number from {self.least:g} to {self.most:.10g}"
+
+
+def written(name: str, fault: Fault) -> str:
+    """Return a fault with its usual argument, as `--fault` takes it."""
+    if fault.default is None:
+        return name
+    default = fault.default
+    return f"{name}={default:g}" if isinstance(default, float) else f"{name}={default}"
 
 
 FAULTS = {
-    "silent": Fault("answers nothing from command ARG on", 1.0),
-    "slow": Fault("every answer comes ARG seconds later", 2.0),
-    "late-answer": Fault("every third answer comes ARG seconds late", 8.0),
-    "lost-bytes": Fault("ARG of the bytes it prints are lost", 0.02),
-    "garbled-bytes": Fault("ARG of the bytes it prints have one bit turned", 0.02),
-    "doubled-bytes": Fault("ARG of the bytes it prints come twice", 0.02),
-    "reset-mid-command": Fault("restarts in the middle of every command number ARG", 3.0),
+    "silent": Fault("answers nothing from command ARG on", 1.0, whole=True),
+    "slow": Fault("every answer comes ARG seconds later", 2.0, most=3600),
+    "late-answer": Fault("every third answer comes ARG seconds late", 8.0, most=3600),
+    "lost-bytes": Fault("ARG of the bytes it prints are lost", 0.02, most=1),
+    "garbled-bytes": Fault("ARG of the bytes it prints have one bit turned", 0.02, most=1),
+    "doubled-bytes": Fault("ARG of the bytes it prints come twice", 0.02, most=1),
+    "reset-mid-command": Fault(
+        "restarts in the middle of every command number ARG", 3.0, whole=True
+    ),
     "echo": Fault("echoes commands, as no AT host does"),
     "log-noise": Fault("log lines before, between and after the lines of answers"),
     "notice-mid-answer": Fault("a notice between each command and its answer"),
-    "cmng-refused": Fault("credentials are neither written nor deleted: error ARG", 514.0),
+    "cmng-refused": Fault(
+        "credentials are neither written nor deleted: error ARG", 514.0, most=999, whole=True
+    ),
     "memory-full": Fault("no room for another credential (515)"),
     "power-warning": Fault("the power-off warning blocks writing to flash (528)"),
     "line-ends-changed": Fault("line ends in written credentials become CR LF"),
-    "jwt-failed": Fault("%JWT fails with error ARG", 525.0),
-    "keygen-failed": Fault("%KEYGEN fails with error ARG", 523.0),
+    "jwt-failed": Fault("%JWT fails with error ARG", 525.0, most=999, whole=True),
+    "keygen-failed": Fault("%KEYGEN fails with error ARG", 523.0, most=999, whole=True),
     "no-time": Fault("the network never gives a time"),
     "no-sim": Fault("there is no SIM"),
-    "not-registered": Fault("never registers: +CEREG stays at ARG", 2.0),
+    "supply": Fault("%XVBAT reads ARG millivolts", 3000.0, most=100_000, whole=True),
+    "temperature": Fault("%XTEMP reads ARG degrees", 70.0, least=-100, most=300, whole=True),
+    "weak-signal": Fault("every cell is ARG dB weaker", 40.0, most=200, whole=True),
+    "not-registered": Fault("never registers: +CEREG stays at ARG", 2.0, most=90, whole=True),
     "old-firmware": Fault("the modem firmware is ARG", "mfw_nrf9160_1.2.8"),
     "no-cells": Fault("cell measurements find nothing"),
     "stuck-in-data-mode": Fault("starts in data mode, left by +++"),
     "open-quote": Fault("starts with half a command and an open quote in its buffer"),
     "urc-flood": Fault("ARG notices a second", 100.0),
-    "no-newline": Fault("prints ARG bytes without a line end at the first command", 20000.0),
+    "no-newline": Fault(
+        "prints ARG bytes without a line end at the first command", 20000.0, whole=True
+    ),
     "crash": Fault("the application crashes after ARG seconds and prints its core dump", 10.0),
     "flash-failed": Fault("firmware that was written does not verify"),
     "update-reverted": Fault("new firmware starts once, then the old one is put back"),
@@ -63,7 +96,11 @@ class Faults:
             name, given, argument = entry.partition("=")
             fault = FAULTS.get(name)
             if fault is None:
-                raise OptionError(f"no such fault: {name!r}", hint="list them with --fault help")
+                near = get_close_matches(name, FAULTS, n=1, cutoff=0.0)[0]
+                raise OptionError(
+                    f"no such fault: {name!r}; the nearest is {near}",
+                    hint=f"write {written(near, FAULTS[near])}; --fault help lists all",
+                )
             self._on[name] = _argument(name, fault, argument if given else None)
 
     def __contains__(self, name: str) -> bool:
@@ -81,16 +118,20 @@ class Faults:
 def _argument(name: str, fault: Fault, argument: str | None) -> float | str:
     if argument is None:
         return 0.0 if fault.default is None else fault.default
+    hint = f"write {written(name, fault)}; --fault help lists all"
     if fault.default is None:
-        raise OptionError(f"the fault {name} takes no argument, yet got {argument!r}")
+        raise OptionError(f"the fault {name} takes no argument, yet got {argument!r}", hint=hint)
+    refused = OptionError(f"the fault {name} takes {fault.takes}, not {argument!r}", hint=hint)
     if isinstance(fault.default, str):
+        if not argument:
+            raise refused
         return argument
     try:
         number = float(argument)
     except ValueError as error:
-        raise OptionError(f"the fault {name} takes a number, not {argument!r}") from error
-    if not 0 <= number <= 10_000_000:
-        raise OptionError(f"the argument of {name} is out of range: {argument}")
+        raise refused from error
+    if not fault.least <= number <= fault.most or (fault.whole and number % 1):
+        raise refused
     return number
 
 

@@ -10,7 +10,7 @@ import heapq
 import itertools
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from at.virtual.faults import Faults
@@ -243,7 +243,11 @@ class VirtualKit:
 
     def cells_in_range(self) -> list[MeasuredCell]:
         """Return the cells that the modem can measure, the strongest first."""
-        return [] if "no-cells" in self.faults else self.world.cells(self.position)
+        if "no-cells" in self.faults:
+            return []
+        weaker_db = int(self.faults.number("weak-signal")) if "weak-signal" in self.faults else 0
+        cells = self.world.cells(self.position)
+        return [replace(cell, rsrp_dbm=cell.rsrp_dbm - weaker_db) for cell in cells]
 
     def modem_time(self) -> float | None:
         """Return the modem's time in seconds of the Unix epoch; None while it has none."""

@@ -136,13 +136,13 @@ def _write_identity_key(kit: VirtualKit, file: Path) -> None:
 
 
 def _list_faults() -> None:
-    from at.virtual.faults import FAULTS
+    from at.virtual.faults import FAULTS, written
 
+    if not options().json:
+        say("--fault NAME[=ARG]; ARG is usually:\n")
     for name, fault in FAULTS.items():
         if options().json:
             emit({"fault": name, "default": fault.default, "description": fault.description})
         else:
-            default = fault.default
-            argument = f"{default:g}" if isinstance(default, float) else default
-            shown = name if argument is None else f"{name}={argument}"
-            say(f"{shown:34}  {fault.description}")
+            takes = f"; ARG: {fault.takes}" if fault.takes else ""
+            say(f"{written(name, fault):34}  {fault.description}{takes}")

@@ -6,17 +6,18 @@ from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.kit import Reply, VirtualKit, ok
 
 
-def battery(_kit: VirtualKit, request: CommandRequest) -> Reply:
+def battery(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XVBAT, in millivolts."""
     if request.form is not RequestForm.RUN:
         raise BadRequest
-    return ok("%XVBAT: 5054")
+    return ok(f"%XVBAT: {int(kit.faults.number('supply')) if 'supply' in kit.faults else 5054}")
 
 
 def temperature(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XTEMP, in degrees Celsius."""
     if request.form is RequestForm.READ:
-        return ok("%XTEMP: 24")
+        faults = kit.faults
+        return ok(f"%XTEMP: {int(faults.number('temperature')) if 'temperature' in faults else 24}")
     kit.session.subscriptions.xtemp = request.number(0, 0, 1)
     return ok()
 

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from at.virtual.faults import FAULTS, Faults
 from at.virtual.modem import VirtualModem
@@ -77,6 +79,11 @@ def writes_other_line_ends() -> bool:
     return hashlib.sha256(b"a\r\nb").hexdigest().upper() in bench.ask("AT%CMNG=1,1,0")
 
 
+def rsrp(fault: str) -> int:
+    [line] = [one for one in on(fault, "AT+CESQ").splitlines() if one.startswith("+CESQ")]
+    return int(line.rpartition(",")[2])
+
+
 EFFECTS: dict[str, Callable[[], bool]] = {
     "silent": lambda: [Bench("silent=2").ask("AT")] == ["OK\r\n"] and not late("silent", 9),
     "slow": lambda: late("slow", 1),
@@ -99,6 +106,9 @@ EFFECTS: dict[str, Callable[[], bool]] = {
     "keygen-failed": lambda: code("keygen-failed", "AT%KEYGEN=1,2,0", 523),
     "no-time": lambda: on("no-time", "AT+CCLK?") == "ERROR\r\n",
     "no-sim": lambda: "+CEREG: 5,90\r\n" in on("no-sim", "AT+CEREG?", "AT+CPIN?"),
+    "supply": lambda: on("supply=2900", "AT%XVBAT") == "%XVBAT: 2900\r\nOK\r\n",
+    "temperature": lambda: on("temperature=-20", "AT%XTEMP?") == "%XTEMP: -20\r\nOK\r\n",
+    "weak-signal": lambda: rsrp("weak-signal=9") == rsrp("slow=0") - 9,
     "not-registered": lambda: "+CEREG: 5,3,,,,0,15\r\n" in on("not-registered=3", "AT+CEREG?"),
     "old-firmware": lambda: "1.2.8" in on("old-firmware", "AT+CGMR"),
     "no-cells": lambda: "%NCELLMEAS: 1\r\n" in on("no-cells", "AT%NCELLMEAS"),
@@ -117,7 +127,38 @@ def test_the_fault_does_what_it_says(name: str) -> None:
     assert EFFECTS[name]()
 
 
-@pytest.mark.parametrize("wrong", ["nonsense", "slow=soon", "echo=1", "slow=-1", "slow=nan"])
-def test_a_fault_that_is_none_is_refused(wrong: str) -> None:
-    with pytest.raises(OptionError):
+@pytest.mark.parametrize(
+    ("wrong", "says", "hint"),
+    [
+        ("nosim", "no such fault: 'nosim'; the nearest is no-sim", "write no-sim;"),
+        ("slow=soon", "slow takes a number from 0 to 3600, not 'soon'", "write slow=2;"),
+        ("slow=2*4@*", "slow takes a number from 0 to 3600, not '2*4@*'", "write slow=2;"),
+        ("slow=nan", "slow takes a number from 0 to 3600, not 'nan'", "write slow=2;"),
+        ("slow=", "slow takes a number from 0 to 3600, not ''", "write slow=2;"),
+        ("lost-bytes=2", "lost-bytes takes a number from 0 to 1, not '2'", "write lost-bytes=0.02"),
+        (
+            "jwt-failed=52.5",
+            "jwt-failed takes a whole number from 0 to 999",
+            "write jwt-failed=525",
+        ),
+        ("temperature=-101", "temperature takes a whole number from -100 to 300", "=70;"),
+        ("echo=1", "echo takes no argument, yet got '1'", "write echo;"),
+        ("old-firmware=", "old-firmware takes a text, not ''", "write old-firmware=mfw_nrf9160"),
+    ],
+)
+def test_a_fault_that_is_none_is_refused_with_a_right_one(wrong: str, says: str, hint: str) -> None:
+    with pytest.raises(OptionError) as refused:
         Faults([wrong])
+    assert says in str(refused.value)
+    assert hint in refused.value.hint
+    assert "--fault help lists all" in refused.value.hint
+
+
+@given(text=st.text(max_size=20) | st.sampled_from(sorted(FAULTS)).flatmap(
+    lambda name: st.text("=-.*@019e", max_size=6).map(lambda rest: name + rest)))  # fmt: skip
+def test_any_text_is_a_fault_or_is_refused_with_one_that_is(text: str) -> None:
+    try:
+        assert {name for name in FAULTS if name in Faults([text])} == {text.partition("=")[0]}
+    except OptionError as refused:
+        right = refused.hint.removeprefix("write ").partition(";")[0]
+        Faults([right])
