@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from at.protocol.command_redaction import without_secrets
 from at.protocol.errors import UnsafeArgument
 
 # CR and LF end a command, NUL may, Ctrl-Z and Esc end or abort a text, backspace and DEL edit it.
@@ -64,5 +65,5 @@ def _named(match: re.Match[str]) -> str:
 
 
 def _shown(line: str) -> str:
-    """Return the name of the command: its values may be secret."""
-    return repr(re.split("[=?]", line, maxsplit=1)[0][:24])
+    """Return the name of the command: its values may be secret, also where they break V.250."""
+    return repr(re.split("[=?]", without_secrets(line), maxsplit=1)[0][:24])

@@ -1,14 +1,17 @@
-"""Redaction of recordings: tokens, keys, passwords; on request, the identity of the device.
+"""Redaction of recordings: secret parameters, tokens, keys; on request, the device's identity.
 
 A value that the driver reads keeps its shape, so that a redacted session still plays: a token keeps
 its claims and loses its signature, an identity is replaced by the same made-up one everywhere.
-Secrets that are sent become `{redacted:…}`, which a replay lets stand for any text.
+Secret parameters (at.protocol.secret_parameters) become `{redacted:…}`, which a replay lets stand
+for any text.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+
+from at.protocol.command_redaction import without_secrets
 
 # A token without its signature opens nothing.
 _SIGNATURE = b"A" * 86
@@ -18,25 +21,6 @@ _PRIVATE_KEY = re.compile(
     rb"-----BEGIN ([A-Z ]*PRIVATE KEY)-----(.*?)(-----END \1-----|\Z)", re.DOTALL
 )
 _BEARER = re.compile(rb"(?i)(authorization: *(?:bearer|basic) +)[^\s\"]+")
-
-# Commands and answers whose quoted value is a secret: what stands before it, and its name.
-_SECRETS = (
-    (rb"%CMNG=0, ?\d+, ?[2389], ?", b"key"),
-    (rb"%CMNG: ?\d+, ?[2389], ?\"[0-9A-Fa-f]{64}\", ?", b"key"),
-    (rb"%CMNG=0, ?\d+, ?4, ?", b"psk-identity"),
-    (rb"%CMNG: ?\d+, ?4, ?\"[0-9A-Fa-f]{64}\", ?", b"psk-identity"),
-    (rb"\+CPIN=", b"pin"),
-    (rb"\+CPIN=\"[^\"]*\",", b"pin"),
-    (rb"\+(?:CPWD|CLCK)=[^\r\n]*?,(?:[^\r\n\"]*,)?(?=\"[0-9]{4,8}\")", b"pin"),
-    (rb"\+CGAUTH=[^\r\n\"]*,\"[^\"]*\",", b"password"),
-    (rb"\+CWJAP(?:_CUR|_DEF)?=\"[^\"]*\",", b"password"),
-    (rb"%XSUDO=\d+,", b"signature"),
-    (rb"#XMQTTCON=[^\r\n\"]*\"[^\"]*\",\"[^\"]*\",", b"password"),
-)
-_PATTERNS = [
-    (re.compile(rb"(" + before + rb")\"[^\"]*(\"|\Z)", re.IGNORECASE | re.DOTALL), name)
-    for before, name in _SECRETS
-]
 
 _UUID = re.compile(
     rb"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE
@@ -53,9 +37,8 @@ class Redactor:
 
     def clean(self, data: bytes) -> bytes:
         """Return a line without its secrets."""
+        data = without_secrets(data.decode("latin-1")).encode("latin-1")
         data = _PRIVATE_KEY.sub(rb"-----BEGIN \1-----{redacted:key}\3", data)
-        for pattern, name in _PATTERNS:
-            data = pattern.sub(rb'\1"{redacted:' + name + rb"}\2", data)
         data = _BEARER.sub(rb"\1{redacted:token}", data)
         if not self._identity:
             return _TOKEN.sub(rb"\1.\2." + _SIGNATURE, data)

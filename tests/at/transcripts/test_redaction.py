@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from secret_spellings import CANARY as SPELLED_SECRET
+from secret_spellings import spelled
+
 from at.transcripts.redaction import Redactor
 
 CANARY = "c0ffee5ec2e7"
@@ -14,6 +17,16 @@ def test_a_token_keeps_its_claims_and_loses_its_signature() -> None:
     cleaned = Redactor().clean(f'%JWT: "{TOKEN}"'.encode())
     assert cleaned.startswith(b'%JWT: "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.')
     assert re.fullmatch(rb'.*\."?A{86}"', cleaned)
+
+
+def test_no_spelling_of_a_secret_command_or_answer_is_kept() -> None:
+    redactor = Redactor()
+    kept = [
+        (name, spelling)
+        for name, spelling, line, _sent in spelled()
+        if SPELLED_SECRET in redactor.clean(line.encode() + b"\r\n").decode()
+    ]
+    assert kept == []
 
 
 def test_an_identity_becomes_another_one_of_the_same_shape_everywhere() -> None:

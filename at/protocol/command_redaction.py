@@ -1,0 +1,216 @@
+"""Hides the secret parameters of AT commands and answers wherever a text quotes them. Pure.
+
+A name of at.protocol.secret_parameters is found in any spelling: case, blanks, behind another
+command, in a shell's quotes, behind a log's prefix, typed with corrections. Its parameters are read
+by V.250; a secret one becomes `{redacted:NAME}` within its quotes, and everything else stays. What
+does not parse, or was cut, loses all that follows the name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from at.protocol.secret_parameters import ANSWER, QUERY, SET, Hidden, Parameter, Rule
+
+MARKER = re.compile(r"\{redacted:([a-z-]+)(?::[0-9]+)?\}")
+"""What stands for a secret; a number is how many bytes it had."""
+
+_BLANKS = re.compile(r"[ \t]*")
+_NAME = re.compile(
+    r"(?P<prefix>AT[ \t]*)?(?P<name>"
+    # The longest first, so that +CPINR is never +CPIN and a rest.
+    + "|".join(
+        r"[ \t]*".join(map(re.escape, name))
+        for name in sorted({*SET, *ANSWER}, key=len, reverse=True)
+    )
+    + r")(?![A-Za-z0-9_])[ \t]*",
+    re.IGNORECASE | re.ASCII,
+)
+# What an nRF93M1 fetched: JSON, with the address of a file that its query opens.
+_FETCHED = re.compile(r"%COAP:[^\r\n]*", re.IGNORECASE)
+_ADDRESS_QUERY = re.compile(r"\?[^\"]+")
+_URL_SECRET = re.compile(r"://(?=[^/?#]*@)|\?")
+# A chunk of observability data, which may hold a core dump: Serial Modem leaves it out, too.
+_CHUNK = re.compile(r"\bMC:[A-Za-z0-9+/]{4,}={0,2}(:?)")
+# What is typed over a line that a host edits: backspace, delete, escape sequences.
+_EDITS = re.compile(r"[\x08\x7f\x1b]")
+_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
+
+_LINE_ENDS = "\r\n\0"
+_CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")", "[": "]", "{": "}", "<": ">"}
+_BEHIND_CLOSER = re.compile(r"$|[\s,.;:)\]}>'\"`]")
+_TEST_FORM = re.compile(r"=[ \t]*\?(?![\w\"])", re.ASCII)
+_READ_FORM = re.compile(r"\?(?![\w\"=])", re.ASCII)
+_WORD_FOR_VALUE = re.compile(r"<[A-Za-z][A-Za-z_ -]*>")  # of a manual or a hint
+_NUMBER = re.compile(r"-?[0-9]*", re.ASCII)
+
+
+def without_secrets(text: str) -> str:
+    """Return a line, a message or a whole log without the secrets of its commands and answers."""
+    cleaned = _cleaned(text)
+    if _EDITS.search(cleaned) is None:
+        return cleaned
+    edited = _as_edited(cleaned)
+    again = _cleaned(edited)
+    return cleaned if again == edited else again
+
+
+def _cleaned(text: str) -> str:
+    if "://" in text:
+        text = _FETCHED.sub(_without_queries, text)
+    if "MC:" in text:
+        text = _CHUNK.sub(r"MC:{redacted:chunk}\1", text)
+    match = _NAME.search(text)
+    if match is None:
+        return text
+    pieces: list[str] = []
+    done, closer = 0, ""
+    while match is not None:
+        if match["prefix"] or text[done : match.start()].strip(";") or not pieces:
+            closer = _CLOSERS.get(text[match.start() - 1 : match.start()], "")
+        shown, end = _shown(text, match, closer)
+        pieces += (text[done : match.end()], shown)
+        done = end
+        match = _NAME.search(text, done)
+    return "".join(pieces) + text[done:]
+
+
+def _shown(text: str, match: re.Match[str], closer: str) -> tuple[str, int]:
+    """Return what is shown of the text behind a name, and where what it replaces ends."""
+    name = re.sub(r"[ \t]", "", match["name"]).upper()
+    at, sign = match.end(), text[match.end() : match.end() + 1]
+    if sign == "=" and name in SET:
+        if test := _TEST_FORM.match(text, at):
+            return test.group(), test.end()
+        return _parameters_shown(text, at, SET[name], closer, ";")
+    if match["prefix"] and name in SET:
+        if read := _READ_FORM.match(text, at):
+            return read.group(), read.end()
+        if not sign or sign in _LINE_ENDS + ";" or sign == closer or MARKER.match(text, at):
+            return "", at
+        return "{redacted:rest}", _end_of_line(text, at)
+    if sign == ":" and name in ANSWER:
+        begins = _BLANKS.match(text, at + 1)
+        if begins is not None and text[begins.end() : begins.end() + 1] == "(":
+            return "", at  # of the test form: ranges, and words for values
+        return _parameters_shown(text, at, ANSWER[name], "", "")
+    return "", at
+
+
+def _parameters_shown(
+    text: str, at: int, rule: Rule, closer: str, separator: str
+) -> tuple[str, int]:
+    """Return the parameters from the sign at `at` on, without the secret ones, and their end."""
+    found = _parameters(text, at + 1, closer, _LINE_ENDS + separator + closer)
+    if found is not None and not separator and _is_prose(found[0]):
+        return "", at
+    hidden = None if found is None else rule(found[0])
+    if found is None or hidden is None or not _numbers_elsewhere(found[0], hidden):
+        return "{redacted:rest}", _end_of_line(text, at)
+    parameters, end = found
+    shown, done = "", at
+    for index, item in enumerate(parameters):
+        start = _secret_start(item, hidden.get(index, ""))
+        if start < item.end:
+            shown += text[done:start] + f"{{redacted:{hidden[index]}}}"
+            done = item.end
+    return shown + text[done:end], end
+
+
+def _secret_start(item: Parameter, name: str) -> int:
+    """Return where the secret part of a parameter begins, its end if there is none."""
+    if not name or MARKER.fullmatch(item.text) or _is_word_for_value(item):
+        return item.end
+    if name != QUERY:
+        return item.start
+    found = _URL_SECRET.search(item.text)
+    return item.end if found is None else item.start + found.end()
+
+
+def _is_word_for_value(item: Parameter) -> bool:
+    return not item.quoted and _WORD_FOR_VALUE.fullmatch(item.text) is not None
+
+
+def _without_queries(line: re.Match[str]) -> str:
+    text = line.group()
+    return _ADDRESS_QUERY.sub("?{redacted:query}", text) if "://" in text else text
+
+
+def _parameters(text: str, at: int, closer: str, ends: str) -> tuple[list[Parameter], int] | None:
+    """Return the parameters from `at` on and where the command ends; None if they break V.250."""
+    parameters: list[Parameter] = []
+    bare = re.compile(f'[^,"{re.escape(ends)}]*')
+    while True:
+        at = _skip_blanks(text, at)
+        sign = text[at : at + 1]
+        if sign == '"' and closer != '"':
+            close = text.find('"', at + 1)
+            if close < 0:
+                return None
+            item = Parameter(text[at + 1 : close], True, at + 1, close)
+            at = close + 1
+        elif marker := MARKER.match(text, at):
+            item = Parameter(marker.group(), False, at, marker.end())
+            at = marker.end()
+        else:
+            value = bare.match(text, at)
+            assert value is not None
+            written = value.group().rstrip(" \t")
+            item = Parameter(written, False, at, at + len(written))
+            at = value.end()
+        parameters.append(item)
+        at = _skip_blanks(text, at)
+        sign = text[at : at + 1]
+        if sign == ",":
+            at += 1
+        elif sign and sign == closer:
+            ends_there = bool(item.text) and _BEHIND_CLOSER.match(text, at + 1)
+            return (parameters, at) if ends_there else None
+        elif not sign or sign in ends or MARKER.fullmatch(item.text):
+            return parameters, at
+        else:
+            return None
+
+
+def _numbers_elsewhere(parameters: list[Parameter], hidden: Hidden) -> bool:
+    """Return whether what is shown without quotes is numbers, as V.250 has it."""
+    return all(
+        item.quoted
+        or index in hidden
+        or _NUMBER.fullmatch(item.text)
+        or _is_word_for_value(item)
+        or MARKER.fullmatch(item.text)
+        for index, item in enumerate(parameters)
+    )
+
+
+def _is_prose(parameters: list[Parameter]) -> bool:
+    """Return whether a message stands behind the name, such as the reason of an error."""
+    return " " in parameters[0].text and not any(item.quoted for item in parameters)
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return at if blanks is None else blanks.end()
+
+
+def _end_of_line(text: str, at: int) -> int:
+    """Return where the line ends: at the first line end outside quotes, else at the text's end."""
+    quoted = False
+    for match in re.compile(r"[\"\r\n\0]").finditer(text, at):
+        if match.group() == '"':
+            quoted = not quoted
+        elif not quoted:
+            return match.start()
+    return len(text)
+
+
+def _as_edited(text: str) -> str:
+    """Return a text as a host reads it that lets its lines be edited."""
+    kept: list[str] = []
+    for char in _ESCAPE_SEQUENCE.sub("", text):
+        if char not in "\x08\x7f":
+            kept.append(char)
+        elif kept and kept[-1] not in _LINE_ENDS:
+            kept.pop()
+    return "".join(kept)

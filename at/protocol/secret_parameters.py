@@ -1,0 +1,215 @@
+"""Which parameters of which commands and answers are secret: the one table. Pure data.
+
+Logs, messages, recordings and imports all hide by it: see at.protocol.command_redaction. A rule
+gets the parameters of one command or answer and returns the name of each secret one by its index,
+or None if it knows no such form: then all that follows the name is hidden. An empty value, and a
+manual's word for one (<pin>), is no secret.
+
+Sources: Serial Modem's own log, which leaves out the text of what is marked SM here; Nordic's
+references of nRF91 and nRF93M1; 3GPP TS 27.007 (+CGAUTH, +CLCK, +CPIN, +CPWD, +CRSM, +CSIM, +CUSD)
+and 27.005 (+CMGS, +CMT); Espressif's ESP-AT (+CW...).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+
+class Parameter(NamedTuple):
+    """One parameter as it was written: its text without quotes, and where that text stands."""
+
+    text: str
+    quoted: bool
+    start: int
+    end: int
+
+
+Hidden = Mapping[int, str]
+Rule = Callable[[Sequence[Parameter]], Hidden | None]
+
+QUERY = "query"
+"""Of an address: only its query is hidden, and the password before its host, if it has one."""
+
+# Credential types of %CMNG that others may know: certificates and public keys.
+_PUBLIC_TYPES = frozenset({"0", "1", "5", "6", "10", "11"})
+_PSK_IDENTITY = "4"
+_SHORT_NUMBER = re.compile(r"[0-9]{1,5}", re.ASCII)
+_SIM_CODE = re.compile(r"SIM P(?:IN|UK)2?|PH-.*", re.IGNORECASE)
+_STATUS_WORDS = re.compile(r"[0-9A-Fa-f]{4}")
+# VERIFY, AUTHENTICATE, CHANGE, DISABLE, ENABLE and UNBLOCK: ISO 7816-4, ETSI TS 102 221.
+_SECRET_INSTRUCTIONS = frozenset({"20", "24", "26", "28", "2C", "88", "89"})
+
+
+def _places(most: int, hidden: Hidden) -> Rule:
+    """Return the rule of a form of up to `most` parameters with secrets in these places."""
+    return lambda given: hidden if len(given) <= most else None
+
+
+def _texts(name: str, *, data: int = 1 << 30) -> Rule:
+    """Return the rule that hides all but short bare numbers, and whatever stands from `data` on."""
+
+    def rule(given: Sequence[Parameter]) -> Hidden:
+        return {
+            index: name
+            for index, item in enumerate(given)
+            if index >= data or item.quoted or not _SHORT_NUMBER.fullmatch(item.text)
+        }
+
+    return rule
+
+
+def _credential_write(given: Sequence[Parameter]) -> Hidden | None:
+    """%CMNG=<op>[,<tag>[,<type>[,<content>[,<password>]]]]; only op 0 writes."""
+    if len(given) > 5:
+        return None
+    if _number(given, 0) in {"1", "2", "3"}:
+        return {}
+    return {**_content(given), 4: "password"}
+
+
+def _credential_read(given: Sequence[Parameter]) -> Hidden | None:
+    """%CMNG: <tag>,<type>[,<sha>[,<content>]]."""
+    return _content(given, kind=1) if len(given) <= 4 else None
+
+
+def _content(given: Sequence[Parameter], *, kind: int = 2) -> Hidden:
+    number = _number(given, kind)
+    if number in _PUBLIC_TYPES:
+        return {}
+    return {3: "psk-identity" if number == _PSK_IDENTITY else "key"}
+
+
+def _mqtt_connect(given: Sequence[Parameter]) -> Hidden | None:
+    """#XMQTTCON=<op>[,<user>,<password>,<host>,<port>[,<tag>]]; once a client id came first."""
+    if len(given) <= 1:
+        return {}
+    for first, most in ((1, 6), (2, 7)):
+        if _SHORT_NUMBER.fullmatch(_number(given, first + 3)) and len(given) <= most:
+            return {first: "user", first + 1: "password"}
+    return None
+
+
+def _carrier(given: Sequence[Parameter]) -> Hidden:
+    if given and given[0].text.lower() not in {"app_data_set", "log_data"}:
+        return {}
+    return dict.fromkeys(range(1, len(given)), "payload")
+
+
+def _key_unless_chunk(given: Sequence[Parameter]) -> Hidden:
+    """%NRFCLOUDFOTA=<mode>,"<project key>",...; mode 1 has the number of a chunk there."""
+    return {} if _number(given, 0) == "1" else {1: "project-key"}
+
+
+def _apdu(given: Sequence[Parameter]) -> Hidden | None:
+    """+CSIM=<length>,<command>, +CGLA=<session>,<length>,<command>."""
+    if len(given) > 3:
+        return None
+    text = given[-1].text
+    whole = re.fullmatch(r"(?:[0-9A-Fa-f]{2}){4,}", text)
+    harmless = whole and text[2:4].upper() not in _SECRET_INSTRUCTIONS
+    return {} if harmless else {len(given) - 1: "apdu"}
+
+
+def _apdu_answer(given: Sequence[Parameter]) -> Hidden | None:
+    """Status words alone say nothing; keys, and what files hold, come before them."""
+    if len(given) > 3:
+        return None
+    return {} if _STATUS_WORDS.fullmatch(given[-1].text) else {len(given) - 1: "apdu"}
+
+
+def _pin_retries(given: Sequence[Parameter]) -> Hidden:
+    """+CPINR=<code>: the name of a code, unless someone gave the code itself."""
+    return {i: "pin" for i, item in enumerate(given) if not _SIM_CODE.fullmatch(item.text)}
+
+
+def _all(name: str) -> Rule:
+    return lambda given: dict.fromkeys(range(len(given)), name)
+
+
+def _number(given: Sequence[Parameter], index: int) -> str:
+    """Return the digits of a parameter without leading zeros, else its text."""
+    text = given[index].text.strip() if index < len(given) else ""
+    return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
+
+
+_WIFI_JOIN = _places(16, {1: "password"})
+_WIFI_SERVE = _places(16, {1: "password"})
+_WIFI_ENTERPRISE = _places(16, {2: "user", 3: "user", 4: "password"})
+_CONTEXT_LOGIN = _places(4, {2: "user", 3: "password"})  # some makers swap the two
+
+SET: Mapping[str, Rule] = {
+    # SIM and network. SM: +CPIN +CPINR +CPWD +CLCK +CGAUTH %XUSIMLCK
+    "+CPIN": _places(2, {0: "pin", 1: "pin"}),
+    "+CPINR": _pin_retries,
+    "+CPWD": _places(3, {1: "pin", 2: "pin"}),
+    "+CLCK": _places(4, {2: "pin"}),
+    "+CGAUTH": _CONTEXT_LOGIN,
+    "+CSIM": _apdu,
+    "+CGLA": _apdu,
+    "+CRSM": _places(7, {5: "apdu"}),
+    "+CUSD": _places(3, {1: "message"}),
+    "%XUSIMLCK": _all("pin"),
+    # Credentials. SM: %CMNG %KEYINJECT %XPMNG %XSUDO
+    "%CMNG": _credential_write,
+    "#XCMNG": _credential_write,
+    "%KEYINJECT": _all("key"),
+    "%XPMNG": _places(2, {1: "key"}),
+    "%XSUDO": _places(3, {1: "signature"}),
+    # Payloads of Serial Modem. SM: all of them
+    "+CMGS": _texts("message"),
+    "#XSMS": _texts("message"),
+    "#XMQTTCON": _mqtt_connect,
+    "#XMQTTPUB": _texts("payload", data=1),
+    "#XMQTTSUB": _texts("payload"),
+    "#XHTTPCREQ": _texts("payload"),
+    "#XCOAPCREQ": _texts("payload"),
+    "#XSEND": _texts("payload", data=3),
+    "#XSENDTO": _texts("payload", data=5),
+    "#XTCPSEND": _all("payload"),
+    "#XUDPSEND": _all("payload"),
+    "#XFTP": _places(8, {1: "payload", 2: "payload"}),
+    "#XCARRIER": _carrier,
+    "#XNRFCLOUDOBSAUTO": _texts("project-key"),
+    "#XNRFCLOUDOBSUPLOAD": _all("project-key"),
+    "#XNRFCLOUDOBSFORWARD": _places(2, {0: "payload", 1: "project-key"}),
+    "#XNRFCLOUDFOTA": _places(2, {1: "project-key"}),  # SM prints it, although it has a key
+    "#XFOTA": _places(4, {1: QUERY}),
+    # nRF93M1
+    "%HTTPFOTADL": _places(2, {0: QUERY}),
+    "%NRFCLOUDFOTA": _key_unless_chunk,
+    "%NRFCLOUDOBSUPLOAD": _all("project-key"),
+    "%NRFCLOUDOBSFORWARD": _all("payload"),
+    "%NRFCLOUDMESSAGE": lambda _given: None,  # JSON without quotes around it
+    # Wi-Fi companion
+    "+CWJAP": _WIFI_JOIN,
+    "+CWJAP_CUR": _WIFI_JOIN,
+    "+CWJAP_DEF": _WIFI_JOIN,
+    "+CWSAP": _WIFI_SERVE,
+    "+CWSAP_CUR": _WIFI_SERVE,
+    "+CWSAP_DEF": _WIFI_SERVE,
+    "+CWJEAP": _WIFI_ENTERPRISE,
+}
+"""Name of a command -> the rule of its set form."""
+
+ANSWER: Mapping[str, Rule] = {
+    "+CGAUTH": _CONTEXT_LOGIN,
+    "%CMNG": _credential_read,
+    "#XCMNG": _credential_read,
+    "%KEYINJECT": _all("key"),
+    "%XPMNG": _texts("key"),
+    "%XSUDO": _all("signature"),
+    "+CSIM": _apdu_answer,
+    "+CGLA": _apdu_answer,
+    "+CUSD": _places(3, {1: "message"}),
+    "+CMT": _texts("message"),
+    "+CDS": _texts("message"),
+    "#XSMS": _texts("message"),
+    "#XNRFCLOUDOBSAUTO": _texts("project-key"),
+    "+CWSAP": _WIFI_SERVE,
+    "+CWSAP_CUR": _WIFI_SERVE,
+    "+CWSAP_DEF": _WIFI_SERVE,
+    "+CWJEAP": _WIFI_ENTERPRISE,
+}
+"""Name of an answer or notice -> its rule."""
