@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 
 from agent.errors import AgentError, RefusedByRule, exit_code_of
@@ -95,14 +95,20 @@ async def run_board(
     location: BoardLocation, station: board_run.Station, open_board: OpenBoard, on_step: OnStep
 ) -> board_run.Outcome:
     """Open one board, run it and close it. A board that cannot be opened is an outcome as well."""
+    ledger = station.run_at(location)
     try:
         async with open_board(location) as port:
-            run = board_run.BoardRun(port, location, station, lambda step: on_step(location, step))
+            run = board_run.BoardRun(
+                port, location, station, ledger, lambda step: on_step(location, step)
+            )
             return await run.run()
     except (AgentError, AtError) as error:
-        return _not_opened(location, error)
+        outcome = _not_opened(location, error)
     except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
-        return _not_opened(location, board_run.unexpected_failure(defect, location))
+        outcome = _not_opened(location, board_run.unexpected_failure(defect, location))
+    with suppress(AgentError):  # why the board could not be opened is the better reason
+        await ledger.conclude(board_run.run_end(outcome, ""), station.now())
+    return outcome
 
 
 def _not_opened(location: BoardLocation, error: AgentError | AtError) -> board_run.Outcome:
@@ -111,6 +117,7 @@ def _not_opened(location: BoardLocation, error: AgentError | AtError) -> board_r
         outcome=board_run.outcome_of(error),
         step="find",
         exit=exit_code_of(error),
+        reason_code=error.kind,
         reason=str(error),
         hint=error.hint,
     )
@@ -144,7 +151,7 @@ async def _plan_board(
             board = await port.read()
             device_id = goal.device_id(board.uuid, board.imei) if not board.refusal else ""
             history = await ledger.call(
-                lambda opened: history_of(opened, board.uuid, goal, device_id)
+                lambda opened: history_of(opened, board.uuid, goal, device_id, board.credentials)
             )
             plan = await board_run.plan_board(port, board, goal, history)
     except (AgentError, AtError) as error:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import time
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+from agent import __version__
 from agent.config.identity_keys import UntrustedSignature
 from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.board import (
@@ -21,9 +26,10 @@ from agent.provisioning.board import (
     IdentityCheck,
     uninterrupted,
 )
-from agent.provisioning.board_ledger import AsyncLedger, BoardLedger
+from agent.provisioning.board_ledger import AsyncLedger, BoardLedger, RunEnd
 from agent.provisioning.ca.certificates import algorithm_of
-from agent.provisioning.ledger import BoardBusy
+from agent.provisioning.ledger import BoardBusy, RunRecord, WorkOrder
+from agent.provisioning.ledger.records import INTERRUPTED
 from agent.provisioning.modem_steps import CertificateIssuer, CredentialSteps, OfflineMode
 from agent.provisioning.plan import (
     OFFLINE_MODE,
@@ -59,7 +65,8 @@ class Outcome:
     """The end of one board's run.
 
     `outcome` is done, unchanged, refused, failed, busy or swapped; `step` where it ended; `exit`
-    what the process would return for it; `writes` the credential writes of this run.
+    what the process would return for it; `reason_code` the slug of its reason; `writes` the
+    credential writes of this run.
     """
 
     location: BoardLocation
@@ -68,6 +75,7 @@ class Outcome:
     outcome: str
     step: str
     exit: int = 0
+    reason_code: str = ""
     reason: str = ""
     hint: str = ""
     writes: int = 0
@@ -107,6 +115,19 @@ class Station:
     device_ca: DeviceCa | None
     key_folder: Path
     now: Callable[[], datetime]
+    order: WorkOrder = field(default_factory=WorkOrder)
+
+    def run_at(self, location: BoardLocation) -> BoardLedger:
+        """Return the record of a run that begins now; nothing is stored yet."""
+        run = RunRecord(
+            id=str(uuid4()),
+            began_at=self.now(),
+            security_tag=self.goal.security_tag,
+            cellagent=__version__,
+            **asdict(location),
+            **asdict(self.order),
+        )
+        return BoardLedger(self.ledger, run)
 
 
 class BoardRun:
@@ -117,6 +138,7 @@ class BoardRun:
         port: BoardPort,
         location: BoardLocation,
         station: Station,
+        ledger: BoardLedger,
         on_step: Callable[[ProvisioningStep], None],
     ) -> None:
         self._port = port
@@ -124,23 +146,39 @@ class BoardRun:
         self._station = station
         self._on_step = on_step
         self._step = ProvisioningStep.IDENTITY
-        self._ledger = BoardLedger(station.ledger)
+        self._times = StepTimes()
+        self._ledger = ledger
         self._offline = OfflineMode(port, self._ledger)
 
     async def run(self) -> Outcome:
         """Bring the board to the goal. Only a cancelled task raises."""
         try:
             outcome = await self._provision()
-        finally:
-            failure = await asyncio.shield(asyncio.ensure_future(self._restore_mode()))
-        if failure:
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.ensure_future(self._stop()))
+            raise
+        if failure := await self._restored():
             outcome = replace(outcome, reason="; ".join(filter(None, [outcome.reason, failure])))
         try:
-            await self._ledger.conclude(outcome.outcome, self._step, outcome.reason)
+            await self._conclude(outcome)
         except (AgentError, AtError) as error:
             # The ledger itself is gone: what went wrong before that is the better reason.
             return self._failed(error) if outcome.ok else outcome
         return outcome
+
+    async def _restored(self) -> str:
+        return await asyncio.shield(asyncio.ensure_future(self._restore_mode()))
+
+    async def _stop(self) -> None:
+        """End a run that was stopped from outside: its mode is put back, and the record says so."""
+        failure = await self._restore_mode()
+        reason = "; ".join(filter(None, ["it was stopped", failure]))
+        stopped = replace(self._outcome(INTERRUPTED, reason), reason_code=INTERRUPTED)
+        with suppress(AgentError):  # then it is found cut off, as after a kill
+            await self._conclude(stopped)
+
+    async def _conclude(self, outcome: Outcome) -> None:
+        await self._ledger.conclude(run_end(outcome, self._times.to_json()), self._station.now())
 
     async def _provision(self) -> Outcome:
         try:
@@ -155,9 +193,11 @@ class BoardRun:
         self._enter(ProvisioningStep.IDENTITY)
         board = await uninterrupted(self._port.read())
         # A board that the firmware gate refuses has shown only its IMEI: there is none to claim.
-        if not board.refusal:
-            device_id = goal.device_id(board.uuid, board.imei)
-            await self._ledger.claim(board, device_id, self._location)
+        refused = bool(board.refusal)
+        device_id = "" if refused else goal.device_id(board.uuid, board.imei)
+        self._ledger.identify(board, device_id)
+        if not refused:
+            await self._ledger.claim(board)
         history = await self._ledger.history(goal)
         if history.mode_before is not None and board.mode != OFFLINE_MODE:
             await self._offline.forget(board.mode)
@@ -166,7 +206,8 @@ class BoardRun:
             self._offline.resume(plan.restore_mode)
         if plan.refusal:
             self._step = ProvisioningStep.GATE
-            return self._outcome("refused", plan.refusal, plan.hint, RefusedByRule.exit_code)
+            refusal = self._outcome("refused", plan.refusal, plan.hint, RefusedByRule.exit_code)
+            return replace(refusal, reason_code=plan.reason_code)
         identity = IdentityCheck(self._port, board.imei)
         service = ServiceSteps(self._port, identity, self._ledger, goal, self._station.registrar)
         actions = self._actions(plan, board, identity, service)
@@ -233,11 +274,14 @@ class BoardRun:
 
     def _enter(self, step: ProvisioningStep) -> None:
         self._step = step
+        self._times.enter(step)
         self._on_step(step)
 
     def _failed(self, error: AgentError | AtError) -> Outcome:
         reason = "; ".join(filter(None, [str(error), asked_wait(error, self._station.now())]))
-        return self._outcome(outcome_of(error), reason, error.hint or _AGAIN, exit_code_of(error))
+        hint = error.hint or _AGAIN
+        failed = self._outcome(outcome_of(error), reason, hint, exit_code_of(error))
+        return replace(failed, reason_code=error.kind)
 
     def _outcome(
         self, outcome: str, reason: str = "", hint: str = "", exit_code: int = 0
@@ -256,6 +300,45 @@ class BoardRun:
         )
 
 
+class StepTimes:
+    """The seconds that each step of a run took, in the order in which they were first entered."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._step = ""
+        self._entered = 0.0
+
+    def enter(self, step: ProvisioningStep | None) -> None:
+        """End the step before, and begin this one; None begins none."""
+        now = time.monotonic()
+        if self._step:
+            self._seconds[self._step] = self._seconds.get(self._step, 0.0) + now - self._entered
+        self._step, self._entered = (step.value if step else ""), now
+
+    def to_json(self) -> str:
+        """End the step that was entered last; return an object: seconds by step."""
+        self.enter(None)
+        return json.dumps({step: round(seconds, 3) for step, seconds in self._seconds.items()})
+
+
+def run_end(outcome: Outcome, timings: str) -> RunEnd:
+    """Return the part of a run's record that tells how it ended."""
+    return RunEnd(
+        outcome=outcome.outcome,
+        step=outcome.step,
+        exit=outcome.exit,
+        reason_code=outcome.reason_code,
+        reason=outcome.reason,
+        timings=timings,
+    )
+
+
+class Defect(AgentError):
+    """A defect of this program: an exception that nothing expected."""
+
+    kind = "defect"
+
+
 def outcome_of(error: AgentError | AtError) -> str:
     """Return the outcome of a run that ended with `error`: busy, swapped, refused or failed."""
     return next((name for kind, name in _OUTCOMES.items() if isinstance(error, kind)), "failed")
@@ -264,7 +347,7 @@ def outcome_of(error: AgentError | AtError) -> str:
 def unexpected_failure(defect: Exception, location: BoardLocation) -> AgentError:
     """Return the message for an unexpected exception; the log has its traceback."""
     _log.info("%s", location.port, exc_info=defect)
-    return AgentError(
+    return Defect(
         f"a defect of this program ({type(defect).__name__})",
         hint="run again with -v and report what it prints",
     )

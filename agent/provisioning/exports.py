@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agent.config.private_files import make_private_folder
 from agent.errors import AgentError, UsageError
-from agent.provisioning.ledger.ledger import BoardRecord
+from agent.provisioning.ledger import BoardRecord
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PNG_SCALE = 6

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent.provisioning.board import BoardPort, BoardSwapped, IdentityCheck, MadeKey, WrongAnswer
+from agent.provisioning.board import BoardPort, BoardSwapped, IdentityCheck, WrongAnswer
 from agent.provisioning.board_ledger import BoardLedger
 from agent.provisioning.ca import certificates
 from agent.provisioning.ca.device_ca import DeviceCa
@@ -88,9 +88,10 @@ class CredentialSteps:
     async def clear(self, credentials: Sequence[tuple[int, int]]) -> None:
         """Delete credentials, each by its tag and type."""
         for tag, kind in credentials:
-            await self._ledger.begin(ProvisioningStep.CLEAR, f"{tag}:{kind}")
-            await self._on_this_board(partial(self._port.delete, tag, kind))
-            await self._ledger.finish(ProvisioningStep.CLEAR, f"{tag}:{kind}")
+            place = f"{tag}:{kind}"
+            delete = partial(self._port.delete, tag, kind)
+            await self._on_this_board(ProvisioningStep.CLEAR, place, delete)
+            await self._ledger.finish(ProvisioningStep.CLEAR, place)
 
     async def write_ca_chain(self) -> None:
         """Write the CA chain of the goal."""
@@ -102,9 +103,10 @@ class CredentialSteps:
         await self._write(ProvisioningStep.WRITE, CredentialType.CLIENT_CERTIFICATE, certificate)
 
     async def _write(self, step: ProvisioningStep, kind: CredentialType, content: str) -> None:
-        await self._ledger.begin(step)
-        await self._on_this_board(partial(self._port.write, self._goal.security_tag, kind, content))
-        await self._ledger.finish(step, stored_digest(content))
+        tag, digest = self._goal.security_tag, stored_digest(content)
+        write = partial(self._port.write, tag, kind, content)
+        await self._on_this_board(step, f"{tag}:{kind:d} {digest}", write)
+        await self._ledger.finish(step, digest)
 
     async def make_key(self) -> None:
         """Make the board's key, in the modem or on this host, and store what the modem lists."""
@@ -119,28 +121,12 @@ class CredentialSteps:
         digest = next((one.sha256 for one in listed if (one.tag, one.type) == place), "")
         if not digest:
             raise WrongAnswer("the modem made a key and does not list it")
-        await self._ledger.finish(
-            ProvisioningStep.KEY,
-            proof,
-            public_key=pem,
-            key_digest=digest,
-            certificate="",
-            request_id="",
-        )
+        await self._ledger.finish_key(proof, pem, digest)
 
     async def _make_modem_key(self) -> tuple[str, str]:
         tag, uuid = self._goal.security_tag, self._ledger.record.uuid
-        await self._ledger.begin(ProvisioningStep.KEY, str(tag))
-
-        async def make() -> MadeKey:
-            try:
-                return await self._port.make_key(tag, self._goal.subject)
-            except CommandRejected as refusal:
-                # Refused, so no key of ours is there, whatever another program puts there later.
-                await self._ledger.refused(ProvisioningStep.KEY, str(refusal))
-                raise
-
-        made = await self._on_this_board(make)
+        make = partial(self._port.make_key, tag, self._goal.subject)
+        made = await self._on_this_board(ProvisioningStep.KEY, str(tag), make)
         if made.uuid not in {"", uuid}:
             raise BoardSwapped(
                 f"the key was made by {made.uuid}, not by {uuid}",
@@ -150,18 +136,19 @@ class CredentialSteps:
 
     async def _write_host_key(self) -> tuple[str, str]:
         tag = self._goal.security_tag
-        note = await self._ledger.unfinished(ProvisioningStep.KEY)
+        note = await self._ledger.last_begun(ProvisioningStep.KEY)
         key = await asyncio.to_thread(
             certificates.load_or_make_host_key, self._key_folder, note.partition(" ")[2]
         )
         pem = certificates.public_pem(key.public_key())
         name = certificates.host_key_name(self._ledger.record.uuid, pem)
-        await self._ledger.begin(ProvisioningStep.KEY, f"{tag} {name}")
-        await asyncio.to_thread(certificates.store_host_key, key, self._key_folder / name)
-        write = partial(
-            self._port.write, tag, CredentialType.CLIENT_PRIVATE_KEY, certificates.private_pem(key)
-        )
-        await self._on_this_board(write)
+
+        async def write() -> None:
+            await asyncio.to_thread(certificates.store_host_key, key, self._key_folder / name)
+            private = certificates.private_pem(key)
+            await self._port.write(tag, CredentialType.CLIENT_PRIVATE_KEY, private)
+
+        await self._on_this_board(ProvisioningStep.KEY, f"{tag} {name}", write)
         return pem, f"made on this host, kept in {name}"
 
     async def verify(self) -> None:
@@ -192,11 +179,21 @@ class CredentialSteps:
                 hint=f"line ends may have been changed on the way; run again with {allow}",
             )
 
-    async def _on_this_board(self, write: Callable[[], Awaitable[T]]) -> T:
-        """Do one write; read the board's identity before and after it. Raises BoardSwapped."""
+    async def _on_this_board(
+        self, step: ProvisioningStep, detail: str, write: Callable[[], Awaitable[T]]
+    ) -> T:
+        """Begin a step that is one write, and do it; read the board's identity before and after.
+
+        `detail` begins with the place that is written. Raises BoardSwapped.
+        """
         await self._identity.require_same("the write")
-        result = await write()
-        self._ledger.count_write()
+        await self._ledger.begin(step, detail, writes=1)
+        try:
+            result = await write()
+        except CommandRejected as refusal:
+            # Refused, so nothing of ours is there, whatever another program puts there later.
+            await self._ledger.refused(step, str(refusal), writes=1)
+            raise
         await self._identity.require_same("the write, which may have gone to the other board")
         return result
 
@@ -247,4 +244,5 @@ class CertificateIssuer:
             ProvisioningStep.CERTIFICATE,
             certificates.describe(certificate),
             certificate=certificates.pem_of(certificate),
+            certificate_serial=f"{certificate.serial_number:X}",
         )

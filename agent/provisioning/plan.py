@@ -70,13 +70,15 @@ class PlannedStep:
 class ProvisioningPlan:
     """The steps for a board, or the reason why there are none.
 
-    `delete` are the credentials, by tag and type, that CLEAR deletes. `restore_mode` is the
-    functional mode to put back, None where it is not changed.
+    `reason_code` is the slug of the refusal, which the ledger keeps with it. `delete` are the
+    credentials, by tag and type, that CLEAR deletes. `restore_mode` is the functional mode to put
+    back, None where it is not changed.
     """
 
     steps: tuple[PlannedStep, ...] = ()
     refusal: str = ""
     hint: str = ""
+    reason_code: str = "refused"
     delete: tuple[tuple[int, int], ...] = ()
     restore_mode: int | None = None
 
@@ -108,7 +110,9 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     """Return the steps that lead from `board` to `goal`; what fits already stays."""
     if board.refusal:
         return ProvisioningPlan(
-            refusal=board.refusal, hint="update the modem's firmware over its cable first"
+            refusal=board.refusal,
+            hint="update the modem's firmware over its cable first",
+            reason_code="firmware",
         )
     draft = _Draft()
     _plan_ca_chain(board, goal, draft)
@@ -260,4 +264,4 @@ def _refusal(board: BoardState, goal: Goal, draft: _Draft) -> ProvisioningPlan:
             "the device cloud takes ES256 alone, so this kit must be provisioned anew: "
             f"{allow} deletes that and makes an ES256 key"
         )
-    return ProvisioningPlan(refusal=reason, hint=hint)
+    return ProvisioningPlan(refusal=reason, hint=hint, reason_code="would-overwrite")

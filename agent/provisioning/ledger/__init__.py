@@ -1,15 +1,27 @@
 """The ledger: each step is on disk before the next; SQLite, or PostgreSQL where it is shared."""
 
-from agent.provisioning.ledger.ledger import BoardBusy, BoardRecord, Ledger, StepRecord
+from agent.provisioning.ledger.ledger import BoardBusy, Ledger
 from agent.provisioning.ledger.opening import LedgerError, open_ledger
+from agent.provisioning.ledger.reader import LedgerReader
+from agent.provisioning.ledger.records import (
+    BoardRecord,
+    KeyRecord,
+    RunRecord,
+    StepRecord,
+    WorkOrder,
+)
 from agent.provisioning.ledger.sqlite import LedgerHeld
 
 __all__ = [
     "BoardBusy",
     "BoardRecord",
+    "KeyRecord",
     "Ledger",
     "LedgerError",
     "LedgerHeld",
+    "LedgerReader",
+    "RunRecord",
     "StepRecord",
+    "WorkOrder",
     "open_ledger",
 ]

@@ -41,6 +41,9 @@ class Database(Protocol):
     session: int
     """A number that changes when the connection, and with it every lock of ours, was lost."""
 
+    patience_s: float
+    """How long one call may wait for others who use it."""
+
     def transaction(self) -> AbstractContextManager[Execute]:
         """Begin a transaction; it is on disk when the block ends, undone when the block raises."""
 
@@ -62,6 +65,12 @@ class Database(Protocol):
     def unlock(self, uuid: str) -> None:
         """Unlock a board."""
 
+    def unclaimed(self, uuid: str) -> str:
+        """Return the condition, in SQL, that nobody has claimed the board of a `uuid` column."""
+
+    def first_open_change(self, execute: Execute) -> int | None:
+        """Return a number below every change that is not yet on disk; None: there are none."""
+
     def close(self) -> None:
         """Close it and release every lock. Raises nothing."""
 
@@ -69,12 +78,12 @@ class Database(Protocol):
         """Break the connection, from any thread, so that a call which waits for it fails."""
 
 
-def upgrade(connection: Connection) -> None:
-    """Run the migrations that are missing, in the connection's transaction."""
+def upgrade(connection: Connection, version: str = "head") -> None:
+    """Run the migrations that are missing up to a version, in the connection's transaction."""
     from alembic import command  # a ledger that is up to date does without it
     from alembic.config import Config
 
     configuration = Config()
     configuration.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     configuration.attributes["connection"] = connection
-    command.upgrade(configuration, "head")
+    command.upgrade(configuration, version)

@@ -1,19 +1,31 @@
-"""The ledger: the record of each board, and the claim of a board by one station."""
+"""The ledger of a station: its claims of boards, and what it records about them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any
 
 from agent.errors import ResourceUnavailable
 from agent.provisioning.ledger.backend import Database, DatabaseFailed, Execute
+from agent.provisioning.ledger.reader import OF_THE_BOARD, OF_THE_KEY, LedgerReader
+from agent.provisioning.ledger.records import (
+    BEGUN,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    KEY_COLUMNS,
+    REFUSED,
+    UNFINISHED,
+    BoardRecord,
+    RunRecord,
+    StepRecord,
+)
 
-BEGUN, DONE, REFUSED, FAILED = "begun", "done", "refused", "failed"
-UNFINISHED = "unfinished"
-"""The outcome of a board whose run is under way, or was cut off."""
+_IDENTITY = ("imei", "device_id", "serial", "usb_place", "slot", "firmware")
+_REACHED = {"done", "unchanged"}
+_CUT_OFF = "it was cut off: its program was killed, or its connection to the ledger was lost"
 
 
 class BoardBusy(ResourceUnavailable):
@@ -23,192 +35,242 @@ class BoardBusy(ResourceUnavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class BoardRecord:
-    """The ledger's record of a board; "" for an unknown value.
+class _Claim:
+    """A claimed board: the session of the database that holds it, and the run that it is for."""
 
-    `public_key` and `certificate` are PEM; `key_digest` is what the modem lists for the private
-    key. `registered_key` is the SHA-256 of the key, as SPKI, that the service took,
-    `registered_as` how and as which device, `request_id` its bulk request. `attestation` is the
-    token that claims the device. `writes` counts credential writes.
+    session: int
+    run: str
+    security_tag: int | None
+
+
+def _insert(table: str, names: tuple[str, ...]) -> str:
+    values = ", ".join(f":{name}" for name in names)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"  # noqa: S608
+
+
+# All names in statements are those of the records' fields; all values are bound.
+_NEW_BOARD = _insert("boards", tuple(name for name in OF_THE_BOARD if name != "change"))
+_NEW_RUN = _insert("runs", tuple(one.name for one in fields(RunRecord) if one.name != "change"))
+_NEW_STEP = _insert("steps", ("run", "uuid", "at", "station", "step", "state", "detail"))
+_NEW_KEY = _insert("keys", ("uuid", *OF_THE_KEY, "made_at", "run", "retired_because"))
+_LIVE_KEY = "uuid = :uuid AND security_tag = :tag AND retired_at IS NULL"
+_KEY_COLUMNS = frozenset(KEY_COLUMNS) - {"public_key", "key_digest"}
+_BOARD_COLUMNS = frozenset({"attestation", "conflict"})
+
+
+class Ledger(LedgerReader):
+    """The open ledger of a station, to be read and written.
+
+    Every method returns after its change is on disk. Between `claim` and `release` of a board its
+    methods record what is done to it; they raise DatabaseFailed where the claim was lost. Not for
+    two threads.
     """
 
-    uuid: str
-    imei: str = ""
-    device_id: str = ""
-    serial: str = ""
-    usb_place: str = ""
-    slot: str = ""
-    firmware: str = ""
-    station: str = ""
-    outcome: str = ""
-    reason: str = ""
-    public_key: str = ""
-    key_digest: str = ""
-    certificate: str = ""
-    registered_key: str = ""
-    registered_as: str = ""
-    request_id: str = ""
-    attestation: str = ""
-    writes: int = 0
-    updated_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StepRecord:
-    """One step of a board: `state` is begun, done, refused (so not done) or failed."""
-
-    uuid: str
-    at: datetime
-    station: str
-    step: str
-    state: str
-    detail: str
-
-
-_BOARD = tuple(column.name for column in fields(BoardRecord))
-_STEP = tuple(column.name for column in fields(StepRecord))
-_TEXTS = tuple(name for name in _BOARD if name not in {"uuid", "writes", "updated_at"})
-# All names in statements are those of the records' fields; all values are bound.
-_SELECT_BOARD = f"SELECT {', '.join(_BOARD)} FROM boards"  # noqa: S608
-_NEW_BOARD = (
-    f"INSERT INTO boards ({', '.join(_BOARD)}) "  # noqa: S608
-    f"VALUES ({', '.join(f':{name}' for name in _BOARD)}) ON CONFLICT DO NOTHING"
-)
-_SELECT_STEPS = f"SELECT {', '.join(_STEP)} FROM steps WHERE uuid = :uuid ORDER BY id"  # noqa: S608
-_NEW_STEP = (
-    "INSERT INTO steps (uuid, at, station, step, state, detail) "
-    "VALUES (:uuid, :at, :station, :step, :state, :detail)"
-)
-
-
-class Ledger:
-    """One open ledger. Every method returns after its change is on disk. Not for two threads."""
-
-    def __init__(self, database: Database, station: str, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, database: Database, station: str, now: Callable[[], datetime], older: str = ""
+    ) -> None:
+        super().__init__(database, older)
         self.station = station
-        self._database = database
         self._now = now
-        self._claimed: dict[str, int] = {}
-        """The claimed boards, each with the session of the database that holds its claim."""
+        self._claimed: dict[str, _Claim] = {}
 
     def close(self) -> None:
         """Release every claim and close the database."""
         self._claimed.clear()
-        self._database.close()
-
-    def claim(self, uuid: str, **identity: str) -> BoardRecord:
-        """Claim the board for this station and store its `identity` (columns). Raises BoardBusy."""
-        if uuid in self._claimed:
-            raise BoardBusy(f"board {uuid} is on two ports of this station")
-        if not self._database.try_lock(uuid):
-            raise BoardBusy(f"board {uuid} is being worked on {self._holder(uuid)}")
-        try:
-            record = self._claim_row(uuid, identity)
-        except BaseException:
-            self._database.unlock(uuid)
-            raise
-        self._claimed[uuid] = self._database.session
-        return record
-
-    def release(self, uuid: str) -> None:
-        """Release the board."""
-        if self._claimed.pop(uuid, None) == self._database.session:
-            self._database.unlock(uuid)
+        super().close()
 
     def abort(self) -> None:
         """Abort, from any thread, the call that waits for the database: it fails."""
         self._database.abort()
 
-    def begin(self, uuid: str, step: str, detail: str = "") -> None:
-        """Record that a step is about to be done; one begun and not done may have happened."""
-        with self._change(uuid) as execute:
-            self._note(execute, uuid, step, BEGUN, detail)
+    def end_lost_runs(self) -> None:
+        """Record as interrupted every run that is under way by its record, and by no claim."""
+        with self._database.transaction() as execute:
+            self._end_lost(execute, self._database.unclaimed("runs.uuid"), {})
 
-    def refused(self, uuid: str, step: str, reason: str) -> None:
-        """Record that the board refused a step that was begun: nothing of it was done."""
-        with self._change(uuid) as execute:
-            self._note(execute, uuid, step, REFUSED, reason)
+    # --- claims and runs
 
-    def finish(
-        self, uuid: str, step: str, detail: str = "", writes: int = 0, **columns: str
-    ) -> None:
-        """Record that a step was done, with its results (columns of the board).
+    def claim(self, run: RunRecord) -> BoardRecord:
+        """Claim the board of a run for this station, and record that the run has begun.
 
-        `writes` is added to the board's count.
+        Returns the board with its live key of the run's tag. Raises BoardBusy.
         """
-        with self._change(uuid) as execute:
-            self._note(execute, uuid, step, DONE, detail)
-            self._set(execute, uuid, columns, writes)
+        uuid = run.uuid
+        if uuid in self._claimed:
+            raise BoardBusy(f"board {uuid} is on two ports of this station")
+        if not self._database.try_lock(uuid):
+            raise BoardBusy(f"board {uuid} is being worked on {self._holder(uuid)}")
+        try:
+            record = self._claim_row(run)
+        except BaseException:
+            self._database.unlock(uuid)
+            raise
+        self._claimed[uuid] = _Claim(self._database.session, run.id, run.security_tag)
+        return record
 
-    def update(self, uuid: str, **columns: str) -> None:
-        """Store the results so far of a step that is not yet done (columns of the board)."""
-        with self._change(uuid) as execute:
+    def release(self, uuid: str) -> None:
+        """Release the board."""
+        claim = self._claimed.pop(uuid, None)
+        if claim is not None and claim.session == self._database.session:
+            self._database.unlock(uuid)
+
+    def conclude(self, run: RunRecord) -> None:
+        """Record how the run of a claimed board ended. Its writes are counted already."""
+        with self._change(run.uuid) as (execute, _):
+            reached = run.outcome in _REACHED
+            if not reached:
+                self._note(execute, run.uuid, run.step, FAILED, run.reason)
+            self._end_run(execute, run)
+            # A run that was stopped leaves the board where it was: unfinished.
+            last = UNFINISHED if run.outcome == INTERRUPTED else run.outcome
+            outcome = "done" if reached else last
+            changes = {"outcome": outcome, "last_outcome": last, "reason": run.reason}
+            self._set_board(execute, run.uuid, changes)
+            if reached:
+                self._set_made(execute, run)
+
+    def record_run(self, run: RunRecord) -> None:
+        """Record a run that has ended and never claimed its board: refused, busy, or lost."""
+        with self._database.transaction() as execute:
+            self._insert_run(execute, run)
+
+    def consent(self, uuid: str, what: str) -> None:
+        """Record what was allowed by name for this run, before it is done."""
+        with self._change(uuid) as (execute, claim):
+            execute(
+                "UPDATE runs SET consent = :what WHERE id = :run", {"what": what, "run": claim.run}
+            )
+
+    # --- the steps of a claimed board
+
+    def begin(self, uuid: str, step: str, detail: str = "", writes: int = 0) -> None:
+        """Record that a step is about to be done; one begun and not done may have happened.
+
+        `writes` are the credential writes that it is: counted now, so that none is lost to a kill.
+        """
+        with self._change(uuid) as (execute, claim):
+            self._note(execute, uuid, step, BEGUN, detail)
+            self._count(execute, uuid, claim.run, writes)
+
+    def refused(self, uuid: str, step: str, reason: str, writes: int = 0) -> None:
+        """Record that a step which was begun was not done; `writes` were counted and were none."""
+        with self._change(uuid) as (execute, claim):
+            self._note(execute, uuid, step, REFUSED, reason)
+            self._count(execute, uuid, claim.run, -writes)
+
+    def never_done(self, note: StepRecord, reason: str) -> None:
+        """Record that a write which a run began, and was cut off at, was not done."""
+        with self._change(note.uuid) as (execute, _):
+            self._note(execute, note.uuid, note.step, REFUSED, reason)
+            self._count(execute, note.uuid, note.run, -1)
+
+    def finish(self, uuid: str, step: str, detail: str = "", **columns: str) -> None:
+        """Record that a step was done, with its results: columns of the board, or of its key."""
+        with self._change(uuid) as (execute, _):
+            self._note(execute, uuid, step, DONE, detail)
             self._set(execute, uuid, columns)
 
-    def conclude(self, uuid: str, outcome: str, step: str, reason: str, writes: int) -> None:
-        """Record how the board's run ended; `writes` are those not recorded before."""
-        with self._change(uuid) as execute:
-            if outcome not in {"done", "unchanged"}:
-                self._note(execute, uuid, step, FAILED, reason)
-            self._set(execute, uuid, {"outcome": outcome, "reason": reason}, writes)
+    def finish_key(
+        self, uuid: str, step: str, detail: str, public_key: str, key_digest: str, because: str
+    ) -> None:
+        """Record that a key was made in the run's tag: it is the live one, the one before retires.
 
-    def board(self, uuid: str) -> BoardRecord | None:
-        """Return the record of a board."""
-        with self._database.transaction() as execute:
-            rows = execute(f"{_SELECT_BOARD} WHERE uuid = :uuid", {"uuid": uuid})
-        return self._record(rows[0]) if rows else None
-
-    def boards(self) -> Sequence[BoardRecord]:
-        """Return every board, the newest change first."""
-        with self._database.transaction() as execute:
-            rows = execute(f"{_SELECT_BOARD} ORDER BY updated_at DESC", {})
-        return [self._record(row) for row in rows]
-
-    def steps(self, uuid: str) -> Sequence[StepRecord]:
-        """Return the steps of a board in the order in which they were recorded."""
-        with self._database.transaction() as execute:
-            rows = [
-                dict(zip(_STEP, row, strict=True)) for row in execute(_SELECT_STEPS, {"uuid": uuid})
-            ]
-        return [StepRecord(**{**row, "at": self._database.time_out(row["at"])}) for row in rows]
-
-    def unfinished(self, uuid: str, step: str) -> str | None:
-        """Return the detail of a step that was begun and may have been done; None if there is none.
-
-        A failure after the beginning leaves it open: what was sent may have arrived.
+        So does one whose tag was never known: the modem does not list it any more.
         """
-        for note in reversed(self.steps(uuid)):
-            if note.step == step and note.state != FAILED:
-                return note.detail if note.state == BEGUN else None
-        return None
+        with self._change(uuid) as (execute, claim):
+            self._note(execute, uuid, step, DONE, detail)
+            self._retire(execute, uuid, claim.security_tag, because)
+            key = {
+                **dict.fromkeys(KEY_COLUMNS, ""),
+                "uuid": uuid,
+                "security_tag": claim.security_tag,
+                "public_key": public_key,
+                "key_digest": key_digest,
+                "made_at": self._time(),
+                "run": claim.run,
+                "retired_because": "",
+            }
+            execute(_NEW_KEY, key)
+            self._set_board(execute, uuid, {})
+
+    def update(self, uuid: str, **columns: str) -> None:
+        """Store the results so far of a step that is not yet done: columns of board or key."""
+        with self._change(uuid) as (execute, _):
+            self._set(execute, uuid, columns)
+
+    def adopt_key(self, uuid: str, key: int, security_tag: int) -> None:
+        """Record the tag under which the modem lists a key of an older ledger."""
+        with self._change(uuid) as (execute, _):
+            execute(
+                "UPDATE keys SET security_tag = :tag WHERE id = :key AND security_tag IS NULL",
+                {"tag": security_tag, "key": key},
+            )
+
+    def retire_key(self, uuid: str, security_tag: int, because: str) -> None:
+        """Record that the live key of a tag is dead: deleted, or taken off the service."""
+        with self._change(uuid) as (execute, _):
+            self._retire(execute, uuid, security_tag, because)
+
+    # --- within a transaction
 
     @contextmanager
-    def _change(self, uuid: str) -> Iterator[Execute]:
+    def _change(self, uuid: str) -> Iterator[tuple[Execute, _Claim]]:
         """Begin a transaction on a board. Raises DatabaseFailed where its claim was lost."""
+        claim = self._claimed.get(uuid)
         # Before a connection is opened anew, which may take long, for each board in turn.
-        if self._claimed.get(uuid) != self._database.session:
+        if claim is None or claim.session != self._database.session:
             raise DatabaseFailed("its connection was lost, and this board's claim with it")
         with self._database.transaction() as execute:
-            yield execute
+            yield execute, claim
 
-    def _claim_row(self, uuid: str, identity: dict[str, str]) -> BoardRecord:
+    def _claim_row(self, run: RunRecord) -> BoardRecord:
+        uuid = run.uuid
+        begun = {"station": self.station, "reason": ""}
+        begun |= {"outcome": UNFINISHED, "last_outcome": UNFINISHED}
         with self._database.transaction() as execute:
-            empty = {**dict.fromkeys(_TEXTS, ""), "writes": 0, **self._time()}
-            execute(_NEW_BOARD, {**empty, "uuid": uuid})
+            texts = dict.fromkeys(OF_THE_BOARD, "")
+            none = {"made_at": None, "made_run": None, "updated_at": self._time(), "writes": 0}
+            execute(f"{_NEW_BOARD} ON CONFLICT DO NOTHING", {**texts, **none, "uuid": uuid})
         ours = " FOR UPDATE SKIP LOCKED" if self._database.shared else ""
         with self._database.transaction() as execute:
-            rows = execute(f"{_SELECT_BOARD} WHERE uuid = :uuid{ours}", {"uuid": uuid})
-            if not rows:
+            query = f"SELECT 1 FROM boards WHERE uuid = :uuid{ours}"  # noqa: S608
+            if not execute(query, {"uuid": uuid}):
                 raise BoardBusy(f"board {uuid} is being worked on at another station")
-            # Its outcome so far is past: cut off from now on, it is neither done nor as it was.
-            begun = {"station": self.station, "outcome": UNFINISHED, "reason": ""}
-            self._set(execute, uuid, {**identity, **begun})
-            return self._record(execute(f"{_SELECT_BOARD} WHERE uuid = :uuid", {"uuid": uuid})[0])
+            self._end_lost(execute, "runs.uuid = :uuid", {"uuid": uuid})
+            self._insert_run(execute, run)
+            identity = {name: getattr(run, name) for name in _IDENTITY}
+            self._set_board(execute, uuid, {**identity, **begun})
+            where, values = "WHERE boards.uuid = :uuid", {"uuid": uuid, "tag": run.security_tag}
+            return self._read(execute, BoardRecord, where, values)[0]
+
+    def _insert_run(self, execute: Execute, run: RunRecord) -> None:
+        ours = replace(run, station=self.station)
+        execute(_NEW_RUN, {one.name: self._column(getattr(ours, one.name)) for one in fields(ours)})
+
+    def _end_run(self, execute: Execute, run: RunRecord) -> None:
+        names = "ended_at", "outcome", "step", "exit", "reason_code", "reason", "timings"
+        execute(
+            f"UPDATE runs SET {', '.join(f'{name} = :{name}' for name in names)} "  # noqa: S608
+            "WHERE id = :id",
+            {"id": run.id, **{name: self._column(getattr(run, name)) for name in names}},
+        )
+
+    def _end_lost(self, execute: Execute, which: str, values: Mapping[str, object]) -> None:
+        """End runs that nobody is at: at the last time at which something was heard of them."""
+        execute(
+            "UPDATE runs SET outcome = :interrupted, reason_code = :interrupted, reason = :reason, "  # noqa: S608
+            "ended_at = COALESCE((SELECT max(at) FROM steps WHERE steps.run = runs.id), began_at), "
+            "step = COALESCE((SELECT step FROM steps WHERE steps.run = runs.id "
+            "ORDER BY steps.id DESC LIMIT 1), step) "
+            f"WHERE outcome = :unfinished AND {which}",
+            {"interrupted": INTERRUPTED, "reason": _CUT_OFF, "unfinished": UNFINISHED, **values},
+        )
 
     def _note(self, execute: Execute, uuid: str, step: str, state: str, detail: str) -> None:
         values = {
+            "run": self._claimed[uuid].run,
             "uuid": uuid,
-            "at": self._database.time_in(self._now()),
+            "at": self._time(),
             "station": self.station,
             "step": step,
             "state": state,
@@ -216,25 +278,60 @@ class Ledger:
         }
         execute(_NEW_STEP, values)
 
-    def _set(
-        self, execute: Execute, uuid: str, columns: Mapping[str, str], writes: int = 0
-    ) -> None:
-        unknown = columns.keys() - set(_TEXTS)
+    def _count(self, execute: Execute, uuid: str, run: str | None, writes: int) -> None:
+        if writes:
+            for table, key, value in (("boards", "uuid", uuid), ("runs", "id", run)):
+                execute(
+                    f"UPDATE {table} SET writes = writes + :more WHERE {key} = :key",  # noqa: S608
+                    {"more": writes, "key": value},
+                )
+
+    def _set(self, execute: Execute, uuid: str, columns: Mapping[str, str]) -> None:
+        unknown = columns.keys() - _BOARD_COLUMNS - _KEY_COLUMNS
         if unknown:
             raise ValueError(f"a board has no column {', '.join(sorted(unknown))}")
-        changes = ", ".join(f"{name} = :{name}" for name in [*columns, "updated_at"])
-        execute(
-            f"UPDATE boards SET {changes}, "  # noqa: S608 - names of columns
-            "writes = writes + :more WHERE uuid = :uuid",
-            {**columns, **self._time(), "more": writes, "uuid": uuid},
+        of_key = {name: value for name, value in columns.items() if name in _KEY_COLUMNS}
+        if of_key:
+            execute(
+                f"UPDATE keys SET {', '.join(f'{name} = :{name}' for name in of_key)} "  # noqa: S608
+                f"WHERE {_LIVE_KEY}",
+                {**of_key, "uuid": uuid, "tag": self._claimed[uuid].security_tag},
+            )
+        self._set_board(
+            execute, uuid, {name: columns[name] for name in columns.keys() - of_key.keys()}
         )
 
-    def _time(self) -> dict[str, object]:
-        return {"updated_at": self._database.time_in(self._now())}
+    def _set_board(self, execute: Execute, uuid: str, columns: Mapping[str, object]) -> None:
+        changes = {name: f":{name}" for name in [*columns, "updated_at"]}
+        if "outcome" in changes:
+            changes["outcome"] = "CASE WHEN outcome = 'done' THEN outcome ELSE :outcome END"
+        execute(
+            f"UPDATE boards SET {', '.join(f'{name} = {to}' for name, to in changes.items())} "  # noqa: S608
+            "WHERE uuid = :uuid",
+            {**columns, "updated_at": self._time(), "uuid": uuid},
+        )
 
-    def _record(self, row: Sequence[Any]) -> BoardRecord:
-        found = dict(zip(_BOARD, row, strict=True))
-        return BoardRecord(**{**found, "updated_at": self._database.time_out(found["updated_at"])})
+    def _set_made(self, execute: Execute, run: RunRecord) -> None:
+        # Found unchanged, it was made before; where that run was cut off, nothing says so but this.
+        where = "uuid = :uuid" if run.outcome == "done" else "uuid = :uuid AND made_at IS NULL"
+        execute(
+            "UPDATE boards SET made_at = :at, made_station = :station, made_run = :run "  # noqa: S608
+            f"WHERE {where}",
+            {"at": self._time(), "station": self.station, "run": run.id, "uuid": run.uuid},
+        )
+
+    def _retire(self, execute: Execute, uuid: str, tag: int | None, because: str) -> None:
+        execute(
+            "UPDATE keys SET retired_at = :at, retired_because = :because WHERE uuid = :uuid "
+            "AND retired_at IS NULL AND (security_tag = :tag OR security_tag IS NULL)",
+            {"at": self._time(), "because": because, "uuid": uuid, "tag": tag},
+        )
+
+    def _column(self, value: object) -> object:
+        return self._database.time_in(value) if isinstance(value, datetime) else value
+
+    def _time(self) -> object:
+        return self._database.time_in(self._now())
 
     def _holder(self, uuid: str) -> str:
         known = self.board(uuid)

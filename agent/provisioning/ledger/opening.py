@@ -49,6 +49,9 @@ def open_ledger(
             database = SqliteDatabase(Path(address), writes=writes)
         try:
             _bring_up_to_date(database)
+            ledger = Ledger(database, station, now)
+            if writes:
+                ledger.end_lost_runs()
         except BaseException:
             database.close()
             raise
@@ -57,7 +60,7 @@ def open_ledger(
             f"the ledger {named} cannot be opened: {error.reason}",
             hint=f"check {check}",
         ) from error
-    return Ledger(database, station, now)
+    return ledger
 
 
 def newest_version() -> str:

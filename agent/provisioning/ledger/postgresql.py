@@ -29,6 +29,8 @@ _PATIENCE = {
 # Numbers of ours in PostgreSQL's space of advisory locks; a board's hash stands beside the first.
 _LOCK_CLASS = 0x6E524639
 _MIGRATION_LOCK = 1850885689
+_CHANGE_LOCK = 1850885690
+"""Of migration 0003, whose trigger takes it."""
 
 
 class PostgresqlDatabase:
@@ -39,6 +41,7 @@ class PostgresqlDatabase:
     """
 
     shared = True
+    patience_s = 30.0
 
     def __init__(self, address: str, password: str) -> None:
         self._engine = _engine(address, password)
@@ -92,6 +95,25 @@ class PostgresqlDatabase:
         query = f"SELECT pg_advisory_unlock({_LOCK_CLASS}, hashtext(:uuid))"
         with self.transaction() as execute:
             execute(query, {"uuid": uuid})
+
+    def unclaimed(self, uuid: str) -> str:
+        """Return the condition that no session holds the board's lock."""
+        return (
+            "NOT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' "  # noqa: S608
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+            f"AND classid::bigint = {_LOCK_CLASS} AND objsubid = 2 "
+            f"AND objid::bigint = hashtext({uuid})::bigint & 4294967295)"
+        )
+
+    def first_open_change(self, execute: Execute) -> int | None:
+        """Return the lowest number that a writer holds who has not committed yet."""
+        query = (
+            "SELECT min(objid::bigint) FROM pg_locks WHERE locktype = 'advisory' "  # noqa: S608
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+            f"AND classid::bigint = {_CHANGE_LOCK} AND objsubid = 2"
+        )
+        found = execute(query, {})[0][0]
+        return int(found) if found is not None else None
 
     def close(self) -> None:
         """Close the connection."""

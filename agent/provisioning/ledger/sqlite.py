@@ -35,6 +35,7 @@ class SqliteDatabase:
 
     shared = False
     session = 0
+    patience_s = 30.0
 
     def __init__(self, path: Path, *, writes: bool) -> None:
         self._path = path
@@ -102,12 +103,12 @@ class SqliteDatabase:
             engine.dispose()
 
     def time_in(self, when: datetime) -> object:
-        """Return UTC as text without its offset, which sorts by time."""
-        return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+        """Return UTC as text, ISO 8601, which sorts by time."""
+        return when.astimezone(UTC).isoformat(timespec="microseconds")
 
     def time_out(self, value: str) -> datetime:
         """Return the aware time of a text."""
-        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+        return datetime.fromisoformat(value)
 
     def try_lock(self, _uuid: str) -> bool:
         """Return True: the whole file is ours."""
@@ -115,6 +116,14 @@ class SqliteDatabase:
 
     def unlock(self, _uuid: str) -> None:
         """Do nothing."""
+
+    def unclaimed(self, _uuid: str) -> str:
+        """Return the condition that is always true: the whole file is ours."""
+        return "1 = 1"
+
+    def first_open_change(self, _execute: Execute) -> int | None:
+        """Return None: there is one writer, and what is not on disk is not seen."""
+        return None
 
     def close(self) -> None:
         """Close the file and release its lock."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ledgers import OTHER, UUID, opened
+from ledgers import NOW, OTHER, UUID, ended, opened, run_of
 
 from agent.provisioning.ledger import BoardBusy
 
@@ -11,10 +11,10 @@ from agent.provisioning.ledger import BoardBusy
 @pytest.mark.contract("C10")
 def test_what_was_learned_is_there_after_the_ledger_was_closed(address: str) -> None:
     ledger = opened(address)
-    ledger.claim(UUID, imei="350457791234567", slot="A1")
-    ledger.begin(UUID, "key")
-    ledger.finish(UUID, "key", "made on the modem", public_key="PEM")
-    ledger.conclude(UUID, "failed", "register", "the service said no", 2)
+    ledger.claim(run := run_of(imei="350457791234567", slot="A1"))
+    ledger.begin(UUID, "key", "10", writes=1)
+    ledger.finish_key(UUID, "key", "made on the modem", "PEM", "D1", "")
+    ledger.conclude(ended(run, "failed", step="register", reason="the service said no"))
     ledger.close()
     ledger = opened(address)
     record = ledger.board(UUID)
@@ -23,7 +23,7 @@ def test_what_was_learned_is_there_after_the_ledger_was_closed(address: str) -> 
         "PEM",
         "A1",
         "failed",
-        2,
+        1,
     )
     assert [(step.step, step.state) for step in ledger.steps(UUID)] == [
         ("key", "begun"), ("key", "done"), ("register", "failed"),
@@ -34,7 +34,7 @@ def test_what_was_learned_is_there_after_the_ledger_was_closed(address: str) -> 
 
 def test_a_step_that_was_begun_and_not_done_is_known(address: str) -> None:
     ledger = opened(address)
-    ledger.claim(UUID)
+    ledger.claim(run_of())
     assert ledger.unfinished(UUID, "key") is None
     ledger.begin(UUID, "key")
     assert ledger.unfinished(UUID, "key") == ""
@@ -45,42 +45,103 @@ def test_a_step_that_was_begun_and_not_done_is_known(address: str) -> None:
 
 def test_one_board_on_two_ports_is_worked_on_once(address: str) -> None:
     ledger = opened(address)
-    ledger.claim(UUID)
+    ledger.claim(run_of())
     with pytest.raises(BoardBusy, match="two ports"):
-        ledger.claim(UUID)
+        ledger.claim(run_of())
     ledger.release(UUID)
-    ledger.claim(UUID)
+    ledger.claim(run_of())
     ledger.close()
 
 
-def test_writes_add_up_over_runs_those_of_a_run_that_was_cut_off_too(address: str) -> None:
+def test_writes_are_counted_as_they_begin_and_those_that_were_none_are_taken_back(
+    address: str,
+) -> None:
     ledger = opened(address)
-    ledger.claim(UUID)
-    ledger.finish(UUID, "ca-chain", "", 1)
-    ledger.release(UUID)  # cut off here
-    ledger.claim(UUID)
-    ledger.finish(UUID, "key", "", 1)
-    ledger.conclude(UUID, "done", "restore", "", 1)
-    ledger.conclude(UUID, "unchanged", "restore", "", 0)
+    ledger.claim(first := run_of())
+    ledger.begin(UUID, "ca-chain", writes=1)
+    ledger.release(UUID)  # cut off here: it was written, or not
+    ledger.claim(second := run_of())
+    ledger.never_done(ledger.steps(UUID)[-1], "the modem lists nothing of it")
+    ledger.begin(UUID, "ca-chain", writes=1)
+    ledger.begin(UUID, "key", writes=1)
+    ledger.refused(UUID, "key", "523", writes=1)
+    ledger.conclude(ended(second, "failed", step="key"))
     record = ledger.board(UUID)
     assert record is not None
-    assert record.writes == 3
+    assert record.writes == 1
+    runs = {run.id: (run.outcome, run.writes) for run in ledger.runs(UUID)}
+    assert runs == {first.id: ("interrupted", 0), second.id: ("failed", 1)}
     ledger.close()
 
 
-def test_a_board_is_unfinished_from_its_claim_until_its_run_has_ended(address: str) -> None:
+def test_a_board_is_unfinished_until_it_is_done_and_then_done_whatever_comes(address: str) -> None:
     ledger = opened(address)
-    assert ledger.claim(UUID).outcome == "unfinished"
-    ledger.conclude(UUID, "done", "proof", "", 0)
+    run = run_of()
+    assert ledger.claim(run).outcome == "unfinished"
+    ledger.conclude(ended(run, "done"))
     ledger.release(UUID)
-    again = ledger.claim(UUID)
-    assert (again.outcome, again.reason) == ("unfinished", "")
+    again = ledger.claim(second := run_of())
+    assert (again.outcome, again.last_outcome) == ("done", "unfinished")
+    ledger.conclude(ended(second, "refused", reason="no"))
+    record = ledger.board(UUID)
+    assert record is not None
+    assert (record.outcome, record.last_outcome, record.reason) == ("done", "refused", "no")
+    assert (record.made_at, record.made_station, record.made_run) == (NOW, "one", run.id)
+    ledger.close()
+
+
+def test_a_board_has_a_key_for_each_tag_and_one_that_is_live(address: str) -> None:
+    ledger = opened(address)
+    for tag, key in ((10, "A"), (11, "B"), (10, "C")):
+        ledger.claim(run_of(security_tag=tag))
+        ledger.finish_key(UUID, "key", "", key, key.lower(), "another was made")
+        ledger.update(UUID, certificate=f"for {key}")
+        ledger.release(UUID)
+    found = [ledger.board(UUID, tag) for tag in (10, 11, 12, None)]
+    assert [one and (one.public_key, one.certificate) for one in found] == [
+        ("C", "for C"), ("B", "for B"), ("", ""), ("C", "for C"),
+    ]  # fmt: skip
+    keys = [(key.public_key, key.retired_at, key.retired_because) for key in ledger.keys(UUID)]
+    assert keys == [("A", NOW, "another was made"), ("B", None, ""), ("C", None, "")]
+    ledger.close()
+
+
+def test_a_run_that_was_cut_off_is_recorded_as_interrupted_when_the_ledger_is_opened_next(
+    address: str,
+) -> None:
+    ledger = opened(address)
+    ledger.claim(run_of())
+    ledger.begin(UUID, "ca-chain")
+    ledger.close()
+    ledger = opened(address)
+    [run] = ledger.runs(UUID)
+    assert (run.outcome, run.step, run.reason_code, run.ended_at) == (
+        "interrupted", "ca-chain", "interrupted", NOW,
+    )  # fmt: skip
+    ledger.close()
+
+
+def test_each_change_comes_once_and_in_order(address: str) -> None:
+    ledger = opened(address)
+    ledger.claim(run := run_of())
+    ledger.begin(UUID, "key")
+    first = list(ledger.changes())
+    assert sorted(type(one).__name__ for one in first) == ["BoardRecord", "RunRecord", "StepRecord"]
+    numbers = [one.change for one in first]
+    assert numbers == sorted(set(numbers))
+    assert not list(ledger.changes(numbers[-1]))
+    ledger.finish_key(UUID, "key", "", "PEM", "D", "")
+    ledger.conclude(ended(run, "done"))
+    second = list(ledger.changes(numbers[-1]))
+    assert sorted(type(one).__name__ for one in second) == [
+        "BoardRecord", "KeyRecord", "RunRecord", "StepRecord",
+    ]  # fmt: skip
     ledger.close()
 
 
 def test_a_column_that_is_not_there_is_a_defect_and_not_a_statement(address: str) -> None:
     ledger = opened(address)
-    ledger.claim(UUID)
+    ledger.claim(run_of())
     with pytest.raises(ValueError, match="no column"):
         ledger.update(UUID, **{"outcome = 'x' --": "y"})
     ledger.close()

@@ -10,9 +10,17 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from ledgers import UUID, opened
+from ledgers import opened
 
-from agent.provisioning.ledger import BoardRecord, LedgerError, StepRecord, opening
+from agent.provisioning.ledger import (
+    BoardRecord,
+    KeyRecord,
+    LedgerError,
+    RunRecord,
+    StepRecord,
+    opening,
+)
+from agent.provisioning.ledger.reader import OF_THE_KEY
 
 
 def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -62,35 +70,12 @@ def test_what_the_code_takes_for_the_newest_version_is_what_the_migrations_lead_
 def test_the_migrations_make_the_columns_that_the_code_uses(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     opened(str(path)).close()
+    tables = {"boards": BoardRecord, "keys": KeyRecord, "runs": RunRecord, "steps": StepRecord}
     with closing(sqlite3.connect(path)) as connection:
-        for table, record in (("boards", BoardRecord), ("steps", StepRecord)):
+        for table, record in tables.items():
             found = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-            assert found - {"id"} == {column.name for column in fields(record)}
-
-
-def test_a_ledger_of_the_first_version_is_brought_up_to_date(address: str) -> None:
-    """As a station with the first version left it: its boards stay, the new columns are empty."""
-    ledger = opened(address)
-    ledger.claim(UUID, imei="350457791234567")
-    ledger.close()
-    back_to = ("ALTER TABLE boards DROP COLUMN registered_as",
-               "ALTER TABLE boards DROP COLUMN attestation",
-               "UPDATE alembic_version SET version_num = '0001'")  # fmt: skip
-    if "://" in address:
-        import psycopg
-
-        with psycopg.connect(address, autocommit=True) as shared:
-            for statement in back_to:
-                shared.execute(statement)
-    else:
-        with closing(sqlite3.connect(address, isolation_level=None)) as file:
-            for statement in back_to:
-                file.execute(statement)
-    ledger = opened(address)
-    record = ledger.board(UUID)
-    assert record is not None
-    assert (record.imei, record.registered_as, record.attestation) == ("350457791234567", "", "")
-    ledger.close()
+            columns = {column.name for column in fields(record)}
+            assert found == columns - (set(OF_THE_KEY) if table == "boards" else set())
 
 
 def test_an_installation_without_its_migrations_says_so(

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from ledgers import OTHER, UUID, opened
+from ledgers import OTHER, UUID, opened, run_of
 
 from agent.errors import UsageError
 from agent.provisioning.ledger import BoardBusy, open_ledger
@@ -22,7 +22,7 @@ def test_a_claim_ends_with_its_connection_and_nothing_is_noted_after_it(cluster:
     import psycopg
 
     first = opened(cluster)
-    first.claim(UUID)
+    first.claim(run_of())
     first.begin(UUID, "key")
     with psycopg.connect(cluster, autocommit=True) as connection:
         connection.execute(
@@ -30,23 +30,23 @@ def test_a_claim_ends_with_its_connection_and_nothing_is_noted_after_it(cluster:
             "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
     with pytest.raises(DatabaseFailed):
-        first.finish(UUID, "key", public_key="PEM")
+        first.finish(UUID, "key", attestation="TOKEN")
     second = opened(cluster, "two")
-    second.claim(UUID)
+    second.claim(run_of())
     with pytest.raises(DatabaseFailed, match="claim"):
-        first.update(UUID, public_key="PEM")
+        first.update(UUID, attestation="TOKEN")
     first.release(UUID)
     with pytest.raises(BoardBusy, match="station two"):
-        first.claim(UUID)
+        first.claim(run_of())
     second.release(UUID)
-    assert first.claim(UUID).public_key == ""
+    assert first.claim(run_of()).attestation == ""
     first.close()
     second.close()
 
 
 def test_a_call_that_waits_for_a_frozen_server_can_be_broken_off(cluster: str) -> None:
     ledger = opened(cluster)
-    ledger.claim(OTHER)
+    ledger.claim(run_of(OTHER))
     with opened_lock(cluster), ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(ledger.begin, OTHER, "key")
         while not waits_for_the_lock(cluster):
@@ -78,10 +78,12 @@ def waits_for_the_lock(cluster: str) -> bool:
 # Another station as a process of its own: it claims, says so, and waits to be killed.
 STATION = """
 import sys
-from agent.provisioning.ledger import open_ledger, BoardBusy
+from datetime import UTC, datetime
+from agent.provisioning.ledger import open_ledger, BoardBusy, RunRecord
 ledger = open_ledger(sys.argv[1], "two")
 try:
-    ledger.claim(sys.argv[2]); print("claimed", flush=True)
+    ledger.claim(RunRecord(id="r", uuid=sys.argv[2], began_at=datetime.now(UTC)))
+    print("claimed", flush=True)
 except BoardBusy as busy:
     print(busy, flush=True); sys.exit(3)
 sys.stdin.read()
@@ -97,14 +99,14 @@ def test_two_stations_never_have_one_board_and_a_dead_one_lets_go(cluster: str) 
         assert station.stdout is not None
         assert station.stdout.readline() == "claimed\n"
         with pytest.raises(BoardBusy, match="station two"):
-            first.claim(UUID)
-        first.claim(OTHER)
+            first.claim(run_of())
+        first.claim(run_of(OTHER))
         station.kill()
         station.wait()
     # The server frees the lock when it notices the lost session; that is an event of its own.
     for _ in range(1000):
         try:
-            first.claim(UUID)
+            first.claim(run_of())
             break
         except BoardBusy:
             os.sched_yield()

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from ledgers import NOW, UUID, opened
+from ledgers import NOW, UUID, opened, run_of
 from sqlalchemy import Connection
 
 from agent.provisioning.ledger import LedgerHeld, backend, open_ledger
@@ -22,7 +22,7 @@ def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_wait
 ) -> None:
     path = str(tmp_path / "ledger.sqlite")
     first = opened(path)
-    first.claim(UUID)
+    first.claim(run_of())
     with pytest.raises(LedgerHeld, match=rf"another bench on this host .*\(PID {os.getpid()}\)"):
         opened(path)
     reader = open_ledger(path, "reader", writes=False)
@@ -38,7 +38,7 @@ def test_a_ledger_that_may_only_be_read_is_read_and_nothing_about_it_changes(
     """A backup, or a disk that its system has made read-only."""
     path = tmp_path / "backup" / "ledger.sqlite"
     ledger = opened(str(path))
-    ledger.claim(UUID)
+    ledger.claim(run_of())
     ledger.close()
     path.chmod(0o400)
     path.parent.chmod(0o500)
@@ -89,7 +89,7 @@ def test_tables_that_were_made_by_half_are_gone_and_are_made_by_the_next(
     with closing(sqlite3.connect(path)) as file:
         assert file.execute("SELECT name FROM sqlite_master").fetchall() == []
     ledger = opened(str(path))
-    ledger.claim(UUID)
+    ledger.claim(run_of())
     ledger.close()
 
 
@@ -97,7 +97,7 @@ def test_the_file_is_private_from_the_first_moment(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         ledger = opened(str(tmp_path / "new" / "ledger.sqlite"))
-        ledger.claim(UUID)
+        ledger.claim(run_of())
         ledger.close()
     finally:
         os.umask(before)
@@ -113,13 +113,15 @@ def test_a_sqlite_ledger_needs_no_sqlalchemy_and_a_time_comes_back_as_it_was(
     path = str(tmp_path / "ledger.sqlite")
     opened(path).close()
     code = (
-        "import sys; from agent.provisioning.ledger import open_ledger;"
-        f"l = open_ledger({path!r}, 'one'); l.claim('u'); l.begin('u', 'key'); l.close();"
+        "import sys; from datetime import UTC, datetime;"
+        "from agent.provisioning.ledger import RunRecord, open_ledger;"
+        "run = RunRecord(id='r', uuid='u', began_at=datetime.now(UTC));"
+        f"l = open_ledger({path!r}, 'one'); l.claim(run); l.begin('u', 'key'); l.close();"
         "sys.exit('sqlalchemy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     ledger = opened(path)
-    ledger.claim(UUID)
+    ledger.claim(run_of())
     record = ledger.board(UUID)
     assert record is not None
     assert record.updated_at == NOW

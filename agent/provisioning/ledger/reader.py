@@ -1,0 +1,171 @@
+"""Reads a ledger: its boards, keys, runs and steps, and what changed since."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, TypeVar
+
+from agent.provisioning.ledger.backend import Database, Execute
+from agent.provisioning.ledger.records import (
+    BEGUN,
+    FAILED,
+    KEY_COLUMNS,
+    BoardRecord,
+    KeyRecord,
+    Record,
+    RunRecord,
+    StepRecord,
+)
+
+R = TypeVar("R", bound=Record)
+
+OF_THE_KEY = ("security_tag", *KEY_COLUMNS)
+"""The columns of BoardRecord that stand in the table of the keys."""
+OF_THE_BOARD = tuple(one.name for one in fields(BoardRecord) if one.name not in OF_THE_KEY)
+_TIMES = {"at", "made_at", "updated_at", "began_at", "ended_at", "retired_at"}
+_PAGE = 500
+
+# All names in statements are those of the records' fields; all values are bound.
+_BOARD_COLUMNS = ", ".join(
+    [f"boards.{name}" for name in OF_THE_BOARD]
+    + ["keys.security_tag"]
+    + [f"COALESCE(keys.{name}, '')" for name in KEY_COLUMNS]
+)
+_SELECT_BOARDS = (
+    f"SELECT {_BOARD_COLUMNS} FROM boards LEFT JOIN keys ON keys.id = "  # noqa: S608
+    "(SELECT max(id) FROM keys AS live WHERE live.uuid = boards.uuid AND live.retired_at IS NULL "
+    "AND (CAST(:tag AS INTEGER) IS NULL OR live.security_tag = CAST(:tag AS INTEGER)))"
+)
+
+
+def _select(kind: type[Record], table: str) -> str:
+    return f"SELECT {', '.join(one.name for one in fields(kind))} FROM {table}"  # noqa: S608
+
+
+SELECT_STEPS = _select(StepRecord, "steps")
+_TABLES: Mapping[type, tuple[str, str]] = {
+    BoardRecord: ("boards", _SELECT_BOARDS),
+    KeyRecord: ("keys", _select(KeyRecord, "keys")),
+    RunRecord: ("runs", _select(RunRecord, "runs")),
+    StepRecord: ("steps", SELECT_STEPS),
+}
+
+
+class LedgerReader:
+    """An open ledger, to be read. Not for two threads.
+
+    `older` is the version of the tables that were read, where that is not the newest one: what is
+    read then is a copy as of the opening, and its numbers of changes are none to come back with.
+    """
+
+    def __init__(self, database: Database, older: str = "") -> None:
+        self.older = older
+        self._database = database
+
+    @property
+    def patience_s(self) -> float:
+        """How long a call may take where the database is busy."""
+        return self._database.patience_s
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def board(self, uuid: str, security_tag: int | None = None) -> BoardRecord | None:
+        """Return the record of a board with its live key of a tag; None: that made last."""
+        values = {"uuid": uuid, "tag": security_tag}
+        found = self._rows(BoardRecord, "WHERE boards.uuid = :uuid", values)
+        return found[0] if found else None
+
+    def boards(self) -> Sequence[BoardRecord]:
+        """Return every board with its live key that was made last, the newest change first."""
+        return self._rows(BoardRecord, "ORDER BY boards.change DESC", {"tag": None})
+
+    def boards_with(self, device_id: str) -> Sequence[BoardRecord]:
+        """Return the boards that have, or would have got, a device id; the newest change first."""
+        where = "WHERE boards.device_id = :device_id ORDER BY boards.change DESC"
+        return self._rows(BoardRecord, where, {"device_id": device_id, "tag": None})
+
+    def keys(self, uuid: str) -> Sequence[KeyRecord]:
+        """Return the keys of a board in the order in which they were made, retired ones too."""
+        return self._rows(KeyRecord, "WHERE uuid = :uuid ORDER BY id", {"uuid": uuid})
+
+    def runs(self, uuid: str) -> Sequence[RunRecord]:
+        """Return the runs of a board in the order in which they began."""
+        return self._rows(RunRecord, "WHERE uuid = :uuid ORDER BY began_at, id", {"uuid": uuid})
+
+    def steps(self, uuid: str) -> Sequence[StepRecord]:
+        """Return the steps of a board in the order in which they were recorded."""
+        return self._rows(StepRecord, "WHERE uuid = :uuid ORDER BY id", {"uuid": uuid})
+
+    def unfinished(self, uuid: str, step: str) -> str | None:
+        """Return the detail of a step that was begun and may have been done; None if there is none.
+
+        A failure after the beginning leaves it open: what was sent may have arrived.
+        """
+        for note in reversed(self.steps(uuid)):
+            if note.step == step and note.state != FAILED:
+                return note.detail if note.state == BEGUN else None
+        return None
+
+    def changes(
+        self,
+        since: int = 0,
+        kinds: Sequence[type[Record]] = (BoardRecord, KeyRecord, RunRecord, StepRecord),
+    ) -> Iterator[Record]:
+        """Yield the records of these kinds that changed after the change `since`, in that order.
+
+        Each comes once, as it is now, also where stations write meanwhile: a change that is not
+        yet on disk, and every later one, waits for the next call. The largest `change` that came is
+        what to begin with then. Read by pages, so that a ledger of any size needs little memory.
+        """
+        until = self._final()
+        streams = [self._changes(kind, since, until) for kind in kinds]
+        return heapq.merge(*streams, key=lambda record: record.change)
+
+    def _changes(self, kind: type[Record], since: int, until: int) -> Iterator[Record]:
+        table, _ = _TABLES[kind]
+        where = (
+            f"WHERE {table}.change > :since AND {table}.change <= :until "
+            f"ORDER BY {table}.change LIMIT {_PAGE}"
+        )
+        while page := self._rows(kind, where, {"since": since, "until": until, "tag": None}):
+            yield from page
+            since = page[-1].change
+
+    def _final(self) -> int:
+        """Return the last change before which every change is on disk, or never will be."""
+        newest = " UNION ALL ".join(
+            f"SELECT max(change) FROM {name}"  # noqa: S608
+            for name, _ in _TABLES.values()
+        )
+        with self._database.transaction() as execute:
+            found = max(int(row[0] or 0) for row in execute(newest, {}))
+            # Asked after that: whoever has a smaller number, and is not done, is seen here.
+            is_open = self._database.first_open_change(execute)
+        return found if is_open is None else min(found, is_open)
+
+    def _rows(self, kind: type[R], where: str, values: Mapping[str, object]) -> list[R]:
+        with self._database.transaction() as execute:
+            return self._read(execute, kind, where, values)
+
+    def _read(
+        self, execute: Execute, kind: type[R], where: str, values: Mapping[str, object]
+    ) -> list[R]:
+        names = [one.name for one in fields(kind)]
+        _, select = _TABLES[kind]
+        return [
+            kind(**{name: self._value(name, value) for name, value in zip(names, row, strict=True)})
+            for row in execute(f"{select} {where}", values)
+        ]
+
+    def _value(self, name: str, value: Any) -> Any:
+        if name in _TIMES and value is not None:
+            return self._time_out(value)
+        return value
+
+    def _time_out(self, value: Any) -> datetime:
+        return self._database.time_out(value)
