@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ledgers import OTHER, UUID, opened
+from ledgers import OTHER, UUID, ended, opened, run_of
 
 from agent.config.paths import state_dir
 
@@ -15,8 +15,10 @@ def two_boards() -> None:
     folder.mkdir(parents=True, mode=0o700)
     ledger = opened(str(folder / "ledger.sqlite"))
     for uuid, outcome, reason in ((UUID, "done", ""), (OTHER, "refused", "firmware too old")):
-        ledger.claim(uuid, device_id=f"nrf-{uuid[-3:]}", slot="A1" if outcome == "done" else "")
-        ledger.begin(uuid, "find")
-        ledger.conclude(uuid, outcome, "find", reason, 3)
+        slot = "A1" if outcome == "done" else ""
+        run = run_of(uuid, device_id=f"nrf-{uuid[-3:]}", slot=slot)
+        ledger.claim(run)
+        ledger.begin(uuid, "find", writes=3)
+        ledger.conclude(ended(run, outcome, step="find", reason=reason))
         ledger.release(uuid)
     ledger.close()

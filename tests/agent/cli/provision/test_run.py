@@ -103,7 +103,7 @@ async def test_a_tray_from_plan_to_export(standin: StandIn, tmp_path: Path, ledg
         assert (await provision("plan", *named, "--json")).lines[0]["writes"] == 0
 
     status = await provision("status", "--json")
-    assert {line["outcome"] for line in status.lines} == {"unchanged"}
+    assert {line["outcome"] for line in status.lines} == {"done"}, "once done, a board stays done"
     steps = await provision("status", status.lines[0]["uuid"], "--json")
     assert ("key", "done") in [(line["step"], line["state"]) for line in steps.lines]
     assert "register" in (await provision("status", status.lines[0]["uuid"])).out
@@ -125,7 +125,7 @@ async def test_a_tray_from_plan_to_export(standin: StandIn, tmp_path: Path, ledg
     assert [line.count(",") for line in nordic] == [2, 2, 2]
     sheet = (await provision("export")).out.splitlines()
     assert sheet[0].startswith("device_id,uuid,imei,")
-    assert len((await provision("export", "--as", "json", "--outcome", "unchanged")).lines) == 3
+    assert len((await provision("export", "--as", "json", "--outcome", "done")).lines) == 3
 
 
 async def test_a_service_that_is_away_is_exit_6_and_the_rerun_registers_the_same_key(
