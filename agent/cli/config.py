@@ -149,4 +149,6 @@ def _from_standard_input(name: str) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value))
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -145,6 +145,27 @@ class EventSettings(Section, frozen=True):
     """Time between two heartbeats that count them; 0 turns those off."""
 
 
+class BoardLimits(Section, frozen=True):
+    """What a kit must keep before `provision` writes to it; None reads nothing and asks nothing."""
+
+    supply_min_mv: int | None = None
+    supply_max_mv: int | None = None
+    temperature_min_c: int | None = None
+    temperature_max_c: int | None = None
+    rsrp_min_dbm: int | None = None
+    sim_required: bool = False
+
+    def __post_init__(self) -> None:
+        """Check that each least is not above its most. Raises ValueError."""
+        for what, unit in (("supply", "mv"), ("temperature", "c")):
+            least = getattr(self, f"{what}_min_{unit}")
+            most = getattr(self, f"{what}_max_{unit}")
+            if least is not None and most is not None and least > most:
+                raise ValueError(f"{what}_min_{unit} {least} is above {what}_max_{unit} {most}")
+        if self.rsrp_min_dbm is not None and self.rsrp_min_dbm >= 0:
+            raise ValueError(f"rsrp_min_dbm is {self.rsrp_min_dbm}: an RSRP is negative, as -110")
+
+
 class ProvisioningSettings(Section, frozen=True):
     """What the bench writes and where it keeps its ledger."""
 
@@ -167,6 +188,7 @@ class ProvisioningSettings(Section, frozen=True):
     sub_type: str = ""
     slots: dict[str, str] = {}
     """USB place -> the operator's name for it."""
+    limits: BoardLimits = BoardLimits()
 
 
 class MetricsSettings(Section, frozen=True):

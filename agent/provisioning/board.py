@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from agent.errors import AgentError, RefusedByRule
+from agent.provisioning.limits import Quantity
 from at.tokens.jwt import Jwt
 
 T = TypeVar("T")
@@ -100,6 +101,9 @@ class BoardPort(Protocol):
 
     async def certificate(self, tag: int) -> str:
         """Return the client certificate of a tag as PEM, "" where the modem does not show it."""
+
+    async def measure(self, quantity: Quantity) -> int | None:
+        """Return a quantity in its unit, None where the modem does not know it."""
 
     async def write(self, tag: int, kind: int, content: str) -> None:
         """Write a credential, these bytes exactly."""

@@ -30,6 +30,7 @@ from agent.provisioning.board_ledger import AsyncLedger, BoardLedger, RunEnd
 from agent.provisioning.ca.certificates import algorithm_of
 from agent.provisioning.ledger import BoardBusy, RunRecord, WorkOrder
 from agent.provisioning.ledger.records import INTERRUPTED
+from agent.provisioning.limits import judge
 from agent.provisioning.modem_steps import CertificateIssuer, CredentialSteps, OfflineMode
 from agent.provisioning.plan import (
     OFFLINE_MODE,
@@ -205,7 +206,7 @@ class BoardRun:
         if not plan.has(ProvisioningStep.OFFLINE):
             self._offline.resume(plan.restore_mode)
         if plan.refusal:
-            self._step = ProvisioningStep.GATE
+            self._step = plan.refused_at
             refusal = self._outcome("refused", plan.refusal, plan.hint, RefusedByRule.exit_code)
             return replace(refusal, reason_code=plan.reason_code)
         identity = IdentityCheck(self._port, board.imei)
@@ -232,6 +233,9 @@ class BoardRun:
             self._ledger, goal, station.device_ca, station.key_folder, station.now
         )
         return {
+            ProvisioningStep.LIMITS: partial(
+                self._ledger.finish, ProvisioningStep.LIMITS, plan.words(ProvisioningStep.LIMITS)
+            ),
             ProvisioningStep.OFFLINE: partial(self._offline.enter, board.mode),
             ProvisioningStep.CLEAR: partial(credentials.clear, plan.delete),
             ProvisioningStep.CA_CHAIN: credentials.write_ca_chain,
@@ -358,6 +362,8 @@ async def plan_board(
 ) -> ProvisioningPlan:
     """Return the plan for a board; reads a client certificate first if it is not ours.
 
+    The limits are judged now, for the plan depends on them.
+
     Raises UntrustedSignature, BoardSwapped where the board attests wrongly what it is.
     """
     if not board.refusal:
@@ -366,4 +372,15 @@ async def plan_board(
     if held is not None and held.sha256.upper() != stored_digest(history.certificate):
         pem = await port.certificate(goal.security_tag)
         board = replace(board, certificate_algorithm=algorithm_of(pem))
-    return make_plan(board, goal, history)
+    plan = make_plan(board, goal, history)
+    if not plan.limits:
+        return plan
+    judged = await judge(port.measure, board.mode, plan.limits)
+    if judged.refusal:
+        return ProvisioningPlan(
+            refusal=judged.refusal,
+            hint=judged.hint,
+            reason_code="limit",
+            refused_at=ProvisioningStep.LIMITS,
+        )
+    return plan.with_words(ProvisioningStep.LIMITS, judged.readings)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import Enum
 
 from agent.errors import RefusedByRule
+from agent.provisioning.limits import Limit
 from at.commands.credentials import CredentialType
 
 CREDENTIAL_NAMES: Mapping[int, str] = {
@@ -70,6 +71,8 @@ class Goal:
     subject: str = ""
     """Attributes of the CSR ("O=..,CN=.."); "" leaves them to the modem (CN = UUID)."""
     set_clock: bool = False
+    limits: tuple[Limit, ...] = ()
+    """What a board must keep before it is written to or registered."""
     certificate_life: timedelta = timedelta(days=3650)
     prove: bool = True
     """Whether the cloud must accept a JWT of the board, as the last step."""

@@ -15,6 +15,7 @@ from agent.provisioning.board import (
     MadeKey,
     WrongAnswer,
 )
+from agent.provisioning.limits import Quantity
 from at.commands.clock import ReadClock, SetClock, clock_text
 from at.commands.credentials import (
     CredentialType,
@@ -24,10 +25,13 @@ from at.commands.credentials import (
     StoredCredential,
     WriteCredential,
 )
+from at.commands.device_status import ReadSupply, ReadTemperature
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetFunctionalMode
 from at.commands.identity import ReadImei, ReadModel
 from at.commands.jwt import MakeJwt
 from at.commands.keys import GenerateKey
+from at.commands.signal import ReadSignalQuality
+from at.commands.sim import ReadSimState
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem, open_modem
 from at.firmware_gate import read_verdict
@@ -120,6 +124,17 @@ class ModemBoard:
         except CommandRejected:
             return ""
         return "".join(one.content for one in read.credentials if isinstance(one, StoredCredential))
+
+    async def measure(self, quantity: Quantity) -> int | None:
+        """Return a quantity in its unit, None where the modem does not know it."""
+        send = self._modem.send
+        if quantity is Quantity.SUPPLY:
+            return (await send(ReadSupply())).vbat_mv
+        if quantity is Quantity.TEMPERATURE:
+            return (await send(ReadTemperature())).temperature_c
+        if quantity is Quantity.RSRP:
+            return (await send(ReadSignalQuality())).rsrp_dbm
+        return int((await send(ReadSimState())).state == 1)
 
     async def write(self, tag: int, kind: int, content: str) -> None:
         """Write a credential."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from agent.provisioning.board import BoardState
@@ -14,6 +14,7 @@ from agent.provisioning.goal import (
     KeyOrigin,
     RegistrationMethod,
 )
+from agent.provisioning.limits import Limit
 from at.commands.credentials import CredentialType
 from at.commands.functional_mode import LTE_MODES, FunctionalMode
 
@@ -26,6 +27,7 @@ class ProvisioningStep(Enum):
 
     GATE = "gate"
     IDENTITY = "identity"
+    LIMITS = "limits"
     OFFLINE = "offline"
     CLEAR = "clear"
     CA_CHAIN = "ca-chain"
@@ -70,15 +72,18 @@ class PlannedStep:
 class ProvisioningPlan:
     """The steps for a board, or the reason why there are none.
 
-    `reason_code` is the slug of the refusal, which the ledger keeps with it. `delete` are the
-    credentials, by tag and type, that CLEAR deletes. `restore_mode` is the functional mode to put
-    back, None where it is not changed.
+    `reason_code` is the slug of the refusal, which the ledger keeps with it, and `refused_at` the
+    step that it belongs to. `limits` are those that are judged. `delete` are the credentials, by
+    tag and type, that CLEAR deletes. `restore_mode` is the functional mode to put back, None where
+    it is not changed.
     """
 
     steps: tuple[PlannedStep, ...] = ()
     refusal: str = ""
     hint: str = ""
     reason_code: str = "refused"
+    refused_at: ProvisioningStep = ProvisioningStep.GATE
+    limits: tuple[Limit, ...] = ()
     delete: tuple[tuple[int, int], ...] = ()
     restore_mode: int | None = None
 
@@ -90,6 +95,15 @@ class ProvisioningPlan:
     def has(self, step: ProvisioningStep) -> bool:
         """Whether a step is part of the plan."""
         return any(planned.step is step for planned in self.steps)
+
+    def words(self, step: ProvisioningStep) -> str:
+        """Return the text of a step, "" where it is no part of the plan."""
+        return next((planned.words for planned in self.steps if planned.step is step), "")
+
+    def with_words(self, step: ProvisioningStep, words: str) -> ProvisioningPlan:
+        """Return the plan with another text for a step."""
+        steps = (replace(one, words=words) if one.step is step else one for one in self.steps)
+        return replace(self, steps=tuple(steps))
 
 
 @dataclass(slots=True)
@@ -124,6 +138,17 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
         PlannedStep(ProvisioningStep.GATE, f"firmware {board.firmware} may make device calls"),
         PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}"),
     ]
+    # Offline already: perhaps by a run of ours that was cut off before it could put that back.
+    left_offline = history.mode_before if board.mode == OFFLINE_MODE else None
+    registers = goal.registration is not RegistrationMethod.NONE and (
+        new_key or not history.registered
+    )
+    limits = goal.limits if draft.steps or draft.delete or registers else ()
+    if left_offline is not None:
+        # That run judged the others before it turned the radio off.
+        limits = tuple(limit for limit in limits if limit.quantity.readable_in(board.mode))
+    if limits:
+        steps.append(PlannedStep(ProvisioningStep.LIMITS, ", ".join(map(str, limits))))
     goes_offline = bool(draft.steps) and board.mode in LTE_MODES
     if goes_offline:
         steps.append(
@@ -141,7 +166,7 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     steps.append(
         PlannedStep(ProvisioningStep.VERIFY, "compare what the modem lists with what was written")
     )
-    if goal.registration is not RegistrationMethod.NONE and (new_key or not history.registered):
+    if registers:
         words = f"registration by {goal.registration.value}"
         if goal.registration is RegistrationMethod.CLAIM:
             words += ", which gives the service no key: its provisioning commands must follow"
@@ -154,14 +179,14 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
         steps.append(
             PlannedStep(ProvisioningStep.PROOF, "the cloud accepts a JWT that the board signed")
         )
-    # Offline already: perhaps by a run of ours that was cut off before it could put that back.
-    left_offline = history.mode_before if board.mode == OFFLINE_MODE else None
     restore = board.mode if goes_offline else left_offline
     if restore is not None:
         steps.append(
             PlannedStep(ProvisioningStep.RESTORE, f"AT+CFUN={restore}: the mode it was in")
         )
-    return ProvisioningPlan(tuple(steps), delete=tuple(draft.delete), restore_mode=restore)
+    return ProvisioningPlan(
+        tuple(steps), delete=tuple(draft.delete), restore_mode=restore, limits=limits
+    )
 
 
 def _plan_ca_chain(board: BoardState, goal: Goal, draft: _Draft) -> None:

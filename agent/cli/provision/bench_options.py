@@ -21,7 +21,7 @@ from agent.errors import AgentError, ConfigError, CredentialMissing, UsageError
 
 if TYPE_CHECKING:
     from agent.config.load import Configuration
-    from agent.config.profile import ProvisioningSettings
+    from agent.config.profile import BoardLimits, ProvisioningSettings
     from agent.config.secrets import Secret
     from agent.provisioning.batch import OpenBoard
     from agent.provisioning.board import BoardLocation
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agent.provisioning.ca.token import Pin
     from agent.provisioning.goal import Goal
     from agent.provisioning.ledger import Ledger
+    from agent.provisioning.limits import Limit
     from agent.provisioning.modem_board import ModemBoard
     from agent.provisioning.registrar import Registrar
 
@@ -113,6 +114,7 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
             replace=frozenset(_credential(text) for text in given.replace),
             id_prefix=given.id_prefix,
             set_clock=given.set_clock,
+            limits=_limits(profile.limits),
             prove=not given.no_proof,
         )
     except ValueError as error:
@@ -272,6 +274,19 @@ def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:
         password=secret.reveal() if secret is not None else "",
         writes=writes,
     )
+
+
+def _limits(profile: BoardLimits) -> tuple[Limit, ...]:
+    """Return the limits that the profile sets."""
+    from agent.provisioning.limits import Limit, Quantity
+
+    limits = (
+        Limit(Quantity.SUPPLY, profile.supply_min_mv, profile.supply_max_mv),
+        Limit(Quantity.TEMPERATURE, profile.temperature_min_c, profile.temperature_max_c),
+        Limit(Quantity.RSRP, profile.rsrp_min_dbm),
+        Limit(Quantity.SIM, 1 if profile.sim_required else None),
+    )
+    return tuple(one for one in limits if (one.least, one.most) != (None, None))
 
 
 def _require_ca_named(profile: ProvisioningSettings) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent.provisioning.board import BoardState, HeldCredential
 from agent.provisioning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
+from agent.provisioning.limits import Limit, Quantity
 from agent.provisioning.plan import BoardHistory, ProvisioningStep, make_plan, stored_digest
 from at.commands.credentials import CredentialType
 
@@ -42,6 +43,24 @@ def test_a_fresh_board_gets_everything_in_order() -> None:
     ]  # fmt: skip
     assert made.writes == 3
     assert made.restore_mode is None
+
+
+def test_limits_are_judged_before_the_first_change_and_only_if_there_is_one() -> None:
+    limits = (Limit(Quantity.SUPPLY, 3300), Limit(Quantity.RSRP, -110), Limit(Quantity.SIM, 1))
+    goal = dataclasses.replace(GOAL, limits=limits)
+    online = dataclasses.replace(FRESH, mode=1)
+    made = make_plan(online, goal, BoardHistory())
+    order = [planned.step.value for planned in made.steps]
+    assert order[:4] == ["gate", "identity", "limits", "offline"]
+    assert made.limits == limits
+    assert "supply voltage at least 3300 mV, RSRP at least -110 dBm, a SIM" in made.steps[2].words
+    assert make_plan(READY, goal, DONE).limits == ()
+    lost = dataclasses.replace(DONE, registered=False)
+    assert make_plan(READY, goal, lost).limits == limits
+    # Cut off after it went offline: what needs the radio was judged by the run that did so.
+    cut = dataclasses.replace(online, mode=4)
+    assert make_plan(cut, goal, BoardHistory(mode_before=1)).limits == limits[:1]
+    assert make_plan(cut, goal, BoardHistory()).limits == limits
 
 
 def test_a_board_that_is_ready_gets_no_write_and_keeps_its_mode() -> None:

@@ -172,6 +172,31 @@ async def test_the_life_of_a_certificate_is_chosen_and_ends_with_the_ca(
     assert detail.endswith(f", ends {ends:%Y-%m-%d}")
 
 
+async def test_a_board_that_breaks_a_limit_is_refused_before_a_write(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    set_value("provisioning.limits.supply_min_mv", "3300", profile="tray")
+    with tray(tmp_path, 1, "--fault", "supply=2900") as kits:
+        planned = await provision("plan", *ports(kits), "--set-clock", "--json")
+        refused = await provision("run", *ports(kits), "--set-clock", "--json")
+        [line] = boards_of(refused)
+        assert (line["outcome"], line["step"], refused.code) == ("refused", "limits", 4)
+        assert "2900 mV, and the limit is supply voltage at least 3300 mV" in line["reason"]
+        assert planned.lines[0]["refusal"] == line["reason"]
+        assert (planned.code, flash_writes(kits[0])) == (4, 0)
+    set_value("provisioning.limits.sim_required", "true", profile="tray")
+    with tray(tmp_path, 1) as kits:
+        off = await provision("run", *ports(kits), "--set-clock")
+        assert "SIM cannot be read in functional mode 0" in off.out
+        on = await cellagent("modem", "at", "--port", ports(kits)[0], "AT+CFUN=1")
+        assert on.code == 0, on.err
+        done = await provision("run", *ports(kits), "--set-clock", "--json")
+        assert done.code == 0, done.out + done.err
+        planned = await provision("plan", *ports(kits), "--set-clock")
+        assert "limits" not in planned.out
+
+
 async def test_a_board_with_two_names_is_done_once(standin: StandIn, tmp_path: Path) -> None:
     tray_profile(standin, tmp_path)
     with tray(tmp_path, 1) as kits:
