@@ -11,12 +11,13 @@ import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from agent.config.urls import is_loopback
 from agent.errors import RefusedByRule, Unreachable
+from agent.http.address_blocks import why_not_public
 
 _NAME = re.compile(
     r"(?=.{1,253}\Z)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -123,41 +124,9 @@ def checked_address(target: Target, addresses: Sequence[str], *, stand_in: bool)
 
 def address_refusal(text: str, *, stand_in: bool) -> str:
     """Return why no file is fetched from this address, "" where it may be."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return "which is no address"
     if stand_in:
-        return "" if address.is_loopback else "which is not on this machine, as the stand-in is"
-    for inner in _inner_addresses(address):
-        if inner.is_loopback:
-            return "which is this machine"
-        if inner.is_link_local:
-            return "a link-local address"
-        if inner.is_multicast or inner.is_unspecified or inner.is_reserved:
-            return "an address of no single host"
-        if not inner.is_global or inner in _PROTOCOL_ASSIGNMENTS:
-            return "a private address"
-    return ""
-
-
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# RFC 6890; some versions of Python call parts of it global.
-_PROTOCOL_ASSIGNMENTS = ipaddress.ip_network("192.0.0.0/24")
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-
-
-def _inner_addresses(address: _Address) -> Iterable[_Address]:
-    """Yield the address that packets end at: IPv6 has several ways to wrap an IPv4 one."""
-    if isinstance(address, ipaddress.IPv4Address):
-        yield address
-        return
-    wrapped = address.ipv4_mapped or address.sixtofour
-    if wrapped is None and address in _NAT64:
-        wrapped = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    if wrapped is None and address.teredo is not None:
-        wrapped = address.teredo[1]
-    yield wrapped or address
+        return "" if is_loopback(text) else "which is not on this machine, as the stand-in is"
+    return why_not_public(text)
 
 
 def _split(url: str, shown: str) -> SplitResult:
