@@ -27,16 +27,12 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
             holder=holder,
         )
     if code in {errno.EACCES, errno.EPERM} or "PermissionError" in str(error):
-        group = group_of(device)
         if os.name == "nt":
             # Windows says "access denied" for a port that another program has open.
             return PortBusy(f"{shown} is in use or forbidden", holder=ANOTHER)
+        group = group_of(device)
         return PortForbidden(
-            f"no permission to open {shown}",
-            hint=f"join the group that may: `sudo usermod -aG {group} $USER`, then log in again"
-            if group
-            else "ask the administrator for access",
-            group=group,
+            f"no permission to open {shown}", hint=_way_in(device, group), group=group
         )
     if code in {errno.ENOENT, errno.ENODEV, errno.ENXIO} or "FileNotFoundError" in str(error):
         return PortNotFound(
@@ -45,14 +41,57 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
     return PortError(f"{shown} cannot be opened: {error}")
 
 
+_SERIAL_GROUPS = ("dialout", "uucp", "plugdev")  # Debian and Fedora; Arch; older Debian
+_ADMINISTRATORS = {"root", "wheel", "sudo", "admin", "adm", "disk", "kmem", "mem", "shadow"}
+_READ_AND_WRITE = 0o060
+
+
 def group_of(device: str) -> str:
-    """Return the name of the group that owns `device`, "" where there is none."""
+    """Return the group whose members may open `device`, "" where none may.
+
+    A group of administrators counts as none: nobody should join it for the sake of a port.
+    """
     try:
         import grp
 
-        return grp.getgrgid(Path(device).stat().st_gid).gr_name
+        status = Path(device).stat()
+        group = grp.getgrgid(status.st_gid).gr_name
     except (ImportError, OSError, KeyError):
         return ""
+    may = status.st_mode & _READ_AND_WRITE == _READ_AND_WRITE and status.st_gid != 0
+    return group if may and group not in _ADMINISTRATORS else ""
+
+
+def _way_in(device: str, group: str) -> str:
+    """Return what helps a user who may not open `device`, which members of `group` may open."""
+    if not group:
+        return _udev_hint(device)
+    import grp
+    import pwd
+
+    user, entry = pwd.getpwuid(os.geteuid()), grp.getgrnam(group)
+    if entry.gr_gid in {os.getegid(), *os.getgroups()}:
+        return (
+            f"you are in its group, {group}, already: a container, an access list or a security "
+            "module keeps you out; give the port to the container, or ask who set that up"
+        )
+    if user.pw_name in entry.gr_mem or user.pw_gid == entry.gr_gid:
+        return f"you joined its group, {group}, after you logged in: log out and in again"
+    return f"join the group that may: `sudo usermod -aG {group} $USER`, then log in again"
+
+
+def _udev_hint(device: str) -> str:
+    import grp
+
+    known = {entry.gr_name for entry in grp.getgrall()}
+    group = next((name for name in _SERIAL_GROUPS if name in known), _SERIAL_GROUPS[0])
+    rule = f'KERNEL=="{PurePath(device).name}", GROUP="{group}", MODE="0660"'
+    return (
+        "only administrators may open it; a udev rule gives it to a group that you may join: "
+        f"`echo '{rule}' | sudo tee /etc/udev/rules.d/61-serial-port.rules && "
+        "sudo udevadm control --reload && sudo udevadm trigger && "
+        f"sudo usermod -aG {group} $USER`, then log in again"
+    )
 
 
 def _modem_manager_hint() -> str:

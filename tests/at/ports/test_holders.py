@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import grp
 import os
+import pwd
 import sys
 from pathlib import Path
 
@@ -81,8 +83,33 @@ def test_a_modem_manager_that_does_not_answer_is_named_with_a_doubt(
         assert holder_of(DEVICE, proc) == "ModemManager, perhaps (PID 4242)"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a port has a group: run it on Linux or macOS")
-def test_a_refused_permission_names_the_group_that_has_it() -> None:
-    error = opening_error("/dev/tty", "/dev/tty", PermissionError(13, "Permission denied"))
+@POSIX
+@pytest.mark.parametrize(
+    ("mode", "group", "named", "says"),
+    [
+        (0o660, "dialout", "dialout", "`sudo usermod -aG dialout $USER`, then log in again"),
+        (0o660, "uucp", "uucp", "`sudo usermod -aG uucp $USER`, then log in again"),
+        (0o660, "joined", "joined", "log out and in again"),
+        (0o660, "own", "own", "in its group, own, already"),
+        (0o660, "root", "", "a udev rule"),
+        (0o660, "disk", "", "a udev rule"),
+        (0o600, "dialout", "", "a udev rule"),
+        (0o620, "tty", "", "a udev rule"),
+    ],
+)
+def test_a_refused_permission_gets_advice_that_helps(
+    mode: int, group: str, named: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = 0 if group == "root" else 4242
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    entry = grp.struct_group((group, "x", number, [user] if group == "joined" else []))
+    monkeypatch.setattr(grp, "getgrgid", {number: entry}.__getitem__)
+    monkeypatch.setattr(grp, "getgrnam", {group: entry}.__getitem__)
+    monkeypatch.setattr(os, "getgroups", lambda: [number] if group == "own" else [])
+    status = os.stat_result((mode, 0, 0, 1, 0, number, 0, 0, 0, 0))
+    monkeypatch.setattr(Path, "stat", lambda _path: status)
+    error = opening_error("/dev/ttyACM7", "/dev/ttyACM7", PermissionError(13, "denied"))
     assert isinstance(error, PortForbidden)
-    assert error.group in error.hint
+    assert (error.group, says in error.hint) == (named, True)
+    assert "-aG root" not in error.hint
+    assert ('KERNEL=="ttyACM7", GROUP=' in error.hint) is (not named)
