@@ -11,7 +11,7 @@ from typing import Any
 
 from agent.config.parse import leaves, nearest, profile_from, set_keys
 from agent.config.paths import config_file, secrets_file, state_dir
-from agent.config.private_files import MAX_BYTES
+from agent.config.private_files import MAX_BYTES, require_trusted_config
 from agent.config.profile import Profile
 from agent.config.secrets import Origin, Secrets
 from agent.errors import ConfigError
@@ -111,6 +111,7 @@ def read_config(file: Path) -> dict[str, Any]:
     """Return the tables of a configuration file, {} if there is none. Raises ConfigError."""
     try:
         with file.open("rb") as opened:
+            require_trusted_config(file, "the configuration", os.fstat(opened.fileno()))
             content = opened.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return {}

@@ -1,5 +1,7 @@
 """Files that only their owner may read: 0600 from the moment they exist, refused otherwise.
 
+Files and folders that other users could change are refused as well (`trusted_places`).
+
 The one place where the agent creates such files and their folders. By themselves are the virtual
 modem's state (`at.virtual.state`), recordings (`at.transcripts.recorder`) and locks of processes
 (`at.ports.process_lock`), since `at` imports nothing of the agent, and the stand-in's files.
@@ -16,6 +18,12 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from agent.config.paths import state_dir
+from agent.config.trusted_places import (
+    UntrustedPlace,
+    require_trusted_file,
+    require_trusted_folder,
+    require_trusted_way,
+)
 from agent.errors import AgentError, ConfigError
 
 _POSIX = os.name == "posix"
@@ -45,16 +53,24 @@ def private_opener(path: str | Path, flags: int) -> int:
 
 
 def touch_private(path: Path) -> None:
-    """Make an empty file, 0600, unless it exists. Raises OSError if it cannot be written to."""
-    os.close(private_opener(path, os.O_RDWR | os.O_CREAT))
+    """Make an empty file, 0600, unless it exists.
+
+    Raises OSError if it cannot be written to, UntrustedPlace if others could write to it.
+    """
+    descriptor = private_opener(path, os.O_RDWR | os.O_CREAT)
+    try:
+        require_trusted_file(path, os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
 
 
 def write_private(path: Path, content: bytes, *, unfinished: Path | None = None) -> None:
     """Replace `path` by a 0600 file of this content, as `replacing` does, in folders made 0700.
 
-    Raises OSError, FolderUnusable.
+    Raises OSError, FolderUnusable, UntrustedPlace.
     """
-    make_private_folder(path.resolve().parent)
+    require_trusted_way(path)
+    make_folder(path.resolve().parent)
     with replacing(path, private=True, unfinished=unfinished) as file:
         file.write(content)
 
@@ -109,9 +125,16 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_private_folder(folder: Path) -> None:
+    """Create `folder` for state, as `make_folder` does. Raises FolderUnusable, UntrustedPlace."""
+    require_trusted_folder(folder)
+    make_folder(folder)
+
+
+def make_folder(folder: Path) -> None:
     """Create `folder` and its missing parents, each 0700 whatever the umask is.
 
-    Raises FolderUnusable, also for a folder that exists and may not be written to.
+    One that is there may be a folder that others use, too. Raises FolderUnusable, also for a
+    folder that exists and may not be written to.
     """
     try:
         for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
@@ -136,8 +159,8 @@ def read_private(path: Path, what: str) -> str:
 def read_plain(path: Path, what: str, *, private: bool = False) -> bytes:
     """Return the bytes of a file that an operator named; `what` says what it should hold.
 
-    Raises ConfigError if it is missing, not a plain file or too large; with `private` also if it
-    is somebody else's or open to others: a secret that anyone could have read is not used.
+    Raises ConfigError if it is missing, not a plain file or too large, or if others could change
+    it; with `private` also if others may read it: a secret that they could have is not used.
     """
     # A pipe that nobody writes to would block for ever; Windows would change line ends.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -152,6 +175,7 @@ def read_plain(path: Path, what: str, *, private: bool = False) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         if private:
             _require_private(path, what, status)
+        require_trusted_config(path, what, status)
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ConfigError(f"{what}: {path} is larger than {MAX_BYTES} bytes")
@@ -164,5 +188,14 @@ def _require_private(path: Path, what: str, status: os.stat_result) -> None:
             f"{what}: others can read {path} (mode {stat.S_IMODE(status.st_mode):04o})",
             hint=f"chmod 600 {path}; and change the secret if others may have seen it",
         )
-    if _POSIX and status.st_uid not in {os.geteuid(), 0}:
-        raise ConfigError(f"{what}: {path} belongs to another user")
+
+
+def require_trusted_config(path: Path, what: str, status: os.stat_result) -> None:
+    """Check a file that tells what to do or to trust; `status` is that of the opened file.
+
+    Raises ConfigError where other users could change it.
+    """
+    try:
+        require_trusted_file(path, status)
+    except UntrustedPlace as error:
+        raise ConfigError(f"{what}: {error}", hint=error.hint) from error

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
+from agent.config.private_files import read_plain
 from agent.errors import RefusedByRule, UsageError
 from agent.fota.image import SIGNATURE_TLVS, TLV_SIG_PURE, BadImage, hash_of, is_mcuboot, read_image
 from agent.fota.jobs import MCUBOOT_TYPES, MODEM_TYPES, FirmwareType, Job
@@ -38,16 +39,14 @@ def load_public_key(path: Path) -> PublicKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+    data = read_plain(path, "fota.public_key_file")
+    load = (
+        serialization.load_pem_public_key
+        if b"-----BEGIN" in data
+        else serialization.load_der_public_key
+    )
     try:
-        data = path.read_bytes()
-        load = (
-            serialization.load_pem_public_key
-            if b"-----BEGIN" in data
-            else serialization.load_der_public_key
-        )
         key = load(data)
-    except OSError as error:
-        raise UsageError(f"fota.public_key_file {path}: {error.strerror}") from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise UsageError(
             f"fota.public_key_file {path} holds no public key",

@@ -24,6 +24,7 @@ import httpx
 
 from agent import __version__, errors
 from agent.call import Response
+from agent.config.private_files import require_trusted_config
 from agent.config.urls import DEFAULT_PORTS, checked_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -215,6 +216,7 @@ def _made_context(ca_file: str) -> ssl.SSLContext:
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     if ca_file:
         try:
+            require_trusted_config(Path(ca_file), "hosts.ca_file", Path(ca_file).stat())
             context.load_verify_locations(cafile=ca_file)
         except (OSError, ssl.SSLError) as error:
             raise errors.ConfigError(f"hosts.ca_file: cannot use {ca_file} ({error})") from error

@@ -18,8 +18,9 @@ from typing import Any
 
 import msgspec
 
-from agent.config.private_files import write_private
+from agent.config.private_files import make_private_folder, write_private
 from agent.config.profile import OutboxSettings
+from agent.config.trusted_places import require_trusted_folder
 from agent.errors import AgentError
 from agent.outbox.items import ItemKind, NewItem, TooLarge
 from agent.outbox.outbox import Outbox
@@ -64,6 +65,7 @@ def hand_off(folder: Path, items: Sequence[NewItem], limits: OutboxSettings, now
     ]
     inbox = folder / FOLDER
     try:
+        make_private_folder(inbox)
         write_private(inbox / f"{name}{_SUFFIX}", msgspec.json.encode(records))
     except OSError as exc:
         raise AgentError(f"{inbox}: {exc.strerror}") from exc
@@ -77,6 +79,7 @@ def collect(outbox: Outbox) -> int:
     """
     inbox = outbox.path.parent / FOLDER
     count = 0
+    require_trusted_folder(inbox)
     try:
         for path in sorted(inbox.glob(f"*{_SUFFIX}")):
             count += _take_over(path, outbox)

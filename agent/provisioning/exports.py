@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from agent.config.private_files import make_private_folder
+from agent.config.private_files import make_folder
 from agent.errors import AgentError, UsageError
 from agent.provisioning.ledger import BoardRecord
 
@@ -105,7 +105,7 @@ class Labels:
                 "labels with a QR code need an extra", hint="pip install 'cellagent[labels]'"
             )
         try:
-            make_private_folder(folder)
+            make_folder(folder)
             self._file = folder / "labels.csv"
             self._written = self._file.read_text("utf-8") if self._file.exists() else ""
         except OSError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent.cli.capture.dump_files import DumpFiles, write_device_file
 from agent.cli.framework.session import configured
-from agent.config.private_files import make_private_folder, private_opener
+from agent.config.private_files import make_folder, private_opener
 from agent.config.profile import KitSettings
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
@@ -111,7 +111,7 @@ class FileSink:
 
     def __init__(self, folder: Path, names: IdentityTracker, note: Callable[[str], None]) -> None:
         """`note` is called with the file of each dump, and with each problem."""
-        make_private_folder(folder)
+        make_folder(folder)
         self._files = DumpFiles.unused(folder / "coredump.bin")
         self._chunk_file = folder / "chunks.jsonl"
         self._names = names

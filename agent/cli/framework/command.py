@@ -153,9 +153,14 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
 def _hold_hint() -> str:
     """Return the hint for a port that the running agent may hold, "" where none runs."""
     from agent.config.paths import state_dir
+    from agent.config.trusted_places import UntrustedPlace
     from agent.daemon.control.socket import control_sockets
 
-    if not any(control_sockets(state_dir())):
+    try:
+        runs = any(control_sockets(state_dir()))
+    except UntrustedPlace:
+        runs = False
+    if not runs:
         return ""
     return (
         "if `cellagent run` has it: try again, or `cellagent hold -- COMMAND` lets COMMAND have it"

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agent.config.private_files import make_private_folder, write_private
+from agent.config.trusted_places import require_trusted_folder
 
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103
@@ -69,9 +70,13 @@ def control_socket_of(state_dir: Path, profile: str) -> ControlSocket:
 
 
 def control_sockets(state_dir: Path) -> Iterator[ControlSocket]:
-    """Yield the control socket of every agent that may run with this state folder."""
+    """Yield the control socket of every agent that may run with this state folder.
+
+    Raises UntrustedPlace where another user may have put one there.
+    """
     folder = socket_folder(state_dir)
     if folder.is_dir():
+        require_trusted_folder(folder)
         for path in sorted(folder.iterdir()):
             if path.suffix in {".sock", ".port"} and not path.name.startswith("."):
                 yield ControlSocket(path)

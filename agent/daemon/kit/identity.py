@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from agent.config.private_files import make_private_folder, private_opener, write_private
+from agent.config.trusted_places import require_trusted_folder
 from agent.errors import AgentError
 from agent.observability.api.resource_names import to_slug, to_version
 from agent.observability.ingest import device_identity
@@ -93,10 +94,14 @@ class KitRecord(msgspec.Struct, frozen=True):
 
 
 class KitStore:
-    """The files of one kit: `kits/NAME.json` and `kits/NAME.positions.jsonl`, private."""
+    """The files of one kit: `kits/NAME.json` and `kits/NAME.positions.jsonl`, private.
+
+    Raises UntrustedPlace where others could change them.
+    """
 
     def __init__(self, state_dir: Path, name: str) -> None:
         folder = state_dir / "kits"
+        require_trusted_folder(folder)
         stem = quote(name, safe="").replace(".", "%2E")[:200]
         self._file = folder / f"{stem}.json"
         self._positions = folder / f"{stem}.positions.jsonl"

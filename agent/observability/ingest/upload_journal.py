@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from agent.config.private_files import write_private
+from agent.config.trusted_places import require_trusted_folder
 
 RETENTION_S = 30 * 24 * 3600.0
 """Seconds after which the record of an upload is removed."""
@@ -38,13 +39,15 @@ class _Record(msgspec.Struct, kw_only=True):
 class UploadJournal:
     """The record of one upload; without a `path` it is in memory only.
 
-    If the record cannot be read or written, the next run begins the upload anew.
+    If the record cannot be read or written, the next run begins the upload anew. Raises
+    UntrustedPlace where others could change it: it says where the file is sent.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._record = _Record()
         if path is not None:
+            require_trusted_folder(path.parent)
             with suppress(OSError, msgspec.DecodeError):
                 self._record = msgspec.json.decode(path.read_bytes(), type=_Record)
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.config.private_files import make_private_folder, touch_private
+from agent.config.trusted_places import require_trusted_file, require_trusted_folder
 from agent.errors import ResourceUnavailable
 from agent.provisioning.ledger.backend import DatabaseFailed, Execute
 from at.ports.process_lock import HeldByAnother, ProcessLock
@@ -45,6 +46,9 @@ class SqliteDatabase:
             if writes or not os.access(path, os.R_OK):
                 make_private_folder(path.parent)
                 touch_private(path)
+            else:
+                require_trusted_folder(path.parent)
+                require_trusted_file(path, path.stat())
             if writes:
                 self._lock = _locked(path)
         except OSError as error:
