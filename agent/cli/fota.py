@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
+from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import configured, kit_modem
-from agent.cli.framework.terminal import printable
 from agent.errors import AgentError, RefusedByRule, UsageError
 from agent.fota.reporter import UpdateObserver
 

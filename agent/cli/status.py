@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import configured
-from agent.cli.framework.terminal import printable, wrapped
+from agent.cli.framework.terminal import wrapped
 from agent.errors import AgentError
 
 _WIDTH = 80

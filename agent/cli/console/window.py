@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from agent.cli.framework.command import json_line, options
-from agent.cli.framework.terminal import printable
+from agent.cli.framework.safe_text import printable
 from agent.redact import redact
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from agent.cli.framework.terminal import printable
+from agent.cli.framework.safe_text import printable
 from agent.redact import redact
 
 

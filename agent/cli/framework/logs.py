@@ -8,7 +8,8 @@ import shutil
 import sys
 from datetime import UTC, datetime
 
-from agent.cli.framework.terminal import printable, wrapped
+from agent.cli.framework.safe_text import printable
+from agent.cli.framework.terminal import wrapped
 from agent.redact import redact
 
 _INDENT = " " * 11

@@ -1,27 +1,18 @@
-"""Text that is safe to show on a terminal, tables and bars, and lines that are typed at one."""
+"""Tables, bars and wrapped text for a terminal, and lines that are typed at one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agent.cli.framework.safe_text import printable
+
 if TYPE_CHECKING:
     import asyncio
-
-# C0 but tab and newline, DEL, C1, and the characters that reorder or hide text around them.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
-
-
-def printable(text: str) -> str:
-    r"""Return `text` with every control and direction character written as `\x1b`, `\u202e`."""
-    return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.cli.framework.command import emit, note, options, say
-from agent.cli.framework.terminal import printable
+from agent.cli.framework.safe_text import printable
 from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
