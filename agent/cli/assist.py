@@ -11,7 +11,7 @@ import click
 
 from agent.cli.framework.command import AgentGroup, emit, note, options, run
 from agent.cli.framework.session import configured, kit_modem
-from agent.cli.framework.terminal import TableWriter
+from agent.cli.framework.terminal import TableWriter, overwrite_line
 from agent.location import pgps_file
 
 if TYPE_CHECKING:
@@ -124,8 +124,8 @@ def _moment(text: str) -> datetime:
 
 def _progress(done: int, total: int | None) -> None:
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r{done} of {total if total is not None else '?'} bytes ")
-        sys.stderr.write("\n" if done == total else "")
+        end = "\n" if done == total else ""
+        overwrite_line(f"{done} of {total if total is not None else '?'} bytes ", end=end)
 
 
 def _save(out: Path | None, content: bytes) -> None:

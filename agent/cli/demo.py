@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.terminal import overwrite_line
 from agent.errors import AgentError
 
 _WORDS = {
@@ -101,7 +102,6 @@ def _progress(what: str, done: int, total: int) -> None:
         return
     share = done / total if total else 0.0
     bar = "\u2588" * round(share * 30)
-    sys.stderr.write(f"\r      {what:20.20} {bar:30} {share:4.0%} ")
+    overwrite_line(f"      {what:20.20} {bar:30} {share:4.0%} ")
     if done >= total:
-        sys.stderr.write("\r" + " " * 70 + "\r")
-    sys.stderr.flush()
+        overwrite_line("", width=70)

@@ -12,6 +12,7 @@ import click
 from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import configured, kit_modem
+from agent.cli.framework.terminal import overwrite_line
 from agent.errors import AgentError, RefusedByRule, UsageError
 from agent.fota.reporter import UpdateObserver
 
@@ -59,8 +60,7 @@ class ProgressOnStderr(UpdateObserver):
             if done < total and now - self._shown < _PAUSE_S:
                 return
             self._shown = now
-            sys.stderr.write("\r" + self.line(done, total, now).ljust(79))
-            sys.stderr.flush()
+            overwrite_line(self.line(done, total, now), width=79)
             self._open = True
             if done >= total:
                 self._close()

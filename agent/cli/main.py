@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 import agent
 from agent.cli.framework.command import run_command_line
+from agent.cli.framework.safe_text import guard_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,4 +153,5 @@ def main() -> None:
     """Run the command line and exit with its code."""
     if os.environ.get("_CELLAGENT_COMPLETE", "").startswith("powershell"):
         importlib.import_module("agent.cli.completion")  # teaches click that shell
+    guard_output()
     sys.exit(run_command_line(root))

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
-from agent.cli.framework.safe_text import printable
+from agent.cli.framework.safe_text import drawing, printable
 from agent.cli.framework.session import configured
 from agent.cli.framework.terminal import wrapped
 from agent.errors import AgentError
@@ -57,10 +57,12 @@ async def _watch() -> int:
                 else:
                     for line in [*lines_of(status, time.time()), ""]:
                         say(line)
+        from rich.console import Console
         from rich.live import Live
         from rich.text import Text
 
-        with Live(auto_refresh=False, screen=False) as live:
+        console = Console(file=drawing(sys.stdout))
+        with Live(console=console, auto_refresh=False, screen=False) as live:
             while True:
                 status = (await connection.answer(None))["status"]
                 text = printable("\n".join(lines_of(status, time.time())))

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from agent.cli.framework.command import json_line, options
-from agent.cli.framework.safe_text import printable
+from agent.cli.framework.safe_text import AS_IN_JSON, drawn, printable
 from agent.redact import redact
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class PacedOutput:
 
         Raises BrokenPipeError, OSError once nobody can read any more.
         """
-        data = text.encode("utf-8", "backslashreplace")
+        shown = drawn(text) if os.isatty(2 if error else 1) else text
+        data = shown.encode("utf-8", AS_IN_JSON)
         with self._changed:
             if self._failure is not None:
                 raise self._failure

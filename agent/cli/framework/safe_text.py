@@ -1,15 +1,102 @@
-"""Text that is safe to show on a terminal."""
+r"""Text that is safe to show: what comes from a modem, a server or a file gives no orders.
+
+`guard_output` puts a guard before standard output and standard error, through which every command
+writes. On a terminal it shows control and format characters as `\u009b`, which is valid in JSON,
+too; elsewhere the text goes through unchanged. What cannot be encoded, as a lone surrogate, is
+written in the same way everywhere. Only `drawing` lets sequences through that we make ourselves.
+"""
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
+import sys
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-# C0 but tab and newline, DEL, C1, and the characters that reorder or hide text around them.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# All of Unicode's categories Cc (but tab and newline), Cf, Cs, Zl and Zp: what controls a terminal,
+# reorders or hides the text around it, or ends a line for some programs and not for others.
+_OWN = "\x08\r\x1b"  # what moves a cursor and sets a colour
+_C0 = "\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f"
+_OTHERS = (
+    "\x7f-\x9f\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001"
+    "\U000e0020-\U000e007f"
 )
+_UNSAFE = re.compile(f"[{_OWN}{_C0}{_OTHERS}]")
+_UNSAFE_BUT_LINE_ENDS = re.compile(f"\r(?!\n)|[\x08\x1b{_C0}{_OTHERS}]")
+_UNSAFE_BUT_OWN = re.compile(f"[{_C0}{_OTHERS}]")
+
+AS_IN_JSON = "cellagent.as-in-json"
+r"""The error handler of the standard streams: what cannot be encoded is written as `\udcff`."""
 
 
 def printable(text: str) -> str:
-    r"""Return `text` with every control and direction character written as `\x1b`, `\u202e`."""
+    r"""Return `text` with every control and format character written as `\x1b`, `\u202e`."""
     return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+
+
+def drawn(text: str) -> str:
+    """Return text of ours, colours and all, with every other character as the guard shows it."""
+    return _UNSAFE_BUT_OWN.sub(_as_in_json, text)
+
+
+def guard_output() -> None:
+    """Guard the standard streams of this process."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):  # None where there is no console at all
+            stream.reconfigure(errors=AS_IN_JSON)
+            if stream.isatty():
+                setattr(sys, name, _GuardedStream(stream, _UNSAFE_BUT_LINE_ENDS))
+
+
+def drawing(stream: TextIO) -> TextIO:
+    """Return `stream` for what moves the cursor or sets a colour; its text must be `printable`."""
+    if isinstance(stream, _GuardedStream):
+        return cast("TextIO", _GuardedStream(stream.inner, _UNSAFE_BUT_OWN))
+    return stream
+
+
+class _GuardedStream:
+    """A text stream that shows the characters of `unsafe` as JSON writes them."""
+
+    def __init__(self, inner: TextIO, unsafe: re.Pattern[str]) -> None:
+        self.inner = inner
+        self._unsafe = unsafe
+
+    def write(self, text: str) -> int:
+        """Write the text, made safe; return the length of what was given."""
+        self.inner.write(self._unsafe.sub(_as_in_json, text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write all of the lines."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the stream has: its encoding, its descriptor."""
+        return getattr(self.inner, name)
+
+
+def _as_in_json(match: re.Match[str]) -> str:
+    return _escaped(match.group())
+
+
+def _escaped(text: str) -> str:
+    units = text.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return _escaped(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(AS_IN_JSON, _escape_unencodable)

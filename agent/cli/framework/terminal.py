@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.cli.framework.safe_text import printable
+from agent.cli.framework.safe_text import drawing, printable
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,7 +34,7 @@ class TableWriter:
     """Writes rows as they come, a hundred at a time, so that a long list is not held in memory."""
 
     def __init__(self, *columns: str) -> None:
-        self._columns = columns
+        self._columns = [printable(column) for column in columns]
         self._rows: list[Sequence[str]] = []
         self._first = True
 
@@ -74,14 +74,20 @@ class TableWriter:
             table.add_column(Text(column), overflow="fold")
         for row in self._rows:
             table.add_row(*(Text(cell) for cell in row))
-        Console(file=sys.stdout, highlight=False).print(table)
+        Console(file=drawing(sys.stdout), highlight=False).print(table)
 
 
 def progress(done: int, total: int) -> None:
     """Show "DONE of TOTAL" on standard error if it is a terminal; the line is wiped at the end."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r{done} of {total}" if done < total else "\r" + " " * 40 + "\r")
-        sys.stderr.flush()
+        overwrite_line(f"{done} of {total}" if done < total else "")
+
+
+def overwrite_line(text: str, *, width: int = 40, end: str = "") -> None:
+    """Write `text` over the line at which the cursor of standard error is; "" wipes it."""
+    stream = drawing(sys.stderr)
+    stream.write(f"\r{printable(text):{width}}{end}" if text else "\r" + " " * width + "\r")
+    stream.flush()
 
 
 def bar(value: object, low: float, high: float, width: int = 10) -> str:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.cli.framework.command import emit, note, options, say
+from agent.cli.framework.safe_text import printable
+from agent.cli.framework.terminal import overwrite_line
 from agent.config import Configuration, load
 from agent.http import HttpClient
 from agent.observability.ingest import upload_journal
@@ -89,7 +91,7 @@ def _progress(name: str) -> Callable[[int, int], None] | None:
     def show(sent: int, total: int) -> None:
         done = 100 * sent // max(total, 1)
         bar = "#" * (done // 4)
-        sys.stderr.write(f"\r{name[:30]:30} [{bar:25}] {done:3}%" + ("\n" if sent >= total else ""))
-        sys.stderr.flush()
+        end = "\n" if sent >= total else ""
+        overwrite_line(f"{printable(name)[:30]:30} [{bar:25}] {done:3}%", end=end)
 
     return show

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agent.cli.framework.command import note, options
+from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import modem_on
 from agent.errors import AgentError, ConfigError, CredentialMissing, UsageError
 
@@ -217,7 +218,7 @@ def _ask_secret(why: str, prompt: str, variable: str) -> Secret:
     if not sys.stdin.isatty():
         raise CredentialMissing(f"{why}, and nobody is there to ask", hint=f"set {variable}")
     try:
-        answer = getpass.getpass(prompt)
+        answer = getpass.getpass(printable(prompt))
     except EOFError:
         answer = ""
     if not answer:

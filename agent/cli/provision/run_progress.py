@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.cli.framework.command import emit, note, options, say
-from agent.cli.framework.safe_text import printable
+from agent.cli.framework.safe_text import drawing, printable
 from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class BenchView:
             from rich.console import Console
             from rich.live import Live
 
-            console = Console(stderr=True, highlight=False)
+            console = Console(file=drawing(sys.stderr), highlight=False)
             self._live = Live(
                 console=console,
                 get_renderable=lambda: drawn(

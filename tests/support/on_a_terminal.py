@@ -1,0 +1,36 @@
+"""Runs a program on a pseudo-terminal, and returns what a terminal would be told."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def on_a_terminal(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes]:
+    """Run Python with these arguments; return its exit code and all that it wrote to both streams.
+
+    Its standard input is a file with `stdin`.
+    """
+    ours, theirs = pty.openpty()
+    reads, writes = os.pipe()
+    os.write(writes, stdin)
+    os.close(writes)
+    process = subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, stdin=reads, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    os.close(reads)
+    written = b""
+    try:
+        while piece := os.read(ours, 65536):
+            written += piece
+    except OSError:
+        pass  # Linux: the far end of the terminal is closed
+    finally:
+        os.close(ours)
+    return process.wait(60), written
