@@ -1,7 +1,8 @@
 """Hides secrets in logs and messages, whatever the caller forgot.
 
 Every `Secret` of this process is registered here by its value. What has the form of a token or of
-a private key is hidden even if it was never registered.
+a private key is hidden even if it was never registered, and so are the secret parameters of AT
+commands and answers (at.protocol.secret_parameters).
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ def hide(value: str) -> None:
 
 def redact(text: str) -> str:
     """Return `text` with every known secret, and what has the shape of one, hidden."""
+    from at.protocol.command_redaction import without_secrets  # `--help` must not pay for it
+
+    text = without_secrets(text)
     if _pattern is not None:
         text = _pattern.sub(HIDDEN, text)
     return _SHAPES.sub(HIDDEN, text)

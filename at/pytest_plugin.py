@@ -41,7 +41,7 @@ def modem_from_transcript(request: pytest.FixtureRequest) -> ModemFromTranscript
         from at.driver.modem import Modem
         from at.protocol.errors import TranscriptError
         from at.transcripts.replay_transport import ReplayTransport
-        from at.transcripts.transcript import escape
+        from at.transcripts.step_matching import shown
 
         if isinstance(source, str | Path):
             beside = request.path.parent / source
@@ -59,7 +59,7 @@ def modem_from_transcript(request: pytest.FixtureRequest) -> ModemFromTranscript
             step = transport.remaining[0]
             raise TranscriptError(
                 f"{len(transport.remaining)} steps of the transcript were never sent; "
-                f"the first is line {step.line}, {escape(step.data)}"
+                f"the first is line {step.line}, {shown(step.data)}"
             )
 
     return opened

@@ -9,23 +9,14 @@ does not parse, or was cut, loses all that follows the name.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from at.protocol.secret_parameters import ANSWER, QUERY, SET, Hidden, Parameter, Rule
 
-MARKER = re.compile(r"\{redacted:([a-z-]+)(?::[0-9]+)?\}")
-"""What stands for a secret; a number is how many bytes it had."""
+MARKER = re.compile(r"\{redacted:([a-z-]+)(?::([0-9]{1,9}))?\}")
+"""What stands for a secret: its name, and how many bytes it had where nothing else tells."""
 
 _BLANKS = re.compile(r"[ \t]*")
-_NAME = re.compile(
-    r"(?P<prefix>AT[ \t]*)?(?P<name>"
-    # The longest first, so that +CPINR is never +CPIN and a rest.
-    + "|".join(
-        r"[ \t]*".join(map(re.escape, name))
-        for name in sorted({*SET, *ANSWER}, key=len, reverse=True)
-    )
-    + r")(?![A-Za-z0-9_])[ \t]*",
-    re.IGNORECASE | re.ASCII,
-)
 # What an nRF93M1 fetched: JSON, with the address of a file that its query opens.
 _FETCHED = re.compile(r"%COAP:[^\r\n]*", re.IGNORECASE)
 _ADDRESS_QUERY = re.compile(r"\?[^\"]+")
@@ -36,6 +27,7 @@ _CHUNK = re.compile(r"\bMC:[A-Za-z0-9+/]{4,}={0,2}(:?)")
 _EDITS = re.compile(r"[\x08\x7f\x1b]")
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
 
+_SIGNS = frozenset(name[0] for name in {*SET, *ANSWER})
 _LINE_ENDS = "\r\n\0"
 _CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")", "[": "]", "{": "}", "<": ">"}
 _BEHIND_CLOSER = re.compile(r"$|[\s,.;:)\]}>'\"`]")
@@ -55,12 +47,26 @@ def without_secrets(text: str) -> str:
     return cleaned if again == edited else again
 
 
+@cache
+def _names() -> re.Pattern[str]:
+    """Return the pattern of a name in any spelling; only a text that has a sign pays for it."""
+    # The longest first, so that +CPINR is never +CPIN and a rest.
+    names = sorted({*SET, *ANSWER}, key=len, reverse=True)
+    spelled = "|".join(r"[ \t]*".join(map(re.escape, name)) for name in names)
+    return re.compile(
+        rf"(?P<prefix>AT[ \t]*)?(?P<name>{spelled})(?![A-Za-z0-9_])[ \t]*",
+        re.IGNORECASE | re.ASCII,
+    )
+
+
 def _cleaned(text: str) -> str:
     if "://" in text:
         text = _FETCHED.sub(_without_queries, text)
     if "MC:" in text:
         text = _CHUNK.sub(r"MC:{redacted:chunk}\1", text)
-    match = _NAME.search(text)
+    if not any(sign in text for sign in _SIGNS):
+        return text
+    match = _names().search(text)
     if match is None:
         return text
     pieces: list[str] = []
@@ -71,7 +77,7 @@ def _cleaned(text: str) -> str:
         shown, end = _shown(text, match, closer)
         pieces += (text[done : match.end()], shown)
         done = end
-        match = _NAME.search(text, done)
+        match = _names().search(text, done)
     return "".join(pieces) + text[done:]
 
 
@@ -88,7 +94,7 @@ def _shown(text: str, match: re.Match[str], closer: str) -> tuple[str, int]:
             return read.group(), read.end()
         if not sign or sign in _LINE_ENDS + ";" or sign == closer or MARKER.match(text, at):
             return "", at
-        return "{redacted:rest}", _end_of_line(text, at)
+        return "{redacted:rest}", _end_of_line(text, at, closer)
     if sign == ":" and name in ANSWER:
         begins = _BLANKS.match(text, at + 1)
         if begins is not None and text[begins.end() : begins.end() + 1] == "(":
@@ -106,7 +112,7 @@ def _parameters_shown(
         return "", at
     hidden = None if found is None else rule(found[0])
     if found is None or hidden is None or not _numbers_elsewhere(found[0], hidden):
-        return "{redacted:rest}", _end_of_line(text, at)
+        return "{redacted:rest}", _end_of_line(text, at, closer)
     parameters, end = found
     shown, done = "", at
     for index, item in enumerate(parameters):
@@ -194,9 +200,9 @@ def _skip_blanks(text: str, at: int) -> int:
     return at if blanks is None else blanks.end()
 
 
-def _end_of_line(text: str, at: int) -> int:
+def _end_of_line(text: str, at: int, closer: str) -> int:
     """Return where the line ends: at the first line end outside quotes, else at the text's end."""
-    quoted = False
+    quoted = closer == '"'
     for match in re.compile(r"[\"\r\n\0]").finditer(text, at):
         if match.group() == '"':
             quoted = not quoted

@@ -155,7 +155,7 @@ SET: Mapping[str, Rule] = {
     "%CMNG": _credential_write,
     "#XCMNG": _credential_write,
     "%KEYINJECT": _all("key"),
-    "%XPMNG": _places(2, {1: "key"}),
+    "%XPMNG": _places(2, {1: "public-key"}),
     "%XSUDO": _places(3, {1: "signature"}),
     # Payloads of Serial Modem. SM: all of them
     "+CMGS": _texts("message"),
@@ -198,7 +198,7 @@ ANSWER: Mapping[str, Rule] = {
     "%CMNG": _credential_read,
     "#XCMNG": _credential_read,
     "%KEYINJECT": _all("key"),
-    "%XPMNG": _texts("key"),
+    "%XPMNG": _texts("public-key"),
     "%XSUDO": _all("signature"),
     "+CSIM": _apdu_answer,
     "+CGLA": _apdu_answer,

@@ -6,12 +6,14 @@ import difflib
 import re
 from collections import defaultdict
 
+from at.protocol.command_redaction import MARKER, without_secrets
 from at.protocol.dialect import Dialect
 from at.protocol.errors import TranscriptError
 from at.transcripts.transcript import Direction, Transcript, TranscriptStep, commands, escape
 
-_WILD = re.compile(rb"\{redacted:[a-z-]+\}")
+_WILD = re.compile(MARKER.pattern.encode())
 _QUOTE = 0x22
+_LONGEST_SHOWN = 70
 # What a driver asks any modem first, and the answer where the session does not have it.
 _SETUP = {
     b"AT": (),
@@ -48,6 +50,8 @@ class Playback:
         self._position = 0
         self._matched = bytearray()
         """The bytes sent so far of the current step."""
+        self._secret_bytes = self._secret_quotes = 0
+        """How many bytes, and quotes, were sent so far of a secret that was redacted there."""
         self._line = bytearray()
         self._quoted = False
         self._answers = _answers(transcript) if not strict else {}
@@ -93,17 +97,37 @@ class Playback:
         expected = self._steps[self._position].data
         wild = _WILD.match(expected, len(self._matched))
         if wild is not None:
-            if byte != _QUOTE:
-                return []  # part of the secret that was here; a secret holds no quote
+            if not self._ends_secret(byte, wild):
+                return []
             self._matched += wild.group()
+            self._secret_bytes = self._secret_quotes = 0
+            if wild[2] or wild.end() == len(expected):
+                return self._step_matched() if wild.end() == len(expected) else []
         if self._matched == expected or expected[len(self._matched)] != byte:
             return self._byte_of_setup(bytes(self._matched) + bytes([byte]))
         self._matched.append(byte)
-        if len(self._matched) < len(expected):
-            return []
+        return self._step_matched() if len(self._matched) == len(expected) else []
+
+    def _step_matched(self) -> list[TranscriptStep]:
         self._matched.clear()
         self._position += 1
         return self._until_sent()
+
+    def _ends_secret(self, byte: int, wild: re.Match[bytes]) -> bool:
+        """Add a byte to the redacted secret; return whether that is complete.
+
+        A secret of known length ends with its last byte, any other before the byte that follows it
+        in the transcript; in a secret that has quotes of its own, behind them.
+        """
+        if wild[2]:
+            self._secret_bytes += 1
+            return self._secret_bytes == int(wild[2])
+        follows = wild.string[wild.end() : wild.end() + 1] or self._transcript.terminator[-1:]
+        quotes = wild.string.count(b'"', 0, wild.start()) + self._secret_quotes
+        if bytes([byte]) == follows and (byte == _QUOTE or quotes % 2 == 0):
+            return True
+        self._secret_quotes += byte == _QUOTE
+        return False
 
     def _byte_of_setup(self, sent: bytes) -> list[TranscriptStep]:
         """Send a byte that the session does not have: of a setup question, or an error."""
@@ -119,14 +143,14 @@ class Playback:
     def _mismatch(self, begun: bytes) -> TranscriptError:
         sent = begun + self._rest
         if self._position >= len(self._steps):
-            return TranscriptError(f"sent {_shown(sent)} after the last step of the transcript")
+            return TranscriptError(f"sent {shown(sent)} after the last step of the transcript")
         step = self._steps[self._position]
         later = self._steps[self._position + 1 :]
-        texts = {_shown(s.data): s for s in reversed(later) if s.direction is Direction.SENT}
-        close = difflib.get_close_matches(_shown(sent), texts, n=1, cutoff=0.6)
+        texts = {shown(s.data): s for s in reversed(later) if s.direction is Direction.SENT}
+        close = difflib.get_close_matches(shown(sent), texts, n=1, cutoff=0.6)
         nearest = "".join(f"the nearest step is line {texts[t].line}, {t}; " for t in close)
         return TranscriptError(
-            f"sent {_shown(sent)}, yet line {step.line} of the transcript has {_shown(step.data)}",
+            f"sent {shown(sent)}, yet line {step.line} of the transcript has {shown(step.data)}",
             hint=nearest + "record the session anew, or replay it leniently",
         )
 
@@ -186,12 +210,19 @@ def _answers(transcript: Transcript) -> dict[bytes, list[list[TranscriptStep]]]:
 
 def _fits(recorded: bytes, command: bytes) -> bool:
     """Return whether `command` fits `recorded`, whose secrets were redacted."""
-    pieces = _WILD.split(recorded)
-    if len(pieces) == 1:
+    pattern, done = b"", 0
+    for wild in _WILD.finditer(recorded):
+        in_quotes = recorded[wild.end() : wild.end() + 1] == b'"'
+        secret = b".{%b}" % wild[2] if wild[2] else b'[^"]*' if in_quotes else b".*"
+        pattern += re.escape(recorded[done : wild.start()]) + secret
+        done = wild.end()
+    if not done:
         return False
-    return re.fullmatch(rb'[^"]*'.join(map(re.escape, pieces)), command, re.DOTALL) is not None
+    return re.fullmatch(pattern + re.escape(recorded[done:]), command, re.DOTALL) is not None
 
 
-def _shown(data: bytes) -> str:
-    text = escape(data)
-    return text if len(text) <= 70 else text[:67] + "..."
+def shown(data: bytes) -> str:
+    """Return the beginning of a step as a message shows it, in backquotes, without its secrets."""
+    text = data[:_LONGEST_SHOWN].decode("latin-1")
+    more = "..." if len(data) > _LONGEST_SHOWN else ""
+    return f"`{escape(without_secrets(text).encode('latin-1'))}{more}`"

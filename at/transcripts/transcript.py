@@ -16,7 +16,8 @@ r"""A recorded session as text that people read and write: what was sent, what w
   and ends in \r\n. With a bar (`>|`, `<|`) nothing is added: a piece, cut where the file says so.
 - `@` is the time in seconds from the beginning. `! closed` is the end of the link.
 - \r \n \t \\ and \xHH stand for bytes; all other text is UTF-8.
-- `{redacted:…}` in what is sent stands for anything up to the next quote.
+- `{redacted:…}` in what is sent stands for anything up to what follows it, `{redacted:…:12}` for
+  12 bytes.
 - A line that begins with # is the header before the first step, and a comment after it.
 """
 
@@ -28,6 +29,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from at.protocol.command_redaction import without_secrets
 from at.protocol.errors import TranscriptError
 
 VERSION = "1"
@@ -125,7 +127,7 @@ def _step(line: str, number: int, terminator: bytes) -> TranscriptStep:
     match = _STEP.fullmatch(line)
     if match is None:
         raise TranscriptError(
-            f"line {number} is no step: {line[:60]!r}",
+            f"line {number} is no step: {without_secrets(line[:60])!r}",
             hint="a step begins with >, <, >|, <| or !, a comment with #",
         )
     time, mark, text = match.group(1), match.group(2), match.group(3) or ""

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from secret_spellings import CANARY as SPELLED_SECRET
+from secret_spellings import spelled
 
 from agent import redact as sink
 from agent.config import Secret
@@ -39,6 +41,15 @@ def test_what_is_or_looks_like_a_secret_is_hidden(text: str) -> None:
     for part in (CANARY, "abcdef", "oat_A", "eyJhbGci", "unregistered", "dXNlcj", "c2lnbmF0"):
         assert part not in hidden
     assert hidden.startswith("before")
+
+
+def test_no_spelling_of_a_command_or_answer_shows_its_secret() -> None:
+    kept = [
+        (name, spelling)
+        for name, spelling, line, _sent in spelled()
+        if SPELLED_SECRET in redact(f"/dev/ttyACM0: {line}")
+    ]
+    assert kept == []
 
 
 @given(value=st.text(min_size=4, max_size=60), around=st.text(max_size=20))

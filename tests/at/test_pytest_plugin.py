@@ -42,7 +42,7 @@ def test_another_project_uses_it_as_a_plugin(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=2)
     output = result.stdout.str()
-    assert "has AT+CESQ" in output
+    assert "has `AT+CESQ" in output
     assert "1 steps of the transcript were never sent" in output
 
 

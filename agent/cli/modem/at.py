@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
@@ -12,6 +11,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
 from agent.cli.framework.session import identity_keys, kit_modem
 from agent.errors import UsageError, exit_code_of
+from at.protocol.command_redaction import MARKER, without_secrets
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.exchange import Answer
 
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from at.tokens.attestation import Signed
 
 _SIGNED = {"%KEYGEN", "%ATTESTTOKEN"}
-# Commands whose arguments are keys: the process list and the shell's history would keep them.
-_SECRET = re.compile(
-    r"\s*AT(?:%CMNG\s*=\s*0\b|%KEYINJECT\s*=|%XSUDO\s*=.*CMNG\s*=\s*0)", re.IGNORECASE
-)
+# Their arguments are keys: the process list and the shell's history would keep them.
+_KEYS = frozenset({"key", "psk-identity"})
 
 
 @click.command(
@@ -53,7 +51,7 @@ def command(
     Credentials are accepted from there only.
     """
     for line in commands:
-        if line != "-" and _SECRET.match(line):
+        if line != "-" and _KEYS & {name for name, _ in MARKER.findall(without_secrets(line))}:
             raise UsageError(
                 "a credential does not belong on the command line, where others can read it",
                 hint="cellagent modem at - < FILE, with the command in FILE",
@@ -158,7 +156,7 @@ def _show_object(line: str, answer: Answer) -> list[Signed]:
     (value, error), signed = _decoded(line, answer)
     shown = {
         "type": "answer",
-        "command": without_secret(line),
+        "command": without_secrets(line),
         "final": answer.final,
         "code": answer.code,
         "lines": list(answer.lines),
@@ -180,10 +178,3 @@ def _decoded(line: str, answer: Answer) -> tuple[tuple[Any, str | None], list[Si
         return signed[-1]
 
     return answer_value(answer, line, check), signed
-
-
-def without_secret(line: str) -> str:
-    """Return a command as it may be shown: a credential's content is replaced by (hidden)."""
-    if not _SECRET.match(line):
-        return line
-    return re.sub(r'"[^"]*"?', '"(hidden)"', line)

@@ -9,7 +9,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, note, run
 from agent.cli.modem.serve_port import require_one, serve_port
 from at.protocol.errors import AtError
-from at.transcripts.step_matching import Playback
+from at.transcripts.step_matching import Playback, shown
 from at.transcripts.transcript import TranscriptStep
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.tcp import TcpServer
@@ -61,7 +61,7 @@ async def _serve(
 
     from agent.cli.framework.signals import serve_until_stopped
     from at.protocol.errors import TranscriptError
-    from at.transcripts.transcript import escape, load_transcript
+    from at.transcripts.transcript import load_transcript
 
     playback = Playback(load_transcript(path), strict=not lenient, answers_setup=True)
     player = _Player(playback, paced=paced)
@@ -81,7 +81,7 @@ async def _serve(
         step = playback.remaining[0]
         raise TranscriptError(
             f"{len(playback.remaining)} steps of {path} were never sent; "
-            f"the first is line {step.line}, {escape(step.data)}"
+            f"the first is line {step.line}, {shown(step.data)}"
         )
     if playback.remaining and not lenient:
         note(f"{len(playback.remaining)} steps of {path} were not sent")

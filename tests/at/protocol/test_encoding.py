@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from secret_spellings import CANARY, spelled
 
 from at.protocol.encoding import check_line, quoted, quoted_lines
 from at.protocol.errors import UnsafeArgument
@@ -68,3 +69,15 @@ def test_a_command_longer_than_the_modem_takes_is_refused() -> None:
         check_line('AT+X="' + "a" * 4095 + '"')
     with pytest.raises(UnsafeArgument, match="UTF-8"):
         check_line('AT+X="\ud800"')
+
+
+def test_no_refusal_shows_the_secret_of_a_command() -> None:
+    refusals: list[str] = []
+    for _name, _spelling, line, _sent in spelled():
+        for cut in (line, line + '"', line + "\r", line + "x" * 5000):
+            try:
+                check_line(cut)
+            except UnsafeArgument as error:
+                refusals.append(f"{error} {error.hint}")
+    assert len(refusals) > 1000
+    assert [text for text in refusals if CANARY in text] == []

@@ -7,10 +7,12 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from secret_spellings import CANARY, spelled
 
 from at.protocol.errors import TranscriptError
+from at.transcripts.redaction import Redactor
 from at.transcripts.step_matching import Playback
-from at.transcripts.transcript import TranscriptStep, parse_transcript
+from at.transcripts.transcript import Direction, Transcript, TranscriptStep, parse_transcript
 
 SESSION = parse_transcript(
     "# origin: by hand\n"
@@ -46,7 +48,7 @@ def test_the_first_byte_that_does_not_fit_is_explained() -> None:
     with pytest.raises(TranscriptError) as failure:
         playback.sent(b'AT%CMNG=0,7,3,"0123"\r')
     assert "AT%CMNG" in str(failure.value)
-    assert "line 3 of the transcript has AT+CGMR" in str(failure.value)
+    assert "line 3 of the transcript has `AT+CGMR\\r`" in str(failure.value)
     assert "nearest step is line 6" in failure.value.hint
 
 
@@ -74,3 +76,46 @@ def test_a_lenient_session_answers_by_command() -> None:
     assert data(playback.sent(b"AT+CGMR\r")) == b"ERROR\r\n"
     assert data(playback.sent(b"AT+UNKNOWN\r")) == b"ERROR\r\n"
     assert data(playback.sent(b"AT\r")) == b"OK\r\n"
+
+
+TYPED = [line for _name, _spelling, line, sent in spelled() if sent and "\x08" not in line]
+
+
+@given(st.sampled_from(TYPED), st.booleans(), st.booleans())
+def test_a_redacted_command_is_matched_by_itself_in_every_spelling(
+    line: str, strict: bool, whole: bool
+) -> None:
+    sent = line.encode() + b"\r"
+    if line.count('"') % 2 == 0 and not set("\x7f\x1b") & set(line):
+        steps = (
+            TranscriptStep(Direction.SENT, Redactor().clean(sent)),
+            TranscriptStep(Direction.RECEIVED, b"+CFUN: 7\r\n"),
+            TranscriptStep(Direction.SENT, b"AT+CGMR\r"),
+            TranscriptStep(Direction.RECEIVED, b"OK\r\n"),
+        )
+        playback = Playback(Transcript(steps), strict=strict)
+        playback.first_steps()
+        pieces = [sent] if whole else [bytes([byte]) for byte in sent]
+        got = b"".join(data(playback.sent(piece)) for piece in pieces)
+        assert got == b"+CFUN: 7\r\n"
+        assert data(playback.sent(b"AT+CGMR\r")) == b"OK\r\n"
+
+
+def test_a_secret_of_known_length_is_that_many_bytes() -> None:
+    session = ">| {redacted:payload:12}+++\\r\n< #XDATAMODE: 0\n"
+    playback = Playback(parse_transcript(session))
+    assert data(playback.sent(b'AT+CPIN="\r\n+')) == b""
+    assert data(playback.sent(b"+++\r")) == b"#XDATAMODE: 0\r\n"
+
+
+@pytest.mark.parametrize("cut", [None, 40, 12])
+def test_no_mismatch_shows_a_secret(cut: int | None) -> None:
+    transcript = parse_transcript(
+        f'> AT+CGMR\n> AT%CMNG=0,7,3,"{CANARY}"\n> AT+CPIN={CANARY}\n> AT+CPIN="{{redacted:pin}}"\n'
+    )
+    for sent in (f'AT%CMNG=0,7,2,"{CANARY}"\r', f"AT+CPIN={CANARY * 9}\r", f'AT+CPIN="{CANARY}\r'):
+        playback = Playback(transcript)
+        with pytest.raises(TranscriptError) as failure:
+            playback.sent(sent.encode()[:cut])
+        assert CANARY not in str(failure.value) + failure.value.hint
+        assert "line 1 of the transcript has `AT+CGMR\\r`" in str(failure.value)

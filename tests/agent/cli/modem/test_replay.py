@@ -26,7 +26,7 @@ def run(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedP
     ("commands", "code", "says"),
     [
         (("AT+CGMR",), 0, ""),
-        (("AT+CGMM",), 1, "line 3 of the transcript has AT+CGMR"),
+        (("AT+CGMM",), 1, "line 3 of the transcript has `AT+CGMR"),
         ((), 1, "1 steps of played.transcript were never sent"),
     ],
 )
