@@ -293,11 +293,15 @@ _SQLITE = [
 ]
 # Many writers, who commit in any order. Each holds, until it has committed, a shared lock that is
 # named by a number before its first change: what is below all such locks is final (see
-# `Database.first_open_change`). Nobody waits for anybody.
+# `Database.first_open_change`). Nobody waits for anybody. One lock, since the server has room for
+# some thousands of them.
 _POSTGRESQL = [
     """CREATE FUNCTION ledger_number() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        PERFORM pg_advisory_xact_lock_shared(1850885690, nextval('ledger_change')::int);
+        IF current_setting('ledger.numbered', true) IS DISTINCT FROM txid_current()::text THEN
+            PERFORM pg_advisory_xact_lock_shared(1850885690, nextval('ledger_change')::int);
+            PERFORM set_config('ledger.numbered', txid_current()::text, true);
+        END IF;
         NEW.change = nextval('ledger_change');
         RETURN NEW;
     END $$""",
