@@ -7,38 +7,25 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from agent.config.private_files import make_folder
 from agent.errors import AgentError, UsageError
 from agent.provisioning.ledger import BoardRecord
+from agent.provisioning.records import BOARD, as_json
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PNG_SCALE = 6
-COLUMNS = (
-    "device_id",
-    "uuid",
-    "imei",
-    "slot",
-    "usb_place",
-    "firmware",
-    "outcome",
-    "reason",
-    "station",
-    "writes",
-    "updated_at",
-)
 
 
-def for_spreadsheet(records: Iterable[BoardRecord]) -> str:
-    """Return CSV with a heading that a spreadsheet opens without running any of it."""
-    rows = [COLUMNS] + [
-        tuple(neutral(str(getattr(record, column) or "")) for column in COLUMNS)
-        for record in records
-    ]
-    return _csv(rows)
+def for_spreadsheet(records: Iterable[BoardRecord]) -> Iterator[str]:
+    """Yield CSV with a heading that a spreadsheet opens without running any of it."""
+    yield _csv([BOARD])
+    for record in records:
+        cells = as_json(record)
+        yield _csv([["" if cells[name] is None else neutral(str(cells[name])) for name in BOARD]])
 
 
 def for_bulk_onboarding(
@@ -47,22 +34,21 @@ def for_bulk_onboarding(
     sub_type: str = "",
     tags: Sequence[str] = (),
     firmware_types: Sequence[str] = (),
-) -> str:
-    """Return CSV rows as OnboardDevices takes them: no heading, the key over several lines.
+) -> Iterator[str]:
+    """Yield CSV rows as OnboardDevices takes them: no heading, the key over several lines.
 
     Certificate where there is one, else public key; boards without either are left out.
     """
-    rows = [
-        (record.device_id, sub_type, "|".join(tags), "|".join(firmware_types), key)
-        for record in records
-        if record.device_id and (key := record.certificate or record.public_key)
-    ]
-    return _csv(rows)
+    same = sub_type, "|".join(tags), "|".join(firmware_types)
+    for record in records:
+        if record.device_id and (key := record.certificate or record.public_key):
+            yield _csv([[record.device_id, *same, key]])
 
 
-def for_nordic_tools(records: Iterable[BoardRecord]) -> str:
-    """Return the device list of Nordic's tools: device id, modem firmware, IMEI."""
-    return _csv((record.device_id, record.firmware, record.imei) for record in records)
+def for_nordic_tools(records: Iterable[BoardRecord]) -> Iterator[str]:
+    """Yield the device list of Nordic's tools: device id, modem firmware, IMEI."""
+    for record in records:
+        yield _csv([[record.device_id, record.firmware, record.imei]])
 
 
 def neutral(cell: str) -> str:

@@ -72,9 +72,9 @@ async def test_it_takes_the_exports_of_our_ledger_as_they_are(tmp_path: Path) ->
         )
         for number in range(16)
     ]  # fmt: skip
-    bulk = for_bulk_onboarding(boards, sub_type="kit", tags=("bench", "new"))
+    bulk = "".join(for_bulk_onboarding(boards, sub_type="kit", tags=("bench", "new")))
     (tmp_path / "onboard.csv").write_text(bulk)
-    (tmp_path / "devices.csv").write_text(for_nordic_tools(boards))
+    (tmp_path / "devices.csv").write_text("".join(for_nordic_tools(boards)))
     async with internet(tmp_path) as (standin, environment):
         code, output = await run(
             environment, tmp_path,

@@ -1,15 +1,44 @@
-"""`cellagent provision export`: the boards of the ledger as CSV or JSON."""
+"""`cellagent provision export`: the boards of the ledger or its changes, as CSV or JSON."""
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit
+from agent.cli.framework.command import AgentCommand, json_line, options
 from agent.cli.framework.session import configured
 from agent.cli.provision.bench_options import ledger_of
+from agent.cli.provision.filters import filter_options
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from agent.config.load import Configuration
+    from agent.provisioning.ledger import BoardRecord, LedgerReader
+
+
+class Cursor(click.ParamType[int]):
+    """The number of a change."""
+
+    name = "cursor"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Return the number. Raises click.BadParameter."""
+        if not re.fullmatch(r"[0-9]{1,18}", str(value)):
+            self.fail(
+                f"{value!r} is no cursor: write the number that the last such export ended with, "
+                "or 0 for all there is (`provision status --since TIME` knows times)",
+                param,
+                ctx,
+            )
+        return int(str(value))
 
 
 @click.command(
@@ -18,33 +47,80 @@ from agent.cli.provision.bench_options import ledger_of
     epilog="Example: cellagent provision export --as csv > tray.csv",
 )
 @click.option(
-    "--as", "form", type=click.Choice(["csv", "bulk", "nordic", "json"]), default="csv",
-    show_default=True, help="csv for a spreadsheet, bulk for OnboardDevices, nordic for its tools.",
+    "--as", "form", type=click.Choice(["csv", "bulk", "nordic", "json"]),
+    help="csv (the default) for a spreadsheet, bulk for OnboardDevices, nordic for its tools.",
 )  # fmt: skip
-@click.option("--outcome", help="Only boards that ended so, such as done.")
-def command(form: str, outcome: str | None) -> None:
-    """Write the boards of the ledger to standard output."""
-    from agent.provisioning import exports
+@filter_options
+@click.option(
+    "--since",
+    "cursor",
+    type=Cursor(),
+    help="As JSON, every change of boards, keys, runs and steps after the one that the last such "
+    "export ended with; 0: all there are.",
+)
+def command(form: str | None, cursor: int | None, **wanted: Any) -> None:
+    """Write the boards of the ledger, or its changes, to standard output.
 
+    The last line of `--since` is {"cursor": N}: give N to the next `--since`. Whoever was stopped
+    half-way gives the `change` of the last line that it has kept.
+    """
+    from agent.provisioning.ledger import BoardRecord
+    from agent.provisioning.ledger.listing import Filter, Listing
+
+    form = form or ("json" if options().json or cursor is not None else "csv")
     settings = configured()
     with closing(ledger_of(settings, writes=False)) as ledger:
-        records = [
-            record for record in ledger.boards() if outcome is None or record.outcome == outcome
-        ]
+        if cursor is not None:
+            if form != "json" or any(wanted.values()):
+                raise UsageError(
+                    "--since gives every change as JSON",
+                    hint=f"cellagent provision export --since {cursor}",
+                )
+            lines = _changes(ledger, cursor)
+        else:
+            lines = _boards(form, Listing(ledger, BoardRecord, Filter(**wanted)).every(), settings)
+        for line in lines:
+            sys.stdout.write(line)
+        sys.stdout.flush()
+
+
+def _changes(ledger: LedgerReader, cursor: int) -> Iterator[str]:
+    from agent.provisioning.ledger import LedgerError
+    from agent.provisioning.records import as_json
+
+    if ledger.older:
+        raise LedgerError(
+            f"this ledger does not number its changes yet (schema {ledger.older})",
+            hint="`cellagent provision migrate` brings it up to date; `export --as json` gives "
+            "the boards as they are",
+        )
+    newest = ledger.newest_change()
+    if cursor > newest:
+        raise UsageError(
+            f"--since {cursor}: this ledger's last change is {newest}, so the cursor is another "
+            "ledger's, or this one was put back from a copy",
+            hint="--since 0 gives everything again",
+        )
+    for record in ledger.changes(cursor):
+        cursor = record.change
+        yield json_line(as_json(record))
+    yield json_line({"cursor": cursor})
+
+
+def _boards(form: str, records: Iterable[BoardRecord], settings: Configuration) -> Iterator[str]:
+    from agent.provisioning import exports
+    from agent.provisioning.records import as_json
+
     section = settings.profile.provisioning
     if form == "json":
-        for record in records:
-            emit({column: str(getattr(record, column) or "") for column in exports.COLUMNS})
-        return
+        return (json_line(as_json(record)) for record in records)
     if form == "bulk":
-        text = exports.for_bulk_onboarding(
+        return exports.for_bulk_onboarding(
             records,
             sub_type=section.sub_type,
             tags=section.tags,
             firmware_types=section.firmware_types,
         )
-    elif form == "nordic":
-        text = exports.for_nordic_tools(records)
-    else:
-        text = exports.for_spreadsheet(records)
-    sys.stdout.write(text)
+    if form == "nordic":
+        return exports.for_nordic_tools(records)
+    return exports.for_spreadsheet(records)

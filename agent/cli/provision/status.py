@@ -1,79 +1,183 @@
-"""`cellagent provision status`: every board of the ledger, or the steps of one."""
+"""`cellagent provision status`: the boards of the ledger, its runs, or all about one board."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, options, say
+from agent.cli.framework.command import AgentCommand, json_line, note, options, say
 from agent.cli.framework.session import configured
 from agent.cli.framework.terminal import TableWriter
 from agent.cli.provision.bench_options import ledger_of
+from agent.cli.provision.filters import filter_options, since_option
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent.provisioning.ledger import BoardRecord, StepRecord
+    from agent.provisioning.ledger import BoardRecord, LedgerReader, RunRecord
+    from agent.provisioning.ledger.listing import Listing
+    from agent.provisioning.ledger.records import Record
 
-_HEADING = ("slot", "device", "outcome", "changed")
+_SHOWN = 100
 
 
-@click.command(cls=AgentCommand, name="status", epilog="Example: cellagent provision status --json")
+@click.command(
+    cls=AgentCommand, name="status", epilog="Example: cellagent provision status --outcome failed"
+)
 @click.argument("uuid", required=False)
-def command(uuid: str | None) -> None:
-    """List every board, or the steps of one."""
+@click.option("--runs", is_flag=True, help="The runs, one for each attempt, instead of the boards.")
+@filter_options
+@since_option
+@click.option(
+    "--limit", type=click.IntRange(1), help=f"At most so many. Default: {_SHOWN}; all with --json."
+)
+@click.option("--page", type=click.IntRange(1), default=1, help="The next ones: 2, 3…")
+def command(uuid: str | None, *, runs: bool, limit: int | None, page: int, **wanted: Any) -> None:
+    """List boards or runs, the last change first; or the runs and steps of one board.
+
+    With --json and neither --limit nor --page: all there are, by board.
+    """
+    from agent.provisioning.ledger import BoardRecord, RunRecord
+    from agent.provisioning.ledger.listing import Filter, Listing
+
+    if uuid is not None and (runs or limit or page > 1 or any(wanted.values())):
+        raise UsageError("one board is shown whole", hint=f"cellagent provision status {uuid}")
+    if page > 1 and limit is None:
+        limit = _SHOWN
     with closing(ledger_of(configured(), writes=False)) as ledger:
-        if uuid is None:
-            _boards(ledger.boards())
+        if uuid is not None:
+            _board(ledger, uuid)
+        elif runs:
+            _list(Listing(ledger, RunRecord, Filter(**wanted)), limit, page, _runs)
         else:
-            _steps(uuid, ledger.steps(uuid))
+            _list(Listing(ledger, BoardRecord, Filter(**wanted)), limit, page, _boards)
+
+
+def _list(
+    listing: Listing[Any], limit: int | None, page: int, show: Callable[[Sequence[Any]], None]
+) -> None:
+    if options().json:
+        _emit(listing.every() if limit is None else listing.newest(limit, page))
+        return
+    limit = limit or _SHOWN
+    counts = listing.counts()
+    number, records = sum(counts.values()), listing.newest(limit, page)
+    if records:
+        show(records)
+    else:
+        _say_why_none(number, page)
+    if number:
+        outcomes = ", ".join(f"{count} {outcome or 'unknown'}" for outcome, count in counts.items())
+        note(f"{number} in all: {outcomes}")
+    if number > limit * page:
+        note(f"page {page} of {-(-number // limit)}; the next: the same with --page {page + 1}")
+
+
+def _say_why_none(number: int, page: int) -> None:
+    if number:
+        note(f"page {page} is behind the last one")
+    elif any(_filters().values()):
+        note("nothing in the ledger is so")
+        note("  try: fewer options; `cellagent provision status` lists all boards")
+    else:
+        note("the ledger is empty")
+        note("  next: cellagent provision run --all")
+
+
+def _filters() -> dict[str, Any]:
+    given = click.get_current_context().params
+    return {name: given[name] for name in ("outcome", "station", "lot", "reason", "since")}
+
+
+def _emit(records: Iterable[Record]) -> None:
+    """Write each record as a JSON line, as it is read."""
+    from agent.provisioning.records import as_json
+
+    for record in records:
+        sys.stdout.write(json_line(as_json(record)))
+    sys.stdout.flush()
 
 
 def _boards(records: Sequence[BoardRecord]) -> None:
-    from agent.provisioning.exports import COLUMNS
-
-    if options().json:
-        for record in records:
-            emit({column: _plain(getattr(record, column)) for column in COLUMNS})
-        return
-    rows = [_HEADING, *(_row(record) for record in records)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADING))]
-    for row, reason in zip(rows, ["", *(record.reason for record in records)], strict=True):
-        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-        if reason:
-            # A line of its own: beside a UUID a terminal has no room for a sentence.
-            say(" " * (widths[0] + 2) + reason)
+    heading = "slot", "device", "outcome", "changed"
+    rows = [
+        (one.slot or "-", one.device_id or one.uuid, one.outcome, _minute(one.updated_at))
+        for one in records
+    ]
+    _table(heading, rows, [_remarks(one) for one in records])
 
 
-def _row(record: BoardRecord) -> tuple[str, ...]:
-    changed = record.updated_at.astimezone() if record.updated_at is not None else None
-    return (
-        record.slot or "-",
-        record.device_id,
-        record.outcome or "-",
-        f"{changed:%Y-%m-%d %H:%M}" if changed is not None else "-",
+def _remarks(board: BoardRecord) -> list[str]:
+    """Return what is to be said of a board in words: its last run's reason, its conflict."""
+    last = f"{board.last_outcome}: " if board.last_outcome not in {"", board.outcome} else ""
+    reason = last + board.reason if board.reason else ""
+    conflict = f"conflict: {board.conflict}" if board.conflict else ""
+    return [remark for remark in (reason, conflict) if remark]
+
+
+def _runs(records: Sequence[RunRecord]) -> None:
+    heading = "began", "station", "slot", "outcome", "step", "device"
+    rows = [
+        (
+            _minute(one.began_at), one.station, one.slot or "-", one.outcome, one.step or "-",
+            one.device_id or one.uuid or one.imei or one.port or "-",
+        )
+        for one in records
+    ]  # fmt: skip
+    _table(
+        heading,
+        rows,
+        [[f"{one.reason_code}: {one.reason}"] if one.reason else [] for one in records],
     )
 
 
-def _steps(uuid: str, steps: Sequence[StepRecord]) -> None:
-    if not steps:
+def _table(
+    heading: Sequence[str], rows: Sequence[Sequence[str]], remarks: Sequence[Sequence[str]]
+) -> None:
+    """Write rows under a heading; a remark has a line of its own, for a terminal is narrow."""
+    lines = [heading, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
+    for line, below in zip(lines, [[], *remarks], strict=True):
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        say("  ".join(cells).rstrip())
+        for remark in below:
+            say(" " * (widths[0] + 2) + remark)
+
+
+def _board(ledger: LedgerReader, uuid: str) -> None:
+    board, steps, runs, keys = (
+        ledger.board(uuid), ledger.steps(uuid), ledger.runs(uuid), ledger.keys(uuid)
+    )  # fmt: skip
+    if board is None:
         raise UsageError(f"the ledger knows no board {uuid}", hint="cellagent provision status")
     if options().json:
-        for one in steps:
-            emit(
-                {"at": one.at.isoformat(), "station": one.station, "step": one.step,
-                 "state": one.state, "detail": one.detail}
-            )  # fmt: skip
+        _emit([board, *keys, *runs, *steps])
         return
-    say(uuid)
+    _boards([board])
+    if runs:
+        say()
+        _runs(runs)
+    if keys:
+        say()
+        table = TableWriter("tag", "made", "certificate serial", "retired", "because")
+        for key in keys:
+            table.add(key.security_tag, _minute(key.made_at), key.certificate_serial,
+                      _minute(key.retired_at), key.retired_because)  # fmt: skip
+        table.flush()
+    say()
     table = TableWriter("when", "step", "state", "detail", "station")
     for one in steps:
-        when = f"{one.at.astimezone():%Y-%m-%d %H:%M:%S}"
-        table.add(when, one.step, one.state, one.detail, one.station)
+        table.add(_second(one.at), one.step, one.state, one.detail, one.station)
     table.flush()
 
 
-def _plain(value: object) -> object:
-    return value if isinstance(value, str | int) or value is None else str(value)
+def _minute(when: datetime | None) -> str:
+    return when.astimezone().isoformat(timespec="minutes") if when is not None else "-"
+
+
+def _second(when: datetime) -> str:
+    return when.astimezone().isoformat(timespec="seconds")

@@ -8,7 +8,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, TypeVar
 
-from agent.provisioning.ledger.backend import Database, Execute
+from agent.provisioning.ledger.backend import Database, Execute, Rows
 from agent.provisioning.ledger.records import (
     BEGUN,
     FAILED,
@@ -77,29 +77,29 @@ class LedgerReader:
     def board(self, uuid: str, security_tag: int | None = None) -> BoardRecord | None:
         """Return the record of a board with its live key of a tag; None: that made last."""
         values = {"uuid": uuid, "tag": security_tag}
-        found = self._rows(BoardRecord, "WHERE boards.uuid = :uuid", values)
+        found = self.select(BoardRecord, "WHERE boards.uuid = :uuid", values)
         return found[0] if found else None
 
     def boards(self) -> Sequence[BoardRecord]:
         """Return every board with its live key that was made last, the newest change first."""
-        return self._rows(BoardRecord, "ORDER BY boards.change DESC", {"tag": None})
+        return self.select(BoardRecord, "ORDER BY boards.change DESC", {"tag": None})
 
     def boards_with(self, device_id: str) -> Sequence[BoardRecord]:
         """Return the boards that have, or would have got, a device id; the newest change first."""
         where = "WHERE boards.device_id = :device_id ORDER BY boards.change DESC"
-        return self._rows(BoardRecord, where, {"device_id": device_id, "tag": None})
+        return self.select(BoardRecord, where, {"device_id": device_id, "tag": None})
 
     def keys(self, uuid: str) -> Sequence[KeyRecord]:
         """Return the keys of a board in the order in which they were made, retired ones too."""
-        return self._rows(KeyRecord, "WHERE uuid = :uuid ORDER BY id", {"uuid": uuid})
+        return self.select(KeyRecord, "WHERE uuid = :uuid ORDER BY id", {"uuid": uuid})
 
     def runs(self, uuid: str) -> Sequence[RunRecord]:
         """Return the runs of a board in the order in which they began."""
-        return self._rows(RunRecord, "WHERE uuid = :uuid ORDER BY began_at, id", {"uuid": uuid})
+        return self.select(RunRecord, "WHERE uuid = :uuid ORDER BY began_at, id", {"uuid": uuid})
 
     def steps(self, uuid: str) -> Sequence[StepRecord]:
         """Return the steps of a board in the order in which they were recorded."""
-        return self._rows(StepRecord, "WHERE uuid = :uuid ORDER BY id", {"uuid": uuid})
+        return self.select(StepRecord, "WHERE uuid = :uuid ORDER BY id", {"uuid": uuid})
 
     def unfinished(self, uuid: str, step: str) -> str | None:
         """Return the detail of a step that was begun and may have been done; None if there is none.
@@ -132,7 +132,7 @@ class LedgerReader:
             f"WHERE {table}.change > :since AND {table}.change <= :until "
             f"ORDER BY {table}.change LIMIT {_PAGE}"
         )
-        while page := self._rows(kind, where, {"since": since, "until": until, "tag": None}):
+        while page := self.select(kind, where, {"since": since, "until": until, "tag": None}):
             yield from page
             since = page[-1].change
 
@@ -148,9 +148,33 @@ class LedgerReader:
             is_open = self._database.first_open_change(execute)
         return found if is_open is None else min(found, is_open)
 
-    def _rows(self, kind: type[R], where: str, values: Mapping[str, object]) -> list[R]:
+    def select(self, kind: type[R], where: str, values: Mapping[str, object]) -> list[R]:
+        """Return the records of a kind; `where` and all behind it is SQL, with `:names` of values.
+
+        A board has its live key of the tag `tag`; None: that made last.
+        """
         with self._database.transaction() as execute:
-            return self._read(execute, kind, where, values)
+            return self._read(execute, kind, where, {"tag": None, **self._columns(values)})
+
+    def query(self, statement: str, values: Mapping[str, object]) -> Rows:
+        """Return the rows of a statement."""
+        with self._database.transaction() as execute:
+            return execute(statement, self._columns(values))
+
+    def _columns(self, values: Mapping[str, object]) -> dict[str, object]:
+        time_in = self._database.time_in
+        return {
+            name: time_in(value) if isinstance(value, datetime) else value
+            for name, value in values.items()
+        }
+
+    def newest_change(self) -> int:
+        """Return the number of the last change."""
+        newest = " UNION ALL ".join(
+            f"SELECT max(change) FROM {name}"  # noqa: S608
+            for name, _ in _TABLES.values()
+        )
+        return max(int(row[0] or 0) for row in self.query(newest, {}))
 
     def _read(
         self, execute: Execute, kind: type[R], where: str, values: Mapping[str, object]

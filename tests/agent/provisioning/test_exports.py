@@ -33,21 +33,22 @@ def test_no_cell_is_a_formula_and_each_can_be_restored(text: str) -> None:
 
 
 def test_a_reason_that_looks_like_a_formula_is_only_text() -> None:
-    text = for_spreadsheet([BoardRecord("u-1", reason='=cmd|"/c calc"!A1')])
+    text = "".join(for_spreadsheet([BoardRecord("u-1", reason='=cmd|"/c calc"!A1')]))
     row = next(iter(csv.DictReader(io.StringIO(text))))
     assert row["reason"] == '\'=cmd|"/c calc"!A1'
 
 
 @pytest.mark.contract("D9.3", "D10.8")
 def test_bulk_onboarding_has_no_heading_and_keeps_the_lines_of_a_key() -> None:
-    text = for_bulk_onboarding([BOARD, BoardRecord("u-2")], tags=("a", "b"),
-                               firmware_types=("APP", "MODEM"))  # fmt: skip
-    rows = list(csv.reader(io.StringIO(text)))
+    lines = for_bulk_onboarding([BOARD, BoardRecord("u-2")], tags=("a", "b"),
+                                firmware_types=("APP", "MODEM"))  # fmt: skip
+    rows = list(csv.reader(io.StringIO("".join(lines))))
     assert rows == [["nrf-350457791234567", "", "a|b", "APP|MODEM", PEM]]
 
 
 def test_nordics_tools_get_id_firmware_and_imei() -> None:
-    assert for_nordic_tools([BOARD]) == "nrf-350457791234567,mfw_nrf91x1_2.0.4,350457791234567\n"
+    line = "nrf-350457791234567,mfw_nrf91x1_2.0.4,350457791234567\n"
+    assert list(for_nordic_tools([BOARD])) == [line]
 
 
 def test_a_label_has_a_line_and_a_picture_whose_name_cannot_leave_the_folder(

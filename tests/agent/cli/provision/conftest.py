@@ -1,24 +1,39 @@
-"""A ledger with two boards, for the commands that read it."""
+"""A ledger with two boards and three runs, for the commands that read it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
-from ledgers import OTHER, UUID, ended, opened, run_of
+from ledgers import NOW, OTHER, UUID, opened, run_of
 
 from agent.config.paths import state_dir
 
 
 @pytest.fixture
 def two_boards() -> None:
-    """Write a ledger with a board that is done, and one that was refused."""
+    """Write a board that is done, one that was refused, and a slot that never answered."""
     folder = state_dir()
     folder.mkdir(parents=True, mode=0o700)
     ledger = opened(str(folder / "ledger.sqlite"))
-    for uuid, outcome, reason in ((UUID, "done", ""), (OTHER, "refused", "firmware too old")):
-        slot = "A1" if outcome == "done" else ""
-        run = run_of(uuid, device_id=f"nrf-{uuid[-3:]}", slot=slot)
+    for uuid, outcome, code, reason in (
+        (UUID, "done", "", ""),
+        (OTHER, "refused", "old-firmware", "firmware too old"),
+    ):
+        run = run_of(
+            uuid, device_id=f"nrf-{uuid[-3:]}", slot="A1" if outcome == "done" else "", lot="L7"
+        )
         ledger.claim(run)
-        ledger.begin(uuid, "find", writes=3)
-        ledger.conclude(ended(run, outcome, step="find", reason=reason))
+        ledger.begin(uuid, "key", writes=3)
+        ended = NOW + timedelta(seconds=7)
+        ledger.conclude(
+            replace(run, outcome=outcome, step="key", reason_code=code, reason=reason, writes=3,
+                    ended_at=ended, exit=0 if outcome == "done" else 4, timings='{"key": 6.5}')
+        )  # fmt: skip
         ledger.release(uuid)
+    ledger.record_run(
+        run_of("", slot="A3", outcome="failed", step="identity", exit=3, ended_at=NOW,
+               reason_code="no-answer", reason="it does not answer")
+    )  # fmt: skip
     ledger.close()

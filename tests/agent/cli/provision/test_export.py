@@ -5,24 +5,67 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import Any
 
 import pytest
 from command_line import completed
+from ledgers import UUID, opened
 
-from agent.provisioning.exports import COLUMNS
+from agent.config.paths import state_dir
+from agent.provisioning.records import BOARD
+
+
+def changes(cursor: int) -> tuple[list[dict[str, Any]], int]:
+    """Return what changed since a cursor, and the next one."""
+    lines = completed("provision", "export", "--since", str(cursor)).stdout.splitlines()
+    *records, last = [json.loads(line) for line in lines]
+    assert list(last) == ["cursor"]
+    return records, last["cursor"]
 
 
 @pytest.mark.usefixtures("two_boards")
 def test_an_export_holds_the_boards_of_one_outcome_in_each_form() -> None:
     table = completed("provision", "export", "--outcome", "done").stdout
-    assert [row["device_id"] for row in csv.DictReader(io.StringIO(table))] == ["nrf-11a"]
+    [row] = csv.DictReader(io.StringIO(table))
+    assert tuple(row) == BOARD
+    assert (row["device_id"], row["writes"], row["security_tag"]) == ("nrf-11a", "3", "")
+    assert row["updated_at"] == "2026-01-02T03:04:05.000+00:00"
     objects = completed("provision", "export", "--as", "json").stdout.splitlines()
     assert {json.loads(line)["outcome"] for line in objects} == {"done", "refused"}
+    assert {json.loads(line)["writes"] for line in objects} == {3}
     for form in ("bulk", "nordic"):
         done = completed("provision", "export", "--as", form)
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("two_boards")
+def test_each_change_is_given_once_and_in_order_and_the_next_begins_where_it_ended() -> None:
+    everything, cursor = changes(0)
+    assert {record["kind"] for record in everything} == {"board", "run", "step"}
+    numbers = [record["change"] for record in everything]
+    assert numbers == sorted(set(numbers))
+    assert numbers[-1] == cursor
+    assert changes(cursor) == ([], cursor)
+    # Killed behind the third line: what was not yet taken comes, and nothing twice.
+    assert changes(numbers[2]) == (everything[3:], cursor)
+    ledger = opened(str(state_dir() / "ledger.sqlite"))
+    with_another = ledger.board(UUID)
+    ledger.close()
+    assert with_another is not None
+
+
+@pytest.mark.usefixtures("two_boards")
+def test_a_cursor_that_cannot_be_is_refused_with_what_to_write() -> None:
+    for cursor in ("999999", "2026-03-31", "-1", "x", "1" * 40):
+        wrong = completed("provision", "export", f"--since={cursor}")
+        assert wrong.returncode == 2
+        assert "0" in wrong.stderr
+        assert "Traceback" not in wrong.stderr
+    both = completed("provision", "export", "--since", "0", "--as", "csv")
+    assert both.returncode == 2
+
+
 def test_an_empty_ledger_is_a_heading_alone() -> None:
     heading = completed("provision", "export").stdout.splitlines()
-    assert [len(heading), heading[0].split(",")[0] in COLUMNS] == [1, True]
+    assert heading == [",".join(BOARD)]
+    assert changes(0) == ([], 0)

@@ -1,0 +1,65 @@
+"""The options that choose boards or runs of the ledger, `--since TIME` among them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_AGO = re.compile(r"(\d{1,6})(m|h|d|w)")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_FIRST_YEAR = 2000
+
+
+class Moment(click.ParamType[datetime]):
+    """A time with its zone, or without one in this host's; a day; or 30m, 8h, 7d, 2w ago."""
+
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """Return the aware time. Raises click.BadParameter."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            return moment(str(value), datetime.now(UTC))
+        except (ValueError, OverflowError):
+            self.fail(
+                f"{value!r} is no time: write 2026-03-31, 2026-03-31T06:00, "
+                "2026-03-31T06:00+02:00, or 8h, 7d (ago)",
+                param,
+                ctx,
+            )
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """Return the time that `text` names, aware. Raises ValueError, OverflowError."""
+    if ago := _AGO.fullmatch(text):
+        found = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    else:
+        found = datetime.fromisoformat(text).astimezone(UTC)
+    if found.year < _FIRST_YEAR:
+        raise ValueError(f"{text} is before the year {_FIRST_YEAR}")
+    return found
+
+
+since_option = click.option("--since", type=Moment(), help="From this time on: 2026-03-31, 8h, 7d.")
+_OPTIONS = (
+    click.option("--outcome", metavar="NAME", help="That ended so: done, refused, failed…"),
+    click.option("--station", metavar="NAME", help="Of this station."),
+    click.option("--lot", metavar="NAME", help="Of this lot."),
+    click.option("--reason", metavar="CODE", help="With this reason code, as `report` lists them."),
+)
+
+
+def filter_options(command: F) -> F:
+    """Add the options that choose boards, or runs, by what they are; see `Filter`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
