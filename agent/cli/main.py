@@ -98,6 +98,9 @@ PROVISION = LazyGroup(
             "provision.status",
             "The state of every board in the ledger, or the steps of one.",
         ),
+        "report": Entry(
+            "provision.report", "Yield, first-pass yield, cycle times, failures by reason."
+        ),
         "export": Entry(
             "provision.export", "The ledger as CSV or JSON, for people and for services."
         ),

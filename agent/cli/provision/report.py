@@ -1,0 +1,155 @@
+"""`cellagent provision report`: yield, cycle times and failures, for who answers for the line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from agent.cli.framework.command import AgentCommand, emit, note, options, say
+from agent.cli.framework.session import configured
+from agent.cli.framework.terminal import bar, printable
+from agent.cli.provision.bench_options import ledger_of
+from agent.cli.provision.filters import since_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from agent.provisioning.ledger import LedgerReader
+    from agent.provisioning.report import Attempt, Counts, Report, Times
+
+_COUNTS = "boards", "passed", "yield", "", "first pass", "attempts", "median", "p95"
+_LONGEST_NAME = 32
+
+
+@click.command(
+    cls=AgentCommand,
+    name="report",
+    epilog="Example: cellagent provision report --since 8h --by slot",
+)
+@since_option
+@click.option(
+    "--by",
+    type=click.Choice(["station", "lot", "slot", "reason", "hour"]),
+    help="Count each of them by itself; reason: the failures alone.",
+)
+def command(
+    since: datetime | None, by: Literal["station", "lot", "slot", "reason", "hour"] | None
+) -> None:
+    """Tell how many boards passed, at the first attempt or later, how long it took, what failed.
+
+    A board counts once: until its first `done`. Attempts that found it busy do not count.
+    """
+    from agent.provisioning.report import report
+
+    with closing(ledger_of(configured(), writes=False)) as ledger:
+        made = report(_attempts(ledger), since=since, by=by if by != "reason" else None)
+    if options().json:
+        emit(made.to_json())
+    elif not made.total.boards and not made.failures:
+        note("nothing was run" + (f" since {_time(since)}" if since is not None else " yet"))
+        note(
+            "  next: cellagent provision run --all"
+            if since is None
+            else "  try: an earlier --since"
+        )
+    else:
+        _show(made, failures_alone=by == "reason")
+
+
+def _attempts(ledger: LedgerReader) -> Iterator[Attempt]:
+    from agent.provisioning.ledger import RunRecord
+    from agent.provisioning.ledger.listing import Filter, Listing
+    from agent.provisioning.records import timings
+    from agent.provisioning.report import Attempt
+
+    for run in Listing(ledger, RunRecord, Filter()).every():
+        yield Attempt(
+            run.uuid, run.began_at.astimezone(), run.ended_at, run.outcome, run.reason_code,
+            run.station, run.lot, run.slot, tuple(timings(run).items()),
+        )  # fmt: skip
+
+
+def _show(made: Report, *, failures_alone: bool) -> None:
+    if not failures_alone:
+        say(f"since {_time(made.since)}" if made.since is not None else "all that the ledger holds")
+        rows = [("all", made.total), *made.groups.items()]
+        _table((made.by or "", *_COUNTS), [(name or "(none)", *_cells(one)) for name, one in rows])
+        _show_steps(made.steps)
+    if made.failures:
+        say()
+        rows_of_failures = [
+            (name, str(one.attempts), str(one.boards), str(one.passed_later))
+            for name, one in made.failures.items()
+        ]
+        _table(("failed for", "attempts", "boards", "passed later"), rows_of_failures)
+    elif failures_alone:
+        say("no attempt failed")
+    total = made.total
+    if total.unfinished:
+        note(f"{_number(total.unfinished, 'board')} at work, or cut off; not in the yield")
+    if total.unidentified:
+        note(f"{_number(total.unidentified, 'attempt')} ended before the board told its UUID; "
+             "not in the yield: cellagent provision status --runs")  # fmt: skip
+
+
+def _show_steps(steps: dict[str, Times]) -> None:
+    if not steps:
+        return
+    say()
+    longest = max(times.median or 0.0 for times in steps.values())
+    rows = [
+        (name, _seconds(times.median), _seconds(times.p95), _bar(times.median, longest))
+        for name, times in steps.items()
+    ]
+    _table(("step", "median", "p95", ""), rows)
+
+
+def _cells(counts: Counts) -> tuple[str, ...]:
+    return (
+        str(counts.boards), str(counts.passed), _percent(counts.yield_), _bar(counts.yield_, 1.0),
+        _percent(counts.first_pass_yield), str(counts.attempts),
+        _seconds(counts.cycle.median), _seconds(counts.cycle.p95),
+    )  # fmt: skip
+
+
+def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write rows under a heading: the first column and bars to the left, numbers to the right."""
+    lines = [heading, *([_short(printable(name)), *cells] for name, *cells in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
+    for line in lines:
+        cells = [
+            cell.ljust(width) if column == 0 or not heading[column] else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        say("  ".join(cells).rstrip())
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _bar(value: float | None, most: float) -> str:
+    return bar(value, 0.0, most) if most > 0 else ""
+
+
+def _percent(share: float | None) -> str:
+    """Return a share in percent, never rounded up to a perfect one."""
+    if share is None:
+        return "-"
+    return f"{min(round(100 * share, 1), 100.0 if share == 1 else 99.9):.1f} %"
+
+
+def _seconds(value: float | None) -> str:
+    return f"{value:.1f} s" if value is not None else "-"
+
+
+def _time(when: datetime) -> str:
+    return when.astimezone().isoformat(timespec="minutes")
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

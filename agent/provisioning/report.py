@@ -1,0 +1,276 @@
+"""What the bench has made: yield, first-pass yield, cycle times and failures, counted from runs.
+
+docs/reference/ledger.md defines the words. Memory holds one board's attempts and eight bytes for
+each time that was measured.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Literal
+
+from agent.provisioning.ledger.records import INTERRUPTED, UNFINISHED
+from agent.provisioning.plan import ProvisioningStep
+
+Grouping = Literal["station", "lot", "slot", "hour"]
+"""What the counts may be told apart by."""
+
+_MADE = {"done", "unchanged"}
+_NO_ATTEMPT = "busy"
+_UNDECIDED = {UNFINISHED, INTERRUPTED}
+_OVER = 2.0
+"""Sorts behind every yield."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at one slot.
+
+    `board` is its UUID, "" where it never told; `ended` None while the board is at work; `steps`
+    are the steps that were done, each with its seconds.
+    """
+
+    board: str
+    started: datetime
+    ended: datetime | None = None
+    outcome: str = UNFINISHED
+    reason: str = ""
+    station: str = ""
+    lot: str = ""
+    slot: str = ""
+    steps: Sequence[tuple[str, float]] = ()
+
+
+@dataclass(slots=True)
+class Times:
+    """Durations in seconds."""
+
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+
+    @property
+    def median(self) -> float | None:
+        """Return the median; None where there are none."""
+        return statistics.median(self.seconds) if self.seconds else None
+
+    @property
+    def p95(self) -> float | None:
+        """Return the smallest of them that is not exceeded by 95 of 100; None: there are none."""
+        if not self.seconds:
+            return None
+        return sorted(self.seconds)[math.ceil(0.95 * len(self.seconds)) - 1]
+
+    def to_json(self) -> dict[str, object]:
+        """Return both, rounded to milliseconds."""
+        return {"count": len(self.seconds), "median_s": _rounded(self.median, 3),
+                "p95_s": _rounded(self.p95, 3)}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Counts:
+    """Boards and attempts of one group, or of all.
+
+    `unfinished` boards are at work or were cut off, and count neither as passed nor as failed;
+    `unidentified` attempts ended before the board's UUID was known.
+    """
+
+    passed: int = 0
+    first_pass: int = 0
+    failed: int = 0
+    unfinished: int = 0
+    attempts: int = 0
+    unidentified: int = 0
+    cycle: Times = field(default_factory=Times)
+
+    @property
+    def boards(self) -> int:
+        """The boards that were tried."""
+        return self.passed + self.failed + self.unfinished
+
+    @property
+    def yield_(self) -> float | None:
+        """The share of the decided boards that passed; None where none is decided."""
+        return self._share(self.passed)
+
+    @property
+    def first_pass_yield(self) -> float | None:
+        """The share of the decided boards that passed at their first attempt."""
+        return self._share(self.first_pass)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the counts and shares."""
+        return {
+            "boards": self.boards,
+            "passed": self.passed,
+            "first_pass": self.first_pass,
+            "failed": self.failed,
+            "unfinished": self.unfinished,
+            "attempts": self.attempts,
+            "unidentified": self.unidentified,
+            "yield": _rounded(self.yield_, 4),
+            "first_pass_yield": _rounded(self.first_pass_yield, 4),
+            "cycle": self.cycle.to_json(),
+        }
+
+    def _share(self, part: int) -> float | None:
+        decided = self.passed + self.failed
+        return part / decided if decided else None
+
+
+@dataclass(slots=True)
+class Failures:
+    """Attempts that failed for one reason; of their `boards`, `passed_later` have passed since."""
+
+    attempts: int = 0
+    boards: int = 0
+    passed_later: int = 0
+    unidentified: int = 0
+
+    def to_json(self) -> dict[str, int]:
+        """Return the counts."""
+        return {"attempts": self.attempts, "boards": self.boards,
+                "passed_later": self.passed_later, "unidentified": self.unidentified}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Report:
+    """Counts of all boards, by group and by reason of failure; times by step.
+
+    `since` None means all that the ledger holds, `by` None that no groups were asked for.
+    """
+
+    since: datetime | None = None
+    by: Grouping | None = None
+    total: Counts = field(default_factory=Counts)
+    groups: dict[str, Counts] = field(default_factory=dict)
+    failures: dict[str, Failures] = field(default_factory=dict)
+    steps: dict[str, Times] = field(default_factory=dict)
+
+    def covers(self, attempt: Attempt) -> bool:
+        """Return whether an attempt is of the period."""
+        return self.since is None or attempt.started >= self.since
+
+    def sort(self) -> None:
+        """Sort hours by time, other groups and failures the worst first, steps as they are done."""
+        order = [step.value for step in ProvisioningStep]
+        groups = sorted(self.groups.items())
+        if self.by != "hour":
+            groups.sort(key=lambda item: _OVER if item[1].yield_ is None else item[1].yield_)
+        self.groups = dict(groups)
+        self.failures = dict(
+            sorted(self.failures.items(), key=lambda item: (-item[1].attempts, item[0]))
+        )
+        self.steps = dict(
+            sorted(
+                self.steps.items(),
+                key=lambda item: order.index(item[0]) if item[0] in order else len(order),
+            )
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of `provision report --json`."""
+        return {
+            "since": self.since.isoformat() if self.since is not None else None,
+            "by": self.by,
+            "total": self.total.to_json(),
+            "groups": [{"group": name, **one.to_json()} for name, one in self.groups.items()],
+            "steps": [{"step": name, **times.to_json()} for name, times in self.steps.items()],
+            "failures": [{"reason": name, **one.to_json()} for name, one in self.failures.items()],
+        }
+
+
+def report(
+    attempts: Iterable[Attempt], *, since: datetime | None = None, by: Grouping | None = None
+) -> Report:
+    """Count the attempts that began at `since` or later.
+
+    `attempts` are all there are, those before `since` too, in the order of their boards and, of
+    one board, in the order in which they were made: an earlier one makes a later one a retry.
+    """
+    made = Report(since, by)
+    for board, group in groupby(attempts, key=attrgetter("board")):
+        if board:
+            _add_board(made, list(group))
+        else:
+            for attempt in group:
+                _add_unidentified(made, attempt)
+    made.sort()
+    return made
+
+
+def _add_board(made: Report, attempts: list[Attempt]) -> None:
+    tried = [attempt for attempt in attempts if attempt.outcome != _NO_ATTEMPT]
+    passed = next((n for n, attempt in enumerate(tried) if attempt.outcome in _MADE), len(tried))
+    making = tried[: passed + 1]
+    _add_failures(made, tried)
+    if not making or making[0].outcome == "unchanged":
+        return  # it came as it should be: nothing was made
+    final = making[-1] if passed < len(tried) else None
+    own = [attempt for attempt in making if made.covers(attempt)]
+    _count(made.total, own, making[0], final)
+    if made.by is not None:
+        for name in {_group(attempt, made.by): None for attempt in own}:
+            inside = [attempt for attempt in own if _group(attempt, made.by) == name]
+            _count(made.groups.setdefault(name, Counts()), inside, making[0], final)
+    if final is not None and final in own and final.outcome == "done":
+        for step, seconds in final.steps:
+            made.steps.setdefault(step, Times()).seconds.append(seconds)
+
+
+def _count(counts: Counts, own: list[Attempt], first: Attempt, final: Attempt | None) -> None:
+    """Count a board by its `own` attempts, those of the period and the group."""
+    if not own:
+        return
+    counts.attempts += len(own)
+    if final is not None and own[-1] is final:
+        counts.passed += 1
+        counts.first_pass += final is first
+        if final.ended is not None and final.outcome == "done":
+            counts.cycle.seconds.append((final.ended - final.started).total_seconds())
+    elif own[-1].outcome in _UNDECIDED:
+        counts.unfinished += 1
+    else:
+        counts.failed += 1
+
+
+def _add_failures(made: Report, tried: list[Attempt]) -> None:
+    last: dict[str, int] = {}
+    for number, attempt in enumerate(tried):
+        failed = attempt.outcome not in _MADE and attempt.outcome != UNFINISHED
+        if failed and made.covers(attempt):
+            made.failures.setdefault(attempt.reason, Failures()).attempts += 1
+            last[attempt.reason] = number
+    for reason, number in last.items():
+        made.failures[reason].boards += 1
+        later = tried[number + 1 :]
+        made.failures[reason].passed_later += any(one.outcome in _MADE for one in later)
+
+
+def _add_unidentified(made: Report, attempt: Attempt) -> None:
+    if attempt.outcome in {UNFINISHED, _NO_ATTEMPT} or not made.covers(attempt):
+        return
+    failures = made.failures.setdefault(attempt.reason, Failures())
+    failures.attempts += 1
+    failures.unidentified += 1
+    made.total.unidentified += 1
+    if made.by is not None:
+        made.groups.setdefault(_group(attempt, made.by), Counts()).unidentified += 1
+
+
+def _group(attempt: Attempt, by: Grouping) -> str:
+    """Return the group's name; "" where the attempt has none."""
+    if by == "hour":
+        return attempt.started.replace(minute=0, second=0, microsecond=0).isoformat("T", "minutes")
+    if by == "slot":  # every station has an A1
+        return f"{attempt.station} {attempt.slot}" if attempt.slot else ""
+    return attempt.station if by == "station" else attempt.lot
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return round(value, digits) if value is not None else None
