@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, note, options, say
+from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import configured
-from agent.cli.framework.terminal import bar, printable
+from agent.cli.framework.terminal import bar
 from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import since_option
 
