@@ -136,9 +136,11 @@ def make_folder(folder: Path) -> None:
     One that is there may be a folder that others use, too. Raises FolderUnusable, also for a
     folder that exists and may not be written to.
     """
+    missing = folder
     try:
-        for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
-            missing.mkdir(mode=0o700, exist_ok=True)
+        for missing in reversed((folder, *folder.parents)):
+            if not missing.exists():
+                missing.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         what = f"cannot make the folder {missing}: {error.strerror}"
         raise FolderUnusable(what, folder) from error

@@ -38,7 +38,7 @@ def require_trusted_folder(folder: Path) -> None:
         return
     own = {folder.resolve(), state_dir().resolve()}
     for place in _way_to(folder):
-        _require_trusted(place, _status(place), sticky=place not in own)
+        _require_trusted(place, _status(place), leads=place not in own)
 
 
 def require_trusted_way(path: Path) -> None:
@@ -46,13 +46,13 @@ def require_trusted_way(path: Path) -> None:
     if not _POSIX:
         return
     for place in _way_to(path.parent):
-        _require_trusted(place, _status(place), sticky=True)
+        _require_trusted(place, _status(place), leads=True)
 
 
 def require_trusted_file(path: Path, status: os.stat_result) -> None:
     """Check a file, and what leads there; `status` is the opened file's. Raises UntrustedPlace."""
     if _POSIX and stat.S_ISREG(status.st_mode):  # a pipe is of the process that made it
-        _require_trusted(path, status, sticky=False)
+        _require_trusted(path, status, leads=False)
         require_trusted_way(path)
 
 
@@ -69,34 +69,41 @@ def _status(place: Path) -> os.stat_result | None:
         return None  # not there yet, or hidden from us: what uses it says so
 
 
-def _require_trusted(place: Path, status: os.stat_result | None, *, sticky: bool) -> None:
+def _require_trusted(place: Path, status: os.stat_result | None, *, leads: bool) -> None:
+    """Check one place; `leads` where it only leads to what is used."""
     if status is None:
         return
-    quoted = shlex.quote(str(place))
     if status.st_uid not in {os.geteuid(), _SYSTEM}:
+        owner = _user(status.st_uid)
+        mend = f"run this as {owner}"
+        if os.geteuid() and not leads:  # root would be told to take what is somebody else's
+            mend = f'`sudo chown -R "$(id -un)" {shlex.quote(str(place))}` if it is to be yours'
         raise UntrustedPlace(
-            f"{place} belongs to another user ({_user(status.st_uid)})",
-            hint=f'`sudo chown "$(id -u)" {quoted}` if it should be yours, or {_elsewhere(place)}',
+            f"{place} belongs to another user ({owner})", hint=f"{mend}, or {_elsewhere(place)}"
         )
-    if stat.S_ISLNK(status.st_mode) or (sticky and status.st_mode & stat.S_ISVTX):
+    is_sticky = bool(status.st_mode & stat.S_ISVTX)
+    if stat.S_ISLNK(status.st_mode) or (leads and is_sticky):
         return
     if not status.st_mode & (_GROUP | _OTHERS):
         return
+    mend = f"`chmod go-w {shlex.quote(str(place))}`"
     if status.st_mode & _OTHERS or not _is_private(place, status):
-        sudo = "" if status.st_uid == os.geteuid() else "sudo "
+        # A folder such as /tmp must stay open, and one of root's would then be closed to us.
+        ours = status.st_uid == os.geteuid() and not is_sticky
+        mend = f"look at what is in it, then {mend}, or " if ours else ""
         raise UntrustedPlace(
             f"other users of this host may change {place} "
             f"(mode {stat.S_IMODE(status.st_mode):04o}), and with it what is done and sent where",
-            hint=f"look at what is in it, then `{sudo}chmod go-w {quoted}`, or {_elsewhere(place)}",
+            hint=mend + _elsewhere(place),
         )
-    if not stat.S_ISDIR(status.st_mode) or not sticky:
-        _warn(f"the group of this user may change {place}: `chmod g-w {quoted}` ends that")
+    if not leads:
+        _warn(f"the group of this user may change {place}: {mend} ends that")
 
 
 def _elsewhere(place: Path) -> str:
     if place in (state := state_dir().resolve(), *state.parents):
         return "set CELLAGENT_STATE_DIR to a folder that only you may change"
-    return "use a place that only you may change"
+    return "use a folder that only you may change"
 
 
 def _is_private(place: Path, status: os.stat_result) -> bool:

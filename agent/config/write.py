@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 from agent.config.load import read_config
 from agent.config.parse import key_type, profile_from
 from agent.config.paths import config_file, secrets_file
-from agent.config.private_files import write_private
+from agent.config.private_files import read_plain, write_private
 from agent.config.secrets import SECRETS, read_secrets_file
 from agent.errors import ConfigError, UsageError
 
@@ -86,7 +86,8 @@ def _edit(file: Path, keys: list[str], value: Any) -> None:
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        document = tomlkit.parse(file.read_text("utf-8")) if file.exists() else tomlkit.document()
+        there = read_plain(file, "the configuration").decode("utf-8") if file.exists() else ""
+        document = tomlkit.parse(there)
     except (TOMLKitError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not TOML: {error}") from error
     table: Any = document

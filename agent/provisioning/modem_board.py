@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 
-from agent.config.identity_keys import IdentityKeys
+from agent.config.identity_keys import IdentityKeys, UntrustedSignature
 from agent.provisioning.board import (
     BoardLocation,
     BoardState,
@@ -35,6 +35,7 @@ from at.commands.sim import ReadSimState
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem, open_modem
 from at.firmware_gate import read_verdict
+from at.protocol.error_codes import rejection
 from at.protocol.errors import CommandRejected, ParseError
 from at.tokens.attestation import read_attestation
 from at.tokens.jwt import Jwt
@@ -97,8 +98,10 @@ class ModemBoard:
             return
         try:
             text = await self.attestation()
-        except CommandRejected:
-            return  # this firmware attests keys alone, and each key is checked when it is made
+        except CommandRejected as refusal:
+            raise UntrustedSignature(
+                f"it does not attest what it is: {refusal}", hint=refusal.hint
+            ) from refusal
         attested = read_attestation(text).device_uuid
         if attested != uuid:
             raise BoardSwapped(f"the board is {uuid}, and attests that it is {attested}")
@@ -176,6 +179,8 @@ class ModemBoard:
         Raises UntrustedSignature.
         """
         answer = await self._modem.execute(_ATTEST)
+        if not answer.ok:
+            raise rejection(_ATTEST, answer)
         text = next((line for line in answer.lines if line.startswith("%ATTESTTOKEN:")), "")
         token = text.removeprefix("%ATTESTTOKEN:").strip().strip('"')
         self._identity_keys.require(read_attestation(token), "its attestation")

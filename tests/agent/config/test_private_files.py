@@ -44,6 +44,19 @@ def test_a_folder_that_cannot_be_made_is_named_with_what_to_set(state: Path):
     assert "CELLAGENT_STATE_DIR" in raised.value.hint
 
 
+def test_a_folder_below_one_that_may_not_be_looked_into_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def hidden(path: Path) -> bool:
+        if path.parent == tmp_path / "hidden":
+            raise PermissionError(13, "Permission denied", str(path))
+        return path in (tmp_path / "hidden", tmp_path, *tmp_path.parents)
+
+    monkeypatch.setattr(Path, "exists", hidden)  # root, in CI, may look anywhere
+    with pytest.raises(FolderUnusable, match=f"cannot make the folder {tmp_path / 'hidden'}"):
+        make_private_folder(tmp_path / "hidden" / "state")
+
+
 def test_a_folder_that_somebody_named_is_not_put_down_to_the_state_folder(tmp_path: Path):
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "labels"):

@@ -6,7 +6,6 @@ import grp
 import json
 import os
 import pwd
-import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from agent.config import trusted_places
 from agent.config.load import load
 from agent.config.private_files import make_private_folder, read_plain, touch_private, write_private
 from agent.config.trusted_places import UntrustedPlace, require_trusted_folder, require_trusted_way
+from agent.config.write import set_default_profile, set_value, write_profile
 from agent.errors import ConfigError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
@@ -74,7 +74,7 @@ def test_a_place_of_this_user_alone_is_taken_and_so_is_one_that_is_not_there(
     touch_private(tmp_path / "state" / "ledger.sqlite")
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o703, 0o702])
+@pytest.mark.parametrize("mode", [0o777, 0o703, 0o702])
 def test_a_state_folder_that_others_may_write_is_refused_and_the_hint_mends_it(
     state: Path, mode: int
 ) -> None:
@@ -89,12 +89,36 @@ def test_a_state_folder_that_others_may_write_is_refused_and_the_hint_mends_it(
     make_private_folder(state / "run")
 
 
-def test_a_folder_of_another_user_is_refused(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 54321)
-    monkeypatch.setattr(trusted_places, "_SYSTEM", 54322)
+def test_a_shared_folder_itself_holds_no_state_and_nobody_is_told_to_close_it(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.chmod(0o1777)
+    with pytest.raises(UntrustedPlace, match="may change") as sticky:
+        make_private_folder(state)
+    state.chmod(0o777)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)  # the system's, and not ours
+    monkeypatch.setattr(trusted_places, "_SYSTEM", state.stat().st_uid)
+    with pytest.raises(UntrustedPlace, match="may change") as system:
+        make_private_folder(state)
+    for refused in (sticky, system):
+        assert "chmod" not in refused.value.hint
+        assert "CELLAGENT_STATE_DIR" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("user", "leads", "says"),
+    [(54321, False, "`sudo chown -R"), (54321, True, "run this as"), (0, False, "run this as")],
+    ids=["ours to take", "a folder that leads there", "as root"],
+)
+def test_a_folder_of_another_user_is_refused(
+    user: int, leads: bool, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    status = os.stat_result((0o40700, 0, 0, 1, 4711, 0, 0, 0, 0, 0))
     with pytest.raises(UntrustedPlace, match="belongs to another user") as refused:
-        require_trusted_folder(state)
-    assert shlex.quote(str(state)) in refused.value.hint
+        trusted_places._require_trusted(tmp_path, status, leads=leads)
+    assert refused.value.hint.startswith(says)
+    assert (str(tmp_path) in refused.value.hint) is says.startswith("`")
 
 
 def test_what_leads_there_may_be_sticky_as_tmp_is_but_not_open_to_all(tmp_path: Path) -> None:
@@ -138,7 +162,7 @@ def test_a_group_of_this_user_alone_is_warned_of_once(
     file.parent.chmod(0o775)
     load()
     load()
-    assert warnings_of().count("`chmod g-w ") == 1
+    assert warnings_of().count("`chmod go-w ") == 1
     assert str(file) in warnings_of()
 
 
@@ -181,6 +205,19 @@ def test_a_configuration_in_a_folder_that_others_may_write_is_refused(file: Path
         write_private(file.with_name("secrets.toml"), b"")
     file.parent.chmod(0o1777)
     assert load().name == "custom"
+
+
+def test_what_others_may_have_written_is_not_taken_over_into_a_file_of_ours(file: Path) -> None:
+    file.write_text('[profiles.evil.hosts]\napi = "https://evil.example"\n')
+    file.chmod(0o606)
+    for write in (
+        lambda: set_default_profile("custom"),
+        lambda: write_profile("mine", {}, {}),
+        lambda: set_value("kit.port", "virtual:", profile="mine"),
+    ):
+        with pytest.raises(ConfigError, match="may change"):
+            write()
+    assert file.stat().st_mode & 0o777 == 0o606
 
 
 def test_a_configuration_may_come_from_a_pipe_or_from_nothing(

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 from line_modem import LineModem, run_session
+from signed_tokens import IDENTITY, attest
 from virtual_tray import CA_CHAIN, TAG, Tray
 
+from agent.config.identity_keys import IdentityKeys, UntrustedSignature
+from agent.provisioning.board import BoardSwapped
 from agent.provisioning.modem_board import ModemBoard
 from agent.provisioning.plan import OFFLINE_MODE, stored_digest
 from at.commands.credentials import CredentialType
@@ -59,6 +62,25 @@ def test_the_uuid_of_a_board_is_asked_of_serial_modem_where_the_modem_s_answer_i
         }.get
         state = await ModemBoard(modem).read()
         assert state.uuid == "50363154-3931-44f0-8022-121b6401627d"
+
+    run_session(work)
+
+
+def test_a_board_that_attests_nothing_or_another_uuid_is_refused_where_keys_are_named() -> None:
+    token = f'%ATTESTTOKEN: "{attest()}"'
+    keys = IdentityKeys((IDENTITY.public_key(),), "keys.pem")
+
+    async def work(modem: Modem, far: LineModem) -> None:
+        board = ModemBoard(modem, keys)
+        far.body = {"AT%ATTESTTOKEN": token}.get
+        await board.require_attested("00010203-0405-0607-0809-0a0b0c0d0e0f")
+        with pytest.raises(BoardSwapped, match="attests that it is 00010203"):
+            await board.require_attested("50363154-3931-44f0-8022-121b6401627d")
+        far.body = {}.get
+        with pytest.raises(UntrustedSignature, match="does not attest"):
+            await board.require_attested("00010203-0405-0607-0809-0a0b0c0d0e0f")
+        await ModemBoard(modem).require_attested("anything: no key is named")
+        assert far.received[-1] == "AT%ATTESTTOKEN"
 
     run_session(work)
 
