@@ -71,7 +71,7 @@ def _request(der: bytes) -> KeyBody:
     from cryptography.x509.oid import NameOID
 
     try:
-        request = x509.load_der_x509_csr(_without_null(der))
+        request = x509.load_der_x509_csr(without_null(der))
         key = request.public_key()
         names = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         subject = request.subject.rfc4514_string()
@@ -84,18 +84,33 @@ def _request(der: bytes) -> KeyBody:
     return KeyBody("csr", der, key, subject, common_name, self_signed)
 
 
-def _without_null(der: bytes) -> bytes:
+def without_null(der: bytes) -> bytes:
     """Return a request without the NULL behind its signature algorithm. Raises ParseError.
 
     What the request signs, its first part, stays as it is, so its signature can be checked.
     """
-    start, end = _content(der, 0)
+    parts = elements(der)
+    if parts[1:2] != [_WITH_NULL]:
+        return der
+    return sequence(parts[0], _WITHOUT_NULL, *parts[2:])
+
+
+def elements(der: bytes) -> list[bytes]:
+    """Return the DER elements of the one sequence that `der` is. Raises ParseError."""
+    at, end = _content(der, 0)
     if der[0] != _SEQUENCE or end != len(der):
         raise ParseError("the body is not one DER sequence")
-    _, signed_end = _content(der, start)
-    if not der.startswith(_WITH_NULL, signed_end):
-        return der
-    inner = der[start:signed_end] + _WITHOUT_NULL + der[signed_end + len(_WITH_NULL) :]
+    parts = []
+    while at < end:
+        _, next_at = _content(der, at)
+        parts.append(der[at:next_at])
+        at = next_at
+    return parts
+
+
+def sequence(*parts: bytes) -> bytes:
+    """Return DER elements as one sequence."""
+    inner = b"".join(parts)
     return bytes([_SEQUENCE]) + _length(len(inner)) + inner
 
 
