@@ -67,8 +67,11 @@ class _Line:
     """Seconds of the day, or since the log began."""
 
 
-def import_log(text: str, *, redact_identity: bool = False) -> Imported:
-    """Return the transcript of a log. Raises TranscriptError if it holds no line of either side."""
+def import_log(text: str, *, keep_identity: bool = False) -> Imported:
+    """Return the transcript of a log, redacted as a recording is.
+
+    Raises TranscriptError if it holds no line of either side.
+    """
     lines = _with_true_directions(
         [
             taken
@@ -80,7 +83,7 @@ def import_log(text: str, *, redact_identity: bool = False) -> Imported:
     marks = {line.direction for line in lines} - {None}
     if marks == {Direction.SENT}:  # a terminal that marks what was typed: the rest came back
         lines = [replace(line, direction=line.direction or Direction.RECEIVED) for line in lines]
-    redactor = Redactor(identity=redact_identity)
+    redactor = Redactor(identity=not keep_identity)
     steps: list[TranscriptStep] = []
     skipped = 0
     began: float | None = None

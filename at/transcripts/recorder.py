@@ -101,8 +101,8 @@ class Recorder:
 class RecordingTransport:
     """Records another transport to a file (0600); a line is written before the next one passes.
 
-    Tokens, keys and passwords are redacted before they are written; with `redact_identity` also
-    IMEI, ICCID, IMSI and UUIDs. `header` are the header lines: device, firmware, ...
+    Tokens, keys and passwords are redacted before they are written, and unless `keep_identity` also
+    what names the device, its SIM or a person. `header` are the header lines: device, firmware, ...
     """
 
     def __init__(
@@ -111,13 +111,13 @@ class RecordingTransport:
         path: str | Path,
         *,
         header: Mapping[str, str] | None = None,
-        redact_identity: bool = False,
+        keep_identity: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._inner = inner
         self._path = Path(path)
         self._header = {"origin": "recorded", **(header or {})}
-        self._recorder = Recorder(Redactor(identity=redact_identity))
+        self._recorder = Recorder(Redactor(identity=not keep_identity))
         self._clock = clock
         self._began = 0.0
         self._file = -1

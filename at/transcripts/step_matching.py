@@ -5,15 +5,24 @@ from __future__ import annotations
 import difflib
 import re
 from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from at.protocol.command_redaction import MARKER, without_secrets
 from at.protocol.dialect import Dialect
 from at.protocol.errors import TranscriptError
 from at.transcripts.transcript import Direction, Transcript, TranscriptStep, commands, escape
+from at.transcripts.written_credentials import WrittenCredential, written_credential
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _WILD = re.compile(MARKER.pattern.encode())
 _QUOTE = 0x22
 _LONGEST_SHOWN = 70
+# What a host sets the modem's clock to is another time in each session.
+_CLOCK = re.compile(rb'(AT\+CCLK=")[^"]*(?=")', re.IGNORECASE)
+_LISTED = re.compile(rb'(%CMNG:\s*(\d+)\s*,\s*(\d+)\s*,\s*")([0-9A-Fa-f]{64})(?=")')
 # What a driver asks any modem first, and the answer where the session does not have it.
 _SETUP = {
     b"AT": (),
@@ -34,7 +43,7 @@ class Playback:
     def __init__(
         self, transcript: Transcript, *, strict: bool = True, answers_setup: bool = False
     ) -> None:
-        self._transcript = transcript
+        transcript = self._transcript = _with_any_clock(transcript)
         end = transcript.terminator
         self._setup = {
             command + end: _setup_answer(transcript, lines)
@@ -49,9 +58,13 @@ class Playback:
         self._strict = strict
         self._position = 0
         self._matched = bytearray()
-        """The bytes sent so far of the current step."""
+        """The bytes so far of the current step, as they are in the transcript."""
         self._secret_bytes = self._secret_quotes = 0
         """How many bytes, and quotes, were sent so far of a secret that was redacted there."""
+        self._sent = bytearray()
+        """The bytes so far of the current step, as they were sent."""
+        self._digests: dict[WrittenCredential, bytes] = {}
+        """The digest of each credential that was sent, where the transcript has a redacted one."""
         self._line = bytearray()
         self._quoted = False
         self._answers = _answers(transcript) if not strict else {}
@@ -87,7 +100,7 @@ class Playback:
             and self._steps[self._position].direction is not Direction.SENT
         ):
             self._position += 1
-        return list(self._steps[start : self._position])
+        return self._with_digests(self._steps[start : self._position])
 
     def _byte_strict(self, byte: int) -> list[TranscriptStep]:
         if self._setup_sent:
@@ -95,6 +108,7 @@ class Playback:
         if self._position >= len(self._steps):
             return self._byte_of_setup(bytes([byte]))
         expected = self._steps[self._position].data
+        self._sent.append(byte)
         wild = _WILD.match(expected, len(self._matched))
         if wild is not None:
             if not self._ends_secret(byte, wild):
@@ -109,7 +123,9 @@ class Playback:
         return self._step_matched() if len(self._matched) == len(expected) else []
 
     def _step_matched(self) -> list[TranscriptStep]:
+        self._note_written(self._steps[self._position].data, bytes(self._sent))
         self._matched.clear()
+        self._sent.clear()
         self._position += 1
         return self._until_sent()
 
@@ -138,6 +154,7 @@ class Playback:
         if answer is None:
             return []
         self._matched.clear()
+        self._sent.clear()
         return [answer]
 
     def _mismatch(self, begun: bytes) -> TranscriptError:
@@ -167,9 +184,9 @@ class Playback:
             return []
         recorded = self._answers.get(command)
         if recorded is None:
-            recorded = next(
-                (steps for known, steps in self._answers.items() if _fits(known, command)), None
-            )
+            fitting = next((known for known in self._answers if _fits(known, command)), b"")
+            recorded = self._answers.get(fitting)
+            self._note_written(fitting, command)
         if recorded is None and command + terminator in self._setup:
             return [self._setup[command + terminator]]
         if recorded is None:
@@ -177,7 +194,36 @@ class Playback:
             return [TranscriptStep(Direction.RECEIVED, final)]
         turn = min(self._asked[command], len(recorded) - 1)
         self._asked[command] += 1
-        return recorded[turn]
+        return self._with_digests(recorded[turn])
+
+    def _note_written(self, recorded: bytes, sent: bytes) -> None:
+        """Note that a credential was sent in place of the redacted one in the transcript."""
+        was, now = written_credential(recorded), written_credential(sent)
+        if was is not None and now is not None and was != now:
+            self._digests[was] = now.digest
+
+    def _with_digests(self, steps: Sequence[TranscriptStep]) -> list[TranscriptStep]:
+        """Return steps in which the modem lists the digests of what was sent to it now."""
+        if not self._digests:
+            return list(steps)
+
+        def listed(match: re.Match[bytes]) -> bytes:
+            recorded = WrittenCredential(match[2], match[3], match[4].upper())
+            return match[1] + self._digests.get(recorded, match[4])
+
+        return [replace(step, data=_LISTED.sub(listed, step.data)) for step in steps]
+
+
+def _with_any_clock(transcript: Transcript) -> Transcript:
+    return replace(
+        transcript,
+        steps=tuple(
+            replace(step, data=_CLOCK.sub(rb"\1{redacted:time}", step.data))
+            if step.direction is Direction.SENT
+            else step
+            for step in transcript.steps
+        ),
+    )
 
 
 def _setup_answer(transcript: Transcript, lines: tuple[bytes, ...]) -> TranscriptStep:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, note, options
+from agent.cli.modem.keep_identity import keep_identity_option
 from agent.errors import RefusedByRule
 
 
@@ -18,22 +19,18 @@ from agent.errors import RefusedByRule
 )
 @click.argument("log", metavar="LOG|-")
 @click.option("--output", metavar="FILE", help="Write to FILE (0600, never over another).")
-@click.option(
-    "--redact", type=click.Choice(["identity"]), help="Redact IMEI, ICCID and UUIDs, too."
-)
-def command(log: str, output: str | None, redact: str | None) -> None:
+@keep_identity_option
+def command(log: str, output: str | None, keep_identity: bool) -> None:
     """Make a transcript from a terminal's or a desktop tool's LOG (- is standard input).
 
     Time stamps, log prefixes and marks of direction are understood. Tokens, keys and passwords
-    are redacted.
+    are redacted, and identity (IMEI, IMSI, ICCID, UUID) becomes a made-up one that still decodes.
     """
     from at.transcripts.importer import import_log
     from at.transcripts.transcript import format_transcript
 
     data = sys.stdin.buffer.read() if log == "-" else Path(log).read_bytes()
-    imported = import_log(
-        data.decode("utf-8", "surrogateescape"), redact_identity=redact == "identity"
-    )
+    imported = import_log(data.decode("utf-8", "surrogateescape"), keep_identity=keep_identity)
     steps = len(imported.transcript.steps)
     text = format_transcript(imported.transcript)
     if output is not None:

@@ -10,6 +10,7 @@ import click
 
 from agent.cli.framework.command import AgentCommand, emit, note, run
 from agent.cli.framework.session import chosen_kit, modem_on, transport_on
+from agent.cli.modem.keep_identity import keep_identity_option
 from agent.cli.modem.serve_port import serve_port
 from agent.errors import UsageError
 
@@ -30,25 +31,24 @@ if TYPE_CHECKING:
 @click.option("--pty", metavar="PATH", help="Where the session takes place; PATH is a link to it.")
 @click.option("--tcp", metavar="HOST:PORT", help="Likewise on TCP; port 0 takes any that is free.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
-@click.option(
-    "--redact", type=click.Choice(["identity"]), help="Redact IMEI, ICCID and UUIDs, too."
-)
+@keep_identity_option
 def command(
     file: str,
     cmd: tuple[str, ...],
     pty: str | None,
     tcp: str | None,
     allow_remote: bool,
-    redact: str | None,
+    keep_identity: bool,
 ) -> None:
     """Record the session between a program and the modem to FILE.
 
     Any program works: CELLAGENT_PORT names the port that this command opens for it. Without CMD
-    it serves until SIGTERM or Ctrl-C. Tokens, keys and passwords are redacted as they are written.
+    it serves until SIGTERM or Ctrl-C. Tokens, keys and passwords are redacted as they are written,
+    and identity (IMEI, IMSI, ICCID, UUID) becomes a made-up one that still decodes and replays.
     """
     if pty is not None and tcp is not None:
         raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
-    run(_record(file, cmd, pty, tcp, allow_remote, redact == "identity"))
+    run(_record(file, cmd, pty, tcp, allow_remote, keep_identity))
 
 
 async def _record(
@@ -57,7 +57,7 @@ async def _record(
     pty: str | None,
     tcp: str | None,
     allow_remote: bool,
-    redact_identity: bool,
+    keep_identity: bool,
 ) -> int:
     import asyncio
     import tempfile
@@ -71,7 +71,7 @@ async def _record(
     if borrowed:
         note("the running agent lends the modem: it waits, and goes on listening, until this ends")
     header = await _ask_identity(kit)
-    transport = RecordingTransport(inner, file, header=header, redact_identity=redact_identity)
+    transport = RecordingTransport(inner, file, header=header, keep_identity=keep_identity)
     lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
     relay = _Relay(transport.write, lost)
     async with contextlib.AsyncExitStack() as stack:

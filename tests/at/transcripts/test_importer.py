@@ -105,7 +105,7 @@ def test_the_log_of_modem_manager_is_read_off_its_quotes() -> None:
         "<debug> [1700000001.000000] [modem0/ttyACM0/at] <-- "
         "'<CR><LF>001010123456789<CR><LF><CR><LF>OK<CR><LF>'\n"
     )
-    made = import_log(text)
+    made = import_log(text, keep_identity=True)
     assert [step.data for step in made.transcript.steps] == [
         b"AT+CIMI\r",
         b"001010123456789\r\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -119,3 +120,36 @@ def test_no_mismatch_shows_a_secret(cut: int | None) -> None:
             playback.sent(sent.encode()[:cut])
         assert CANARY not in str(failure.value) + failure.value.hint
         assert "line 1 of the transcript has `AT+CGMR\\r`" in str(failure.value)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_the_digest_of_what_is_sent_in_a_placeholder_is_listed(strict: bool) -> None:
+    """The recording has the digest of the placeholder, as if the modem had stored that."""
+    of_placeholder, of_another = digest("{redacted:certificate}"), "AB" * 32
+    session = parse_transcript(
+        '> AT%CMNG=0,7,1,"{redacted:certificate}"\n'
+        "< OK\n"
+        "> AT%CMNG=1\n"
+        f'< %CMNG: 7,0,"{of_another}"\n'
+        f'< %CMNG: 7,1,"{of_placeholder}"\n'
+        f'< %CMNG: 8,1,"{of_placeholder}"\n'
+        "< OK\n"
+    )
+    playback = Playback(session, strict=strict)
+    playback.sent(b'AT%CMNG=0,7,1,"-----BEGIN\nmine"\r')
+    listed = data(playback.sent(b"AT%CMNG=1\r")).decode().split("\r\n")
+    assert listed[0] == f'%CMNG: 7,0,"{of_another}"'
+    assert listed[1] == f'%CMNG: 7,1,"{digest("-----BEGIN" + chr(10) + "mine")}"'
+    assert listed[2] == f'%CMNG: 8,1,"{of_placeholder}"', "of another tag"
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_host_sets_the_clock_to_its_own_time(strict: bool) -> None:
+    session = parse_transcript('> AT+CCLK="26/03/14,12:00:00+00"\n< OK\n')
+    playback = Playback(session, strict=strict)
+    assert data(playback.sent(b'AT+CCLK="27/01/01,00:00:01+00"\r')) == b"OK\r\n"
+    assert strict is not True or playback.remaining == []
+
+
+def digest(content: str) -> str:
+    return sha256(content.encode()).hexdigest().upper()

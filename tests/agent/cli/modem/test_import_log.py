@@ -27,3 +27,10 @@ def test_a_log_is_imported_from_a_file_or_a_pipe(tmp_path: Path) -> None:
     missing = run(tmp_path, "import", "missing.log")
     assert missing.returncode == 1
     assert "missing.log" in missing.stderr
+
+
+def test_identity_is_kept_on_request_alone(tmp_path: Path) -> None:
+    log = 'AT+CGSN=1\n+CGSN: "352656100367872"\nOK\n'
+    assert "352656100367872" not in run(tmp_path, "import", "-", stdin=log).stdout
+    kept = run(tmp_path, "import", "-", "--keep-identity", stdin=log)
+    assert '+CGSN: "352656100367872"' in kept.stdout

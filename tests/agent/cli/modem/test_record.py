@@ -6,7 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from command_line import completed
+import pytest
+from command_line import cellagent, completed
+from standin import StandIn
+from tray import tray_profile
+
+from at.virtual.state import SavedState
 
 CELLAGENT = (sys.executable, "-m", "agent")
 
@@ -35,3 +40,43 @@ def test_a_session_is_recorded_and_replayed(tmp_path: Path) -> None:
     again = run(tmp_path, "record", "kit.transcript", "--port", f"virtual:{state}", "--", *session)
     assert again.returncode == 1
     assert "exists already" in again.stderr
+
+
+@pytest.mark.contract("C9")
+@pytest.mark.parametrize("registration", ["onboard", "public-key", "claim"])
+async def test_a_recorded_provisioning_replays_without_the_board(
+    registration: str, standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path, registration=registration)
+    proof = ["--no-proof"] if registration == "claim" else []
+    session = [*CELLAGENT, "provision", "run", "--set-clock", "--json", *proof]
+    port, transcript = f"virtual:{tmp_path / 'kit.json'}", tmp_path / "kit.transcript"
+    recorded = await cellagent("modem", "record", str(transcript), "--port", port, "--", *session)
+    assert recorded.code == 0, recorded.err
+    board = SavedState.decode((tmp_path / "kit.json").read_bytes())
+    text = transcript.read_text()
+    assert board.imei[:14] not in text
+    assert board.uuid not in text
+    assert "BEGIN CERTIFICATE" in text, "the CA's chain is no identity"
+
+    again = ["modem", "replay", str(transcript), "--pty", str(tmp_path / "pty"), "--", *session]
+    replayed = await cellagent(*again, environment={"CELLAGENT_STATE_DIR": str(tmp_path / "other")})
+    assert replayed.code == 0, replayed.out + replayed.err
+    ran = next(line for line in replayed.lines if "outcome" in line)
+    assert (ran["outcome"], ran["uuid"]) == ("done", "00000000-0000-4000-8000-000000000001")
+
+
+def test_identity_is_kept_on_request_alone(tmp_path: Path) -> None:
+    record = ("record", "--port", f"virtual:{tmp_path / 'kit'}")
+    session = ("--", *CELLAGENT, "modem", "at", "AT+CGSN=1", "AT%DEVICEUUID")
+    for option, name in (("--redact=identity", "redacted"), ("--keep-identity", "kept")):
+        assert run(tmp_path, *record, option, name, *session).returncode == 0
+    board = SavedState.decode((tmp_path / "kit").read_bytes())
+    kept, redacted = ((tmp_path / name).read_text() for name in ("kept", "redacted"))
+    assert board.imei in kept
+    assert board.uuid in kept
+    assert board.imei not in redacted
+    assert board.uuid not in redacted
+    both = run(tmp_path, *record, "--keep-identity", "--redact", "identity", "both")
+    assert both.returncode == 2
+    assert "contradict" in both.stderr

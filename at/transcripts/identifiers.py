@@ -1,0 +1,228 @@
+"""Finds in any text what names a device, a SIM or a person, and puts a made-up value there.
+
+What was replaced once is replaced wherever it appears; else a text must look like an identifier.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from uuid import UUID
+
+from at.protocol.command_redaction import MARKER
+from at.protocol.errors import ParseError
+from at.transcripts import resigning
+from at.transcripts.made_up import MadeUp, luhn_digit
+
+DEVICE_PLACEHOLDER = "{redacted:device-id}"
+_UNREADABLE = "{redacted:identity}"
+_UNREADABLE_TOKEN = f"eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.eyJyZWRhY3RlZCI6dHJ1ZX0.{'A' * 86}"
+_JWT = re.compile(r"\beyJ[\w-]*\.[\w-]+\.[\w-]+", re.ASCII)
+# A body and a COSE_Sign1 with ES256 (d2 84 43 a1 01 26), as %KEYGEN and %ATTESTTOKEN print them.
+_SIGNED = re.compile(r"(?<![\w-])[\w-]{20,}\.0oRDoQEm[\w-]{80,}", re.ASCII)
+_UUID = re.compile(
+    r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9A-Za-z])", re.IGNORECASE
+)
+# UUIDs that name no device: nil, and those of the Bluetooth SIG.
+_NOBODY = re.compile(r"0{8}(?:-0{4}){3}-0{12}|.{8}-0000-1000-8000-00805f9b34fb", re.IGNORECASE)
+_LABELLED = re.compile(
+    r"(?<![a-z])(imeisv|imei|imsi|iccid|eid|msisdn)([^0-9a-z+]{0,5})(\+?[0-9]{6,32})(?![0-9])",
+    re.IGNORECASE,
+)
+_LONG_NUMBER = re.compile(
+    r"(?<![0-9A-Za-z])(nrf-)?([0-9]{15}|[0-9]{18,20}|[0-9]{32})(?=F?(?![0-9A-Za-z]))",
+    re.IGNORECASE,
+)
+_PHONE = re.compile(r'(?<=")\+[0-9]{7,15}(?=")')
+_QUOTED = re.compile(r'"[^"]*(?:"|\Z)')
+
+
+class Identifiers:
+    """The identifiers of one recording, each with its made-up value."""
+
+    def __init__(self) -> None:
+        self.made_up = MadeUp()
+        self.key_ids: set[str] = set()
+        """The `kid` of each key that was replaced by the published one."""
+        self._builds: set[str] = set()
+        self._tokens: dict[str, str] = {}
+        self._known: re.Pattern[str] | None = None
+        self._known_count = 0
+
+    def replaced(self, text: str, *, typed: bool = False) -> str:
+        """Return a text with made-up identifiers.
+
+        `typed`: long numbers outside quotes are what the line's grammar makes them, such as a time.
+        """
+        text = _SIGNED.sub(lambda match: self.attested(match.group()), text)
+        text = _JWT.sub(lambda match: self.token(match.group()), text)
+        text = _UUID.sub(lambda match: self.uuid(match.group()), text)
+        text = _LABELLED.sub(lambda m: f"{m[1]}{m[2]}{self._labelled(m[1].lower(), m[3])}", text)
+        text = _PHONE.sub(lambda match: self.made_up.phone(match.group()), text)
+        if typed:
+            text = _QUOTED.sub(lambda match: _LONG_NUMBER.sub(self._number, match.group()), text)
+        else:
+            text = _LONG_NUMBER.sub(self._number, text)
+        return self._known_replaced(text)
+
+    def keep_builds(self, text: str) -> None:
+        """Note the UUIDs of a text as those of a firmware, which every device with it has."""
+        self._builds |= {match.group().lower() for match in _UUID.finditer(text)}
+
+    def uuid(self, text: str) -> str:
+        """Return another UUID; one that names no device stays."""
+        if text.lower() in self._builds or _NOBODY.fullmatch(text):
+            return text
+        return self.made_up.uuid(text)
+
+    def serial(self, text: str) -> str:
+        """Return another serial number, which is an IMEI or IMEISV on most modems."""
+        if re.fullmatch(r"[0-9]{15,16}", text, re.ASCII):
+            return self.made_up.imei(text)
+        if re.fullmatch(r"[0-9]{0,2}", text, re.ASCII) or MARKER.search(text):
+            return text  # the version of the software, as +CGSN=3 prints it
+        return self.made_up.serial(text)
+
+    def imsi(self, text: str) -> str:
+        """Return another IMSI; what is none stays."""
+        return self.made_up.imsi(text) if re.fullmatch(r"[0-9]{6,15}", text, re.ASCII) else text
+
+    def iccid(self, text: str) -> str:
+        """Return another card number, its padding kept; what is none stays."""
+        digits = text.rstrip("Ff")
+        if not re.fullmatch(r"[0-9]{18,20}", digits, re.ASCII):
+            return text
+        return self.made_up.iccid(digits) + text[len(digits) :]
+
+    def device_id(self, text: str) -> str:
+        """Return another device id: in its old form where that is known, else `device-0001`."""
+        other = self.replaced(text)
+        if other != text or not text or self.made_up.is_in(text) or MARKER.search(text):
+            return other
+        return self.made_up.device_id(text)
+
+    def sent_device_id(self, text: str) -> str:
+        """Return another device id as a host sends it: a replay takes any for one of no known form.
+
+        The host has such a name from elsewhere, and not from the modem's answers.
+        """
+        other = self.device_id(text)
+        return DEVICE_PLACEHOLDER if other.startswith("device-") else other
+
+    def token(self, text: str) -> str:
+        """Return a JWT with other names, signed by the published key."""
+        if text == _UNREADABLE_TOKEN:
+            return text
+        return self._resigned(text, self._other_jwt, _UNREADABLE_TOKEN)
+
+    def generated_key(self, text: str) -> str:
+        """Return an answer of %KEYGEN with other names, signed by the published key."""
+        return self._resigned(text, self._other_key, _UNREADABLE)
+
+    def attestation(self, text: str) -> str:
+        """Return an attestation token with other names, signed by the published key."""
+        return self._resigned(
+            text, lambda old: resigning.resigned_attestation(old, self.uuid), _UNREADABLE
+        )
+
+    def attested(self, text: str) -> str:
+        """Return either of both answers, whichever it is."""
+        other = self.generated_key(text)
+        return self.attestation(text) if other == _UNREADABLE else other
+
+    def certificate(self, text: str) -> str:
+        """Return a client certificate with other names, signed by the published key."""
+        return self._resigned(
+            text,
+            lambda old: resigning.resigned_certificate(old, self.device_id),
+            "{redacted:certificate}",
+        )
+
+    def _other_jwt(self, text: str) -> str:
+        other, kid = resigning.resigned_jwt(text, self.replaced, self.device_id)
+        self.key_ids |= {kid.lower()} if kid else set()
+        return other
+
+    def _other_key(self, text: str) -> str:
+        other, kid = resigning.resigned_key(text, self.uuid, self.device_id)
+        self.key_ids.add(kid)
+        return other
+
+    def _resigned(self, text: str, make: Callable[[str], str], unreadable: str) -> str:
+        """Return what `make` makes of a text, the same each time; `unreadable` if it cannot."""
+        if MARKER.fullmatch(text):
+            return text
+        if text not in self._tokens:
+            try:
+                other = make(text)
+            except (ParseError, ValueError, RecursionError, ImportError):
+                return unreadable
+            # Signatures are random: another pass over the same line must not sign again.
+            self._tokens[text] = self._tokens[other] = other
+        return self._tokens[text]
+
+    def _labelled(self, label: str, number: str) -> str:
+        match label:
+            case "imei" | "imeisv" if len(number) in {15, 16}:
+                return self.made_up.imei(number)
+            case "imsi":
+                return self.imsi(number)
+            case "iccid":
+                return self.iccid(number)
+            case "eid" if len(number) == 32:
+                return self.made_up.eid(number)
+            case "msisdn":
+                return self.made_up.phone(number)
+        return number
+
+    def _number(self, match: re.Match[str]) -> str:
+        """Return a long number changed if it has the form of an IMEI, a card number or an EID."""
+        prefix, digits = match[1] or "", match[2]
+        if len(digits) == 15 and (prefix or luhn_digit(digits[:14]) == digits[14]):
+            digits = self.made_up.imei(digits)
+        elif len(digits) == 32 and digits.startswith("89"):
+            digits = self.made_up.eid(digits)
+        elif len(digits) != 32 and digits.startswith("89"):
+            digits = self.made_up.iccid(digits)
+        return prefix + digits
+
+    def _known_replaced(self, text: str) -> str:
+        """Return a text without the originals that were replaced before."""
+        originals = self.made_up.originals
+        count = sum(map(len, originals.values()))
+        if count != self._known_count:
+            self._known, self._known_count = _known_pattern(originals), count
+        return text if self._known is None else self._known.sub(self._again, text)
+
+    def _again(self, match: re.Match[str]) -> str:
+        made, text = self.made_up, match.group()
+        match match.lastgroup:
+            case "imei":
+                return made.imei(text)[: len(text)]
+            case "imsi":
+                return made.imsi(text)
+            case "iccid":
+                return made.iccid(text)
+            case "eid":
+                return made.eid(text)
+            case "uuid":
+                other = made.uuid(str(UUID(text)))
+                return other if "-" in text else other.replace("-", "")
+            case "serial":
+                return made.serial(text)
+        return text
+
+
+def _known_pattern(originals: dict[str, list[str]]) -> re.Pattern[str] | None:
+    """Return the pattern of what was replaced before, one named group for each kind."""
+    behind = {"imei": "[0-9]{0,2}", "iccid": "[0-9]{0,2}", "eid": "[0-9]{2}"}
+    kinds = []
+    for kind in ("imei", "imsi", "iccid", "eid", "uuid", "serial"):
+        known = [re.escape(original) for original in originals.get(kind, ())]
+        if kind == "uuid":
+            known = [original.replace(r"\-", "-?") for original in known]
+        if known:
+            kinds.append(f"(?P<{kind}>(?:{'|'.join(known)}){behind.get(kind, '')})")
+    if not kinds:
+        return None
+    return re.compile(rf"(?<![0-9])(?:{'|'.join(kinds)})(?![0-9])", re.IGNORECASE)

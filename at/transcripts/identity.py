@@ -1,0 +1,209 @@
+"""Replaces what names a device, a SIM or a person in a recorded session, line by line.
+
+A line that is known decides for itself which of its parameters names somebody; in the rest, and in
+lines that nobody knows, `identifiers` finds what looks like it. Each becomes a made-up value of the
+same shape, and what was signed is signed anew, so that what could be decoded still can be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from hashlib import sha256
+
+from at.commands import catalog
+from at.protocol import notices
+from at.protocol.command import CommandText, read_command
+from at.protocol.values import name_before_colon
+from at.transcripts import resigning, sim_files
+from at.transcripts.identifiers import DEVICE_PLACEHOLDER, Identifiers
+from at.transcripts.made_up import luhn_digit
+from at.transcripts.written_credentials import WrittenCredential, written_credential
+
+Change = Callable[[str], str]
+
+# A command in a line: behind a prompt, bare or wrapped by a shell.
+_COMMAND = re.compile(
+    r"(?:\s|\x1b\[[0-9;]*[mGKJ]|[A-Za-z][\w.-]{0,20}:~\$)*(?:at\s+'?(?=AT))?(?P<command>AT.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_FINAL = re.compile(r"OK|ERROR|\+CM[ES] ERROR:.*", re.DOTALL)
+_PARAMETER = re.compile(r'[ \t]*(?:"([^"]*)(?:"|\Z)|([^,"\r\n]*?))[ \t]*(?:(,)|(?=[\r\n\']|\Z))')
+_SERIAL_ANSWERS = ("+CGSN", "+GSN")
+_CARD_ANSWERS = ("%XICCID", "+ICCID", "+CCID", "+QCCID", "#CCID", "^ICCID", "+ZICCID")
+# Attributes of a request that name a device or a person, and no organisation.
+_SUBJECT = re.compile(r"(?i)((?:^|,)\s*(?:CN|SN|SERIALNUMBER|EMAILADDRESS)\s*=)([^,]*)")
+_CERTIFICATE, _IDENTITY_KEY = "1", "6"
+# Types of %CMNG that only this device has; the others are of CAs and of services.
+_OF_THIS_DEVICE = {_CERTIFICATE, "2", "3", "4", _IDENTITY_KEY, "8", "9"}
+
+
+class IdentityRedactor:
+    """Replaces identity in whole lines, in the order in which they pass.
+
+    The made-up values hold for one recording: a device has the same ones in all its lines.
+    """
+
+    def __init__(self) -> None:
+        names = Identifiers()
+        self._names = names
+        self._command: CommandText | None = None
+        """The command in progress: it decides what a line without a name is."""
+        self._written: dict[WrittenCredential, bytes] = {}
+        """The digest in the recording of each credential whose content was redacted."""
+        self._answers: Mapping[str, Mapping[int, Change]] = {
+            **{name: {0: names.serial} for name in _SERIAL_ANSWERS},
+            **{name: {0: names.iccid} for name in _CARD_ANSWERS},
+            "+CIMI": {0: names.imsi},
+            "+CNUM": {0: names.device_id, 1: names.made_up.phone},
+            "#XNRFCLOUD": {3: names.device_id},
+            "%KEYGEN": {0: names.generated_key},
+            "%ATTESTTOKEN": {0: names.attestation},
+            "%CLAIMTOKEN": {0: names.attestation},
+            "+CRSM": {2: self._file_content},
+        }
+        self._commands: Mapping[str, Mapping[int, Change]] = {
+            "%JWT": {2: names.sent_device_id},
+            "%KEYGEN": {3: self._sent_subject},
+            "#XMQTTCFG": {0: names.sent_device_id},
+        }
+
+    def clean(self, line: bytes) -> bytes:
+        """Return a line with made-up identity."""
+        text = line.decode("latin-1")
+        match = _COMMAND.fullmatch(text)
+        if match is not None:
+            text = self._sent(text, match.start("command"))
+        else:
+            text = self._received(text)
+            if _FINAL.fullmatch(text.strip()):
+                self._command = None
+        return text.encode("latin-1")
+
+    def note_written(self, before: bytes, after: bytes) -> None:
+        """Note how a line was redacted: what it writes has another digest from here on."""
+        was, now = written_credential(before), written_credential(after)
+        if was is not None and now is not None and was != now:
+            self._written[was] = now.digest
+
+    def _sent(self, text: str, start: int) -> str:
+        command = text[start:].rstrip("\r\n\0 ")
+        self._command = read_command(command.removesuffix("'"))
+        if self._command is None:
+            return self._names.replaced(text)
+        name = self._command.name
+        at = start + 2 + len(name) + 1
+        if name == "%CMNG":
+            text = self._with_written_certificate(text, at)
+        else:
+            text = _changed(text, at, self._commands.get(name, {}))
+        return self._names.replaced(text, typed=name in _typed_commands())
+
+    def _received(self, text: str) -> str:
+        name = name_before_colon(text.strip())
+        if not name:
+            return self._names.replaced(self._bare(text))
+        if name == "%XMODEMUUID":
+            self._names.keep_builds(text)
+            return text
+        at = text.index(":") + 1
+        if name == "%CMNG":
+            text = self._listed(text, at)
+        else:
+            text = _changed(text, at, self._answers.get(name, {}))
+        typed = name in self._answers or bool(catalog.readers_of(name)) or notices.is_known(name)
+        return self._names.replaced(text, typed=typed)
+
+    def _bare(self, text: str) -> str:
+        """Return a line without a name, which the command in progress explains."""
+        line = text.strip()
+        asked = self._command.name if self._command is not None else ""
+        if asked in _SERIAL_ANSWERS and re.fullmatch(r'[\w:./,"-]*[0-9][\w:./,"-]*', line):
+            return _changed(text, 0, dict.fromkeys(range(3), self._names.serial))
+        number = re.fullmatch(r'"?([0-9]+)F?"?', line, re.ASCII | re.IGNORECASE)
+        if number is None:
+            return text
+        digits = number[1]
+        if asked == "+CIMI" or (
+            # No other command is answered with fifteen digits alone.
+            not asked and len(digits) == 15 and luhn_digit(digits[:14]) != digits[14]
+        ):
+            return text.replace(digits, self._names.imsi(digits))
+        if asked in _CARD_ANSWERS:
+            return text.replace(digits, self._names.iccid(digits))
+        return text
+
+    def _file_content(self, content: str) -> str:
+        asked = self._command
+        arguments = asked.arguments if asked is not None and asked.name == "+CRSM" else ""
+        return sim_files.other_content(content, arguments, self._names.iccid, self._names.imsi)
+
+    def _sent_subject(self, attributes: str) -> str:
+        """Return the attributes of a request; a placeholder ends where the quotes do."""
+        other = _SUBJECT.sub(lambda m: m[1] + self._names.sent_device_id(m[2]), attributes)
+        return "{redacted:subject}" if DEVICE_PLACEHOLDER in other else other
+
+    def _with_written_certificate(self, text: str, at: int) -> str:
+        operation, _tag, kind = (_parameter(text, at, index) for index in range(3))
+        if (operation, kind) != ("0", _CERTIFICATE):
+            return text
+        # It is made anew in each run, with a number and a time of its own.
+        return _changed(text, at, {3: lambda _: "{redacted:certificate}"})
+
+    def _listed(self, text: str, at: int) -> str:
+        tag, kind = (_parameter(text, at, index) for index in range(2))
+        changes: dict[int, Change] = {2: lambda digest: self._digest(tag, kind, digest)}
+        if kind == _CERTIFICATE:
+            changes[3] = self._names.certificate
+        elif kind == _IDENTITY_KEY:
+            changes[3] = lambda _: resigning.PUBLISHED_PEM
+        return _changed(text, at, changes)
+
+    def _digest(self, tag: str, kind: str, digest: str) -> str:
+        """Return the digest that belongs to what this recording has in a place."""
+        place = (tag.encode("latin-1"), kind.encode("latin-1"))
+        written = self._written.get(
+            WrittenCredential(*place, digest.upper().encode("latin-1", "replace"))
+        )
+        if written is not None:
+            return written.decode()
+        if digest.lower() in {*self._names.key_ids, resigning.PUBLISHED_KEY_ID}:
+            return resigning.PUBLISHED_KEY_ID.upper()
+        if kind == _IDENTITY_KEY:
+            return sha256(resigning.PUBLISHED_PEM.encode()).hexdigest().upper()
+        if kind in _OF_THIS_DEVICE and digest.encode() not in self._written.values():
+            return self._names.made_up.digest(digest)
+        return digest
+
+
+@cache
+def _typed_commands() -> frozenset[str]:
+    return frozenset(name for name, _form in catalog.TYPES)
+
+
+def _parameter(text: str, at: int, index: int) -> str:
+    """Return a parameter behind a name, "" where there is none."""
+    spans = _spans(text, at)
+    return text[slice(*spans[index])] if index < len(spans) else ""
+
+
+def _changed(text: str, at: int, changes: Mapping[int, Change]) -> str:
+    """Return a line in which some of the parameters from `at` on are changed."""
+    if not changes:
+        return text
+    for index, (start, end) in reversed(list(enumerate(_spans(text, at)))):
+        if index in changes and start < end:
+            text = text[:start] + changes[index](text[start:end]) + text[end:]
+    return text
+
+
+def _spans(text: str, at: int) -> list[tuple[int, int]]:
+    """Return where each parameter begins and ends, without its quotes."""
+    spans = []
+    while match := _PARAMETER.match(text, at):
+        spans.append(match.span(2 if match[1] is None else 1))
+        at = match.end()
+        if match[3] is None:
+            break
+    return spans

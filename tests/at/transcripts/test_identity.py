@@ -1,0 +1,166 @@
+"""Which lines name somebody, and where; what is no name stays byte for byte."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.transcripts.identity import IdentityRedactor
+from at.transcripts.made_up import luhn_digit
+from at.transcripts.redaction import Redactor
+from at.transcripts.resigning import PUBLISHED_KEY_ID, PUBLISHED_PEM
+from tests.support.virtual_modems import printed, switched_on
+
+IMEI = "352656100367872"
+IMSI = "262011234567890"
+ICCID = "8949020000001234567"
+UUID = "50363154-3930-44d9-80d9-0b2d1f3f2b1f"
+BUILD = "25c95751-efa4-40d4-8b4a-1dcaab81fac9"
+PEM = "-----BEGIN CERTIFICATE-----\nQ0VSVA==\n-----END CERTIFICATE-----\n"
+
+NAMING = {
+    "IMEI in quotes": ["AT+CGSN=1\r", f'+CGSN: "{IMEI}"\r\n'],
+    "IMEI bare": ["AT+CGSN\r", f"{IMEI}\r\n"],
+    "IMEI in blanks": [f'+CGSN : "{IMEI}" \r\n'],
+    "IMEISV": ["AT+CGSN=2\r", f'+CGSN: "{IMEI[:14]}01"\r\n'],
+    "IMEI and a serial number": ["AT+CGSN\r", f"{IMEI},NX1234567890\r\n"],
+    "IMEI after its echo": ["uart:~$ at 'AT+CGSN'\r\n", f"{IMEI}\r\n"],
+    "IMEI behind a shell's colours": ["\x1b[1;32muart:~$ \x1b[mat 'AT+CGSN=1'\r\n", IMEI],
+    "IMEI in a log line": [f"[00:00:01.000,000] <inf> app: id nrf-{IMEI} up\r\n"],
+    "IMEI in a topic": [f'AT#XMQTTPUB="d/nrf-{IMEI}/up"\r'],
+    "IMEI with a label": [f"boot: imei={IMEI[:14]}9 ok\r\n"],
+    "IMSI": ["AT+CIMI\r", f"{IMSI}\r\n"],
+    "IMSI of nobody's question": [f"{IMSI}\r\n"],
+    "IMSI with a label": [f'{{"imsi": "{IMSI}"}}\r\n'],
+    "ICCID": ["AT%XICCID\r", f"%XICCID: {ICCID}F\r\n"],
+    "ICCID bare": ["AT+CCID\r", f"{ICCID}\r\n"],
+    "ICCID in a log line": [f"sim {ICCID} found\r\n"],
+    "ICCID of a file": ["AT+CRSM=176,12258,0,0,10\r", '+CRSM: 144,0,"989420000000214365F7"\r\n'],
+    "IMSI of a file": ["AT+CRSM=176,28423,0,0,9\r", '+CRSM: 144,0,"082926102143658709"\r\n'],
+    "EID": [f"eUICC 8904903200{'1234567890' * 2}12\r\n"],
+    "UUID": ["AT%DEVICEUUID\r", f"%DEVICEUUID: {UUID}\r\n"],
+    "UUID of Serial Modem": ["AT#XUUID\r", f"#XUUID: {UUID.upper()}\r\n"],
+    "UUID without dashes, once known": [f"#XUUID: {UUID}\r\n", f"id {UUID.replace('-', '')}\r\n"],
+    "own number": ['+CNUM: "Ada Example","+4917012345678",145\r\n'],
+    "a caller": ['+CMT: "+4917012345678","","26/03/14,12:00:00+04"\r\n'],
+    "device id of a name": ['#XNRFCLOUD: 1,0,16842753,"pump 17"\r\n'],
+    "sub of a name": ['AT%JWT=0,60,"pump 17"\r'],
+    "subject of a name": ['AT%KEYGEN=1,2,0,"O=Acme,CN=pump 17"\r'],
+    "client of a broker": ['AT#XMQTTCFG="pump 17"\r'],
+    "certificate": [f'AT%CMNG=0,17,1,"{PEM}"\r'],
+    "certificate read back": [f'%CMNG: 17,1,"{"AB" * 32}","{PEM}"\r\n'],
+    "attestation that cannot be read": ['%ATTESTTOKEN: "QUFB.QkJC"\r\n'],
+}
+NAMES = re.compile(
+    rf"{IMEI[:14]}|{IMSI}|{ICCID[:18]}|{UUID.replace('-', '-?')}|1234567890|17012345678|Ada|pump"
+    r"|Q0VSVA|QUFB|NX1|214365F7|2143658709|ABAB",
+    re.IGNORECASE,
+)
+
+NO_NAMES = [
+    '%XTIME: "40","62110221219440","00"\r\n',
+    '+CCLK: "26/03/14,12:00:00+04"\r\n',
+    "%NCELLMEAS: 0,\"0199F10A\",\"24202\",\"0DB7\",64,4800,5700,70,28,150344,5700,7,44,24\r\n",
+    "%NCELLMEAS: 0,\"00011B07\",\"26295\",\"00B7\",65535,0,490000000000003,70,28,150344\r\n",
+    '%XMONITOR: 1,"","","26201","0DB7",7,20,"0199F10A",115,6400,53,22\r\n',
+    "+CEREG: 5,1,\"0DB7\",\"0199F10A\",7\r\n",
+    f'%CMNG: 7,0,"{"AB" * 32}"\r\n',
+    f"%XMODEMUUID: {BUILD}\r\n",
+    "mfw_nrf91x1_2.0.4\r\n",
+    "1234567890123\r\n",
+    "[00:00:01.000,000] <inf> app: took 1700000000123456 ns\r\n",
+    "service 0000180a-0000-1000-8000-00805f9b34fb\r\n",
+    'AT%XBANDLOCK=1,"1111111111111111111"\r',
+    '#XSEND: "89014103211181157024A1B2"\r\n',
+    "OK\r\n",
+    "AT\r",
+    "\r\n",
+    "AT+CMEE=1\r",
+]  # fmt: skip
+
+
+def cleaned(lines: list[str]) -> list[str]:
+    redactor = Redactor(identity=True)
+    return [redactor.clean(line.encode("latin-1")).decode("latin-1") for line in lines]
+
+
+@pytest.mark.parametrize("name", NAMING)
+def test_nobody_is_named(name: str) -> None:
+    lines = NAMING[name]
+    after = cleaned(lines)
+    assert NAMES.search("".join(lines))
+    assert not NAMES.search("".join(after))
+    assert cleaned(after) == after, "made-up values stay"
+    for before, line in zip(lines, after, strict=True):
+        assert re.search(r"\r?\n?\Z", line).group() == re.search(r"\r?\n?\Z", before).group()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("line", NO_NAMES)
+def test_what_names_nobody_stays(line: str) -> None:
+    assert cleaned([line]) == [line]
+
+
+EVERY_LINE = [line for lines in (*NAMING.values(), NO_NAMES) for line in lines]
+
+
+@given(lines=st.lists(st.sampled_from(EVERY_LINE), max_size=12))
+def test_a_redacted_session_is_left_as_it_is(lines: list[str]) -> None:
+    once = cleaned(lines)
+    assert cleaned(once) == once
+
+
+@given(line=st.binary(max_size=200), shape=st.sampled_from([b"%b", b'+CGSN: "%b"', b"AT+CGSN\r%b"]))
+def test_no_line_upsets_it(line: bytes, shape: bytes) -> None:
+    redactor = Redactor(identity=True)
+    redactor.clean(b"AT+CGSN\r")
+    redactor.clean(shape % line)
+
+
+@given(number=st.from_regex(r"[0-9]{14}", fullmatch=True))
+def test_an_imei_is_the_same_made_up_one_in_all_lines(number: str) -> None:
+    imei = number + luhn_digit(number)
+    lines = [
+        "AT+CGSN=1\r",
+        f'+CGSN: "{imei}"\r\n',
+        f'AT%JWT=0,60,"nrf-{imei}"\r',
+        f"log {imei}\r\n",
+    ]
+    after = cleaned(lines)
+    (made,) = re.findall(r"[0-9]{15}", after[1])
+    assert made[-1] == luhn_digit(made[:-1])
+    assert after[2] == f'AT%JWT=0,60,"nrf-{made}"\r'
+    assert after[3] == f"log {made}\r\n"
+
+
+def test_the_firmware_s_uuid_is_no_identity_wherever_it_stands() -> None:
+    assert cleaned([f"%XMODEMUUID: {BUILD}\r\n", f"log {BUILD}\r\n"])[1] == f"log {BUILD}\r\n"
+
+
+def test_the_digest_of_what_was_redacted_is_that_of_what_the_recording_has() -> None:
+    def digest(content: str) -> str:
+        return sha256(content.encode()).hexdigest().upper()
+
+    lines = [f'AT%CMNG=0,17,1,"{PEM}"\r', "OK\r\n", f'%CMNG: 17,1,"{digest(PEM)}"\r\n']
+    placeholder = digest("{redacted:certificate}")
+    assert cleaned(lines)[2] == f'%CMNG: 17,1,"{placeholder}"\r\n'
+    (key,) = cleaned([f'%CMNG: 4294967294,6,"{"AB" * 32}"\r\n'])
+    assert key == f'%CMNG: 4294967294,6,"{digest(PUBLISHED_PEM)}"\r\n'
+
+
+def test_the_digest_of_a_key_goes_with_the_key() -> None:
+    modem = switched_on()
+    lines = [printed(modem, line) for line in ("AT%KEYGEN=1,2,0", "AT%CMNG=1,1")]
+    after = cleaned([line for text in lines for line in text.splitlines(keepends=True)])
+    assert any(PUBLISHED_KEY_ID.upper() in line for line in after)
+
+
+def test_a_line_after_the_answer_is_no_answer() -> None:
+    """What follows the final result is not read by the command before it."""
+    redactor = IdentityRedactor()
+    for line in (b"AT+CGSN\r", b"OK\r\n"):
+        redactor.clean(line)
+    assert redactor.clean(b"v1.2.3\r\n") == b"v1.2.3\r\n"
