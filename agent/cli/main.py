@@ -104,6 +104,7 @@ PROVISION = LazyGroup(
         "export": Entry(
             "provision.export", "The ledger as CSV or JSON, for people and for services."
         ),
+        "migrate": Entry("provision.migrate", "Bring the ledger of an older version up to date."),
     },
 )
 

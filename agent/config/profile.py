@@ -171,6 +171,11 @@ class ProvisioningSettings(Section, frozen=True):
 
     ledger: str = ""
     """"" means a SQLite file in the state folder; else a postgresql:// URL without password."""
+    station: str = ""
+    """The station's name in the ledger; "" is the host's name."""
+    lot: str = ""
+    product: str = ""
+    """Recorded with every run, where `run --lot` and `--product` say nothing else."""
     security_tag: int = 16842753
     ca_chain_file: str = ""
     """The server's CA chain that is written to the kits."""

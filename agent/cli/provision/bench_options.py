@@ -267,14 +267,17 @@ def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:
     """Open the profile's ledger: PostgreSQL where it is shared, else a file in the state folder."""
     from agent.provisioning.ledger import open_ledger
 
+    address, password = ledger_address(configuration)
+    station = configuration.profile.provisioning.station or socket.gethostname()
+    return open_ledger(address, station, password=password, writes=writes)
+
+
+def ledger_address(configuration: Configuration) -> tuple[str, str]:
+    """Return the address and the password of the profile's ledger."""
     address = configuration.profile.provisioning.ledger
     secret = configuration.secrets.get("ledger_password")
-    return open_ledger(
-        address or str(configuration.state_dir / "ledger.sqlite"),
-        f"{socket.gethostname()}:{os.getpid()}",
-        password=secret.reveal() if secret is not None else "",
-        writes=writes,
-    )
+    password = secret.reveal() if secret is not None else ""
+    return address or str(configuration.state_dir / "ledger.sqlite"), password
 
 
 def _limits(profile: BoardLimits) -> tuple[Limit, ...]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.exports import Labels
     from agent.provisioning.goal import Goal
+    from agent.provisioning.ledger import WorkOrder
     from agent.provisioning.registrar import Registrar
 
 _DISCOVERY_INTERVAL_S = 1.0
@@ -35,8 +36,19 @@ _CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start mu
 )
 @bench_options.take_options
 @click.option("--watch", is_flag=True, help="Go on as trays are swapped, until Ctrl-C.")
+@click.option("--operator", default="", help="Who is at work; recorded with every run.")
+@click.option("--lot", help="Recorded with every run. Default: the profile's.")
+@click.option("--product", help="Recorded with every run. Default: the profile's.")
 @click.option("--labels", type=click.Path(path_type=Path), help="Write labels into this folder.")
-def command(*, watch: bool, labels: Path | None, **values: Any) -> None:
+def command(
+    *,
+    watch: bool,
+    labels: Path | None,
+    operator: str,
+    lot: str | None,
+    product: str | None,
+    **values: Any,
+) -> None:
     """Provision boards; what is right already is left alone, and a rerun resumes.
 
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT.
@@ -59,12 +71,28 @@ def command(*, watch: bool, labels: Path | None, **values: Any) -> None:
     # Last, so that a PIN is not asked for in vain; before the loop runs, so that Ctrl-C ends it.
     authority = bench_options.device_ca_of(goal, settings)
     rediscover = find if watch else None
-    run(_provision(settings, goal, registrar, authority, locations, rediscover, labels))
+    order = work_order(settings, operator, lot, product)
+    run(_provision(settings, goal, order, registrar, authority, locations, rediscover, labels))
+
+
+def work_order(
+    settings: Configuration, operator: str, lot: str | None, product: str | None
+) -> WorkOrder:
+    """Return what is recorded with each run: what was said, else what the profile says."""
+    from agent.provisioning.ledger import WorkOrder
+
+    section = settings.profile.provisioning
+    return WorkOrder(
+        operator,
+        section.lot if lot is None else lot,
+        section.product if product is None else product,
+    )
 
 
 async def _provision(
     settings: Configuration,
     goal: Goal,
+    order: WorkOrder,
     registrar: Registrar | None,
     authority: DeviceCa | None,
     locations: list[BoardLocation],
@@ -88,7 +116,8 @@ async def _provision(
         if registrar is not None:
             await stack.enter_async_context(registrar.client)
         await _check_clock(goal, registrar)
-        station = Station(goal, ledger, registrar, authority, settings.state_dir / "keys", _now)
+        keys = settings.state_dir / "keys"
+        station = Station(goal, ledger, registrar, authority, keys, _now, order)
         view = BenchView(locations, watches=rediscover is not None)
         if rediscover is not None:
             outcomes = watch_boards(

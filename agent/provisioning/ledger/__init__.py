@@ -1,7 +1,7 @@
 """The ledger: each step is on disk before the next; SQLite, or PostgreSQL where it is shared."""
 
 from agent.provisioning.ledger.ledger import BoardBusy, Ledger
-from agent.provisioning.ledger.opening import LedgerError, open_ledger
+from agent.provisioning.ledger.opening import LedgerError, Migration, migrate_ledger, open_ledger
 from agent.provisioning.ledger.reader import LedgerReader
 from agent.provisioning.ledger.records import (
     BoardRecord,
@@ -20,8 +20,10 @@ __all__ = [
     "LedgerError",
     "LedgerHeld",
     "LedgerReader",
+    "Migration",
     "RunRecord",
     "StepRecord",
     "WorkOrder",
+    "migrate_ledger",
     "open_ledger",
 ]

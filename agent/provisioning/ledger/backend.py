@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent.errors import AgentError
+from agent.errors import AgentError, ResourceUnavailable
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -33,6 +33,12 @@ class DatabaseFailed(AgentError):
         self.reason = reason
 
 
+class StationsAtWork(ResourceUnavailable):
+    """Stations have claimed boards: the tables cannot be changed under them."""
+
+    kind = "busy"
+
+
 class Database(Protocol):
     """An open database. Its methods raise DatabaseFailed."""
 
@@ -51,7 +57,13 @@ class Database(Protocol):
         """Return the newest migration that was run, None for an empty database."""
 
     def migrate(self) -> None:
-        """Run the migrations that are missing."""
+        """Run the migrations that are missing. Raises StationsAtWork."""
+
+    def migrated_copy(self, version: str | None) -> Database:
+        """Return a copy with the newest tables of a database of a version; this one stays."""
+
+    def keep_copy(self, version: str) -> Path | None:
+        """Keep a copy of the file as it is; return its path. None: a server has its own backups."""
 
     def time_in(self, when: datetime) -> object:
         """Return an aware time as a column takes it."""
@@ -70,6 +82,9 @@ class Database(Protocol):
 
     def first_open_change(self, execute: Execute) -> int | None:
         """Return a number below every change that is not yet on disk; None: there are none."""
+
+    def others(self) -> Sequence[str]:
+        """Return who else is connected to it now, as far as that is known."""
 
     def close(self) -> None:
         """Close it and release every lock. Raises nothing."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +26,19 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """What was done to a ledger: its version before (None: it was empty) and now.
+
+    `copy` is the file as it was, `others` who else was connected to its server.
+    """
+
+    before: str | None
+    now: str
+    copy: Path | None
+    others: Sequence[str]
+
+
 def open_ledger(
     address: str,
     station: str,
@@ -34,33 +49,47 @@ def open_ledger(
 ) -> Ledger:
     """Open the ledger at `address`, a path (SQLite) or a postgresql:// URL without a password.
 
-    `writes` False opens it to be read. Raises LedgerError, LedgerHeld, UsageError.
+    `writes` False opens it to be read: nothing of it changes, and older tables are read by a copy
+    (see LedgerReader.older). Else a file of an older version is migrated, after a copy beside it;
+    an older server is not. Raises LedgerError, LedgerHeld, UsageError.
     """
-    named, check = address, "that you may write it, and that it is a ledger of ours"
-    try:
-        database: Database
-        if "://" in address:
-            from agent.provisioning.ledger.postgresql import PostgresqlDatabase, shown
+    with _opened(address, password, writes=writes) as database:
+        found, newest = _versions(database)
+        if not writes:
+            return _to_read(database, found, newest, station, now)
+        if found != newest:
+            if database.shared and found is not None:
+                raise LedgerError(
+                    f"the ledger's tables are older than ours: schema {found}, not {newest}",
+                    hint="`cellagent provision migrate`, once no station is at work",
+                )
+            _migrate(database, found)
+        ledger = Ledger(database, station, now)
+        ledger.end_lost_runs()
+        return ledger
 
-            named, check = shown(address), "that its server runs, its name, and its password"
-            check += " (CELLAGENT_LEDGER_PASSWORD)"
-            database = PostgresqlDatabase(address, password)
-        else:
-            database = SqliteDatabase(Path(address), writes=writes)
-        try:
-            _bring_up_to_date(database)
-            ledger = Ledger(database, station, now)
-            if writes:
-                ledger.end_lost_runs()
-        except BaseException:
-            database.close()
-            raise
-    except DatabaseFailed as error:
-        raise LedgerError(
-            f"the ledger {named} cannot be opened: {error.reason}",
-            hint=f"check {check}",
-        ) from error
-    return ledger
+
+def _to_read(
+    database: Database, found: str | None, newest: str, station: str, now: Callable[[], datetime]
+) -> Ledger:
+    if found == newest:
+        return Ledger(database, station, now)
+    copy = database.migrated_copy(found)
+    database.close()
+    return Ledger(copy, station, now, older=found or "")
+
+
+def migrate_ledger(address: str, *, password: str = "") -> Migration:
+    """Bring the tables of a ledger up to date; see open_ledger for its address.
+
+    Raises LedgerError, LedgerHeld, StationsAtWork, UsageError: then nothing was changed.
+    """
+    with _opened(address, password, writes=True) as database:
+        found, newest = _versions(database)
+        copy = _migrate(database, found) if found != newest else None
+        others = database.others()
+        database.close()
+        return Migration(found, newest, copy, others)
 
 
 def newest_version() -> str:
@@ -74,12 +103,50 @@ def newest_version() -> str:
     return max(names).partition("_")[0]
 
 
-def _bring_up_to_date(database: Database) -> None:
+@contextmanager
+def _opened(address: str, password: str, *, writes: bool) -> Iterator[Database]:
+    """Open a database, and close it where the block raises. Raises LedgerError for its failures."""
+    named, check = address, "that you may write it, and that it is a ledger of ours"
+    try:
+        database: Database
+        if "://" in address:
+            from agent.provisioning.ledger.postgresql import PostgresqlDatabase, shown
+
+            named, check = shown(address), "that its server runs, its name, and its password"
+            check += " (CELLAGENT_LEDGER_PASSWORD)"
+            database = PostgresqlDatabase(address, password)
+        else:
+            database = SqliteDatabase(Path(address), writes=writes)
+        try:
+            yield database
+        except BaseException:
+            database.close()
+            raise
+    except DatabaseFailed as error:
+        raise LedgerError(
+            f"the ledger {named} cannot be opened: {error.reason}",
+            hint=f"check {check}",
+        ) from error
+
+
+def _versions(database: Database) -> tuple[str | None, str]:
+    """Return the version of the tables, and our newest one. Raises LedgerError."""
     found, newest = database.version(), newest_version()
     if found is not None and found > newest:
         raise LedgerError(
             f"the ledger was written by a newer version (schema {found}, ours is {newest})",
             hint="update cellagent on this station",
         )
-    if found != newest:
+    return found, newest
+
+
+def _migrate(database: Database, found: str | None) -> Path | None:
+    """Migrate a database of a version; return the copy that was made of it before."""
+    copy = database.keep_copy(found) if found is not None else None
+    try:
         database.migrate()
+    except BaseException:
+        if copy is not None:
+            copy.unlink()  # nothing was changed
+        raise
+    return copy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from socket import SHUT_RDWR, socket
@@ -15,22 +15,34 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from agent.errors import UsageError
-from agent.provisioning.ledger.backend import DatabaseFailed, Execute
+from agent.provisioning.ledger.backend import DatabaseFailed, Execute, StationsAtWork
+from agent.provisioning.ledger.sqlite import SqliteDatabase, sqlite_time
 
 _LOOPBACK = {"", "localhost", "127.0.0.1", "::1"}
 # By libpq's names. A server that fell off the network is noticed, by the kernel, within 30 s.
-_PATIENCE = {
+_CONNECTION = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,  # milliseconds
+    "application_name": "cellagent",
 }
 # Numbers of ours in PostgreSQL's space of advisory locks; a board's hash stands beside the first.
 _LOCK_CLASS = 0x6E524639
 _MIGRATION_LOCK = 1850885689
 _CHANGE_LOCK = 1850885690
 """Of migration 0003, whose trigger takes it."""
+_ADVISORY = (
+    "locktype = 'advisory' AND objsubid = 2 "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+"""Of pg_locks: advisory locks with two numbers, in this database."""
+_OLDER_TABLES = ("boards", "uuid"), ("steps", "id")
+"""The tables, with their keys, of every version before 0003."""
+_PAGE = 1000
+_TABLES_WITHIN_S = 10
+_LOCK_NOT_AVAILABLE = "55P03"
 
 
 class PostgresqlDatabase:
@@ -68,13 +80,63 @@ class PostgresqlDatabase:
         return str(found[0][0]) if found else None
 
     def migrate(self) -> None:
-        """Run the migrations that are missing."""
+        """Run the migrations that are missing. Raises StationsAtWork."""
         from agent.provisioning.ledger.backend import upgrade
 
         with self._begun() as connection:
             # Two stations may start at once: the second waits here, then finds nothing to do.
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
+            if connection.execute(text("SELECT to_regclass('boards')")).scalar() is not None:
+                _require_nobody_at_work(connection)
             upgrade(connection)
+
+    def migrated_copy(self, version: str | None) -> SqliteDatabase:
+        """Return a copy in SQLite with the newest tables."""
+        copy = SqliteDatabase(None)
+        try:
+            if version is not None:
+                copy.migrate(version)
+                for table, key in _OLDER_TABLES:
+                    for rows in self._pages(table, key):
+                        copy.fill(table, rows)
+            copy.migrate()
+        except BaseException:
+            copy.close()
+            raise
+        return copy
+
+    def keep_copy(self, _version: str) -> None:
+        """Keep nothing: the server's own backups are its operator's."""
+
+    def others(self) -> Sequence[str]:
+        """Return the names of the other programs that are connected, each with its host."""
+        query = (
+            "SELECT application_name, COALESCE(host(client_addr), 'this host') "
+            "FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid() AND backend_type = 'client backend' ORDER BY 1, 2"
+        )
+        with self.transaction() as execute:
+            return [f"{name or 'a program'} on {host}" for name, host in execute(query, {})]
+
+    def _pages(self, table: str, key: str) -> Iterator[Sequence[Mapping[str, object]]]:
+        """Yield the rows of a table in the order of its key, as SQLite has their times."""
+        after: object = None
+        while True:
+            rest = "" if after is None else f"WHERE {key} > :after"
+            query = f"SELECT * FROM {table} {rest} ORDER BY {key} LIMIT {_PAGE}"  # noqa: S608
+            with self._begun() as connection:
+                found = connection.execute(text(query), {} if after is None else {"after": after})
+                rows = [
+                    {
+                        name: sqlite_time(value) if isinstance(value, datetime) else value
+                        for name, value in row.items()
+                    }
+                    for row in found.mappings()
+                ]
+            if not rows:
+                return
+            yield rows
+            after = rows[-1][key]
 
     def time_in(self, when: datetime) -> object:
         """Return the time as it is: the column knows time zones."""
@@ -99,18 +161,16 @@ class PostgresqlDatabase:
     def unclaimed(self, uuid: str) -> str:
         """Return the condition that no session holds the board's lock."""
         return (
-            "NOT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' "  # noqa: S608
-            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
-            f"AND classid::bigint = {_LOCK_CLASS} AND objsubid = 2 "
+            f"NOT EXISTS (SELECT 1 FROM pg_locks WHERE {_ADVISORY} "  # noqa: S608
+            f"AND classid::bigint = {_LOCK_CLASS} "
             f"AND objid::bigint = hashtext({uuid})::bigint & 4294967295)"
         )
 
     def first_open_change(self, execute: Execute) -> int | None:
         """Return the lowest number that a writer holds who has not committed yet."""
         query = (
-            "SELECT min(objid::bigint) FROM pg_locks WHERE locktype = 'advisory' "  # noqa: S608
-            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
-            f"AND classid::bigint = {_CHANGE_LOCK} AND objsubid = 2"
+            f"SELECT min(objid::bigint) FROM pg_locks WHERE {_ADVISORY} "  # noqa: S608
+            f"AND classid::bigint = {_CHANGE_LOCK}"
         )
         found = execute(query, {})[0][0]
         return int(found) if found is not None else None
@@ -150,6 +210,32 @@ class PostgresqlDatabase:
                 connection.close()
 
 
+def _require_nobody_at_work(connection: Connection) -> None:
+    """Lock the tables for this transaction. Raises StationsAtWork, DatabaseFailed."""
+    connection.execute(text(f"SET LOCAL lock_timeout = '{_TABLES_WITHIN_S}s'"))
+    try:
+        connection.execute(text("LOCK TABLE boards, steps IN ACCESS EXCLUSIVE MODE"))
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", "") == _LOCK_NOT_AVAILABLE:
+            raise DatabaseFailed(
+                "another program has its tables open, nothing was changed"
+            ) from error
+        raise
+    # Whoever claims from now on waits for us, and then finds that the tables are newer than it.
+    claims = connection.execute(
+        text(
+            "SELECT boards.uuid, boards.station FROM pg_locks LEFT JOIN boards "  # noqa: S608
+            "ON objid::bigint = hashtext(boards.uuid)::bigint & 4294967295 "
+            f"WHERE {_ADVISORY} AND classid::bigint = {_LOCK_CLASS}"
+        )
+    )
+    if names := [f"board {uuid or '?'} at station {station or '?'}" for uuid, station in claims]:
+        raise StationsAtWork(
+            f"stations are at work, nothing was changed: {', '.join(names)}",
+            hint="wait until their trays are done, stop them, then run the same command again",
+        )
+
+
 def _engine(address: str, password: str) -> Engine:
     try:
         url = make_url(address)
@@ -174,7 +260,7 @@ def _engine(address: str, password: str) -> Engine:
             f"the ledger on {host} would be reached without a verified connection",
             hint="add ?sslmode=verify-full (and sslrootcert=FILE) to its address",
         )
-    options: dict[str, Any] = dict(_PATIENCE)
+    options: dict[str, Any] = dict(_CONNECTION)
     if password:
         options["password"] = password
     try:

@@ -6,23 +6,31 @@ which is imported when the tables are to be made or changed.
 
 from __future__ import annotations
 
-import os
+import logging
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.config.private_files import make_private_folder, touch_private
+from agent.config.private_files import make_private_folder, sync_folder, touch_private
 from agent.config.trusted_places import require_trusted_file, require_trusted_folder
 from agent.errors import ResourceUnavailable
-from agent.provisioning.ledger.backend import DatabaseFailed, Execute
+from agent.provisioning.ledger.backend import DatabaseFailed, Execute, Rows
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
 # No WAL: SQLite before 3.51.3 can damage one that two connections write at once, and `provision
 # status` reads while a station writes. EXTRA syncs the folder as well.
-_PRAGMAS = "journal_mode=TRUNCATE", "synchronous=EXTRA", "foreign_keys=ON"
-_PATIENCE_S = 10.0
+_PRAGMAS = "journal_mode=TRUNCATE", "synchronous=EXTRA", "foreign_keys=ON", "busy_timeout=500"
+_READER_PATIENCE_S = 30.0
+_WRITER_PATIENCE_S = 600.0
+"""Without WAL nothing is written while anybody reads: the boards wait for a reader that stays."""
+_PAUSE_S = 0.1
+"""Between two tries, in which the wait can be aborted; SQLite itself waits in each (ms above)."""
+_NO_VALUES: Mapping[str, object] = {}
+_log = logging.getLogger(__name__)
 
 
 class LedgerHeld(ResourceUnavailable):
@@ -32,30 +40,34 @@ class LedgerHeld(ResourceUnavailable):
 
 
 class SqliteDatabase:
-    """The file at `path`, made private before anything is in it; `writes` locks it for us."""
+    """The file at `path`; `writes` makes it, private before anything is in it, and locks it for us.
+
+    Not made where it is only to be read: where there is none, and for None, it is an empty database
+    of our own, in memory, or in a deleted file where it is large.
+    """
 
     shared = False
     session = 0
-    patience_s = 30.0
 
-    def __init__(self, path: Path, *, writes: bool) -> None:
+    def __init__(self, path: Path | None, *, writes: bool = False) -> None:
         self._path = path
+        self._writes = writes
+        self.patience_s = _WRITER_PATIENCE_S if writes else _READER_PATIENCE_S
+        self._aborted = threading.Event()
         self._lock: ProcessLock | None = None
         try:
-            # A ledger that may only be read is read: a backup, a disk that is full or worn out.
-            if writes or not os.access(path, os.R_OK):
+            if path is not None and writes:
                 make_private_folder(path.parent)
                 touch_private(path)
-            else:
+                self._lock = _locked(path)
+            elif path is not None and path.exists():
                 require_trusted_folder(path.parent)
                 require_trusted_file(path, path.stat())
-            if writes:
-                self._lock = _locked(path)
         except OSError as error:
             raise DatabaseFailed(f"{path} cannot be written: {error.strerror}") from error
         try:
             with _failures():
-                self._connection = _connected(path)
+                self._connection = _connected(path if path and path.exists() else None)
         except BaseException:
             self._release_lock()
             raise
@@ -63,52 +75,110 @@ class SqliteDatabase:
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         """Begin a transaction."""
-        connection = self._connection
+        self._aborted.clear()
+        # Once it has begun to write, nobody else can: what follows waits for readers alone.
+        begin = "BEGIN IMMEDIATE" if self._writes else "BEGIN"
         with _failures():
-            connection.execute("BEGIN")
+            self._patiently(begin)
             try:
-                yield lambda statement, values: connection.execute(statement, values).fetchall()
-                connection.execute("COMMIT")
+                yield self._patiently
+                self._patiently("COMMIT")
             except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
+
+    def _patiently(self, statement: str, values: Mapping[str, object] = _NO_VALUES) -> Rows:
+        """Run a statement, again while another program has the file, up to our patience."""
+        began, told = time.monotonic(), False
+        while True:
+            try:
+                return self._connection.execute(statement, values).fetchall()
+            except sqlite3.OperationalError as error:
+                waited_s = time.monotonic() - began
+                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or waited_s > self.patience_s or self._aborted.wait(_PAUSE_S):
+                    raise
+            if not told:
+                _log.warning("another program reads or writes %s: waiting for it", self._path)
+                told = True
 
     def version(self) -> str | None:
         """Return the newest migration that was run."""
-        with _failures():
+        with self.transaction() as execute:
             tables = "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
-            if self._connection.execute(tables).fetchone() is None:
+            if not execute(tables, {}):
                 return None
-            found = self._connection.execute("SELECT version_num FROM alembic_version").fetchone()
-        return str(found[0]) if found else None
+            found = execute("SELECT version_num FROM alembic_version", {})
+        return str(found[0][0]) if found else None
 
-    def migrate(self) -> None:
+    def migrate(self, version: str = "head") -> None:
         """Run the migrations that are missing: all of them, or none where this is cut short."""
         from sqlalchemy import create_engine, pool
         from sqlalchemy.exc import DBAPIError
 
-        from agent.provisioning.ledger.backend import upgrade
+        from agent.provisioning.ledger import backend
 
-        def connect() -> sqlite3.Connection:
-            return sqlite3.connect(self._path, timeout=_PATIENCE_S, isolation_level=None)
-
-        engine = create_engine("sqlite://", creator=connect, poolclass=pool.NullPool)
+        ours = self._connection
+        engine = create_engine("sqlite://", creator=lambda: ours, poolclass=pool.StaticPool)
         try:
-            with engine.connect() as connection:
-                # Two commands may come first to a ledger at once, and one of them may only want
-                # to read: the second waits here, then finds nothing to do.
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                upgrade(connection)
-                connection.commit()
-        except DBAPIError as error:
-            raise DatabaseFailed(str(error.orig)) from error
+            # A table that is made anew is dropped before: no reference may stop that.
+            self._patiently("PRAGMA foreign_keys=OFF")
+            with engine.connect() as connection, connection.begin():
+                self._patiently("BEGIN IMMEDIATE")
+                backend.upgrade(connection, version)
+                self._patiently("COMMIT")
+            self._patiently("PRAGMA foreign_keys=ON")
+        except (DBAPIError, sqlite3.Error) as error:
+            raise DatabaseFailed(str(getattr(error, "orig", error))) from error
         finally:
-            engine.dispose()
+            if ours.in_transaction:
+                ours.execute("ROLLBACK")
+
+    def keep_copy(self, version: str) -> Path | None:
+        """Copy the ledger, whose tables are of a version, beside itself; return the copy's path."""
+        if self._path is None:
+            return None
+        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        copy = self._path.with_name(f"{self._path.name}.{version}-{now}")
+        try:
+            touch_private(copy)
+            try:
+                with _failures(), closing(sqlite3.connect(copy)) as target:
+                    self._connection.backup(target)
+                sync_folder(copy.parent)
+            except BaseException:
+                copy.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise DatabaseFailed(f"its copy {copy} cannot be made: {error.strerror}") from error
+        except DatabaseFailed as error:
+            raise DatabaseFailed(f"its copy {copy} cannot be made: {error.reason}") from error
+        return copy
+
+    def migrated_copy(self, version: str | None) -> SqliteDatabase:
+        """Return a temporary copy of this ledger with the newest tables; this one stays."""
+        copy = SqliteDatabase(None)
+        try:
+            if version is not None:
+                with _failures():
+                    self._connection.backup(copy._connection)
+            copy.migrate()
+        except BaseException:
+            copy.close()
+            raise
+        return copy
+
+    def fill(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
+        """Insert rows, each by the names of its columns."""
+        with self.transaction() as execute:
+            for row in rows:
+                values = ", ".join(f":{name}" for name in row)
+                execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})", row)  # noqa: S608
 
     def time_in(self, when: datetime) -> object:
-        """Return UTC as text, ISO 8601, which sorts by time."""
-        return when.astimezone(UTC).isoformat(timespec="microseconds")
+        """Return UTC as text."""
+        return sqlite_time(when)
 
     def time_out(self, value: str) -> datetime:
         """Return the aware time of a text."""
@@ -129,13 +199,18 @@ class SqliteDatabase:
         """Return None: there is one writer, and what is not on disk is not seen."""
         return None
 
+    def others(self) -> Sequence[str]:
+        """Return nobody: a station that writes the file has its lock."""
+        return ()
+
     def close(self) -> None:
         """Close the file and release its lock."""
         self._connection.close()
         self._release_lock()
 
     def abort(self) -> None:
-        """Do nothing: a file answers, or fails after its patience."""
+        """End the wait for another program: the call that waits fails."""
+        self._aborted.set()
 
     def _release_lock(self) -> None:
         if self._lock is not None:
@@ -151,10 +226,15 @@ def _failures() -> Iterator[None]:
         raise DatabaseFailed(str(error)) from error
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    # One thread after the other uses it, never two at once: see LedgerLine.
+def sqlite_time(when: datetime) -> str:
+    """Return UTC as text, ISO 8601, which sorts by time."""
+    return when.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _connected(path: Path | None) -> sqlite3.Connection:
+    # One thread after the other uses it, never two at once: see AsyncLedger.
     connection = sqlite3.connect(
-        path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+        path or "", timeout=_READER_PATIENCE_S, isolation_level=None, check_same_thread=False
     )
     try:
         for pragma in _PRAGMAS:

@@ -58,13 +58,13 @@ def test_nobody_else_changes_the_tables_while_they_are_made(
     path = tmp_path / "ledger.sqlite"
     refusals = []
 
-    def upgrade_watched(connection: Connection) -> None:
+    def upgrade_watched(connection: Connection, version: str) -> None:
         with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
             try:
                 other.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 refusals.append(str(error))
-        upgrade(connection)
+        upgrade(connection, version)
 
     upgrade = backend.upgrade
     monkeypatch.setattr(backend, "upgrade", upgrade_watched)
@@ -77,8 +77,8 @@ def test_tables_that_were_made_by_half_are_gone_and_are_made_by_the_next(
 ) -> None:
     path = tmp_path / "ledger.sqlite"
 
-    def upgrade_and_end(connection: Connection) -> None:
-        upgrade(connection)
+    def upgrade_and_end(connection: Connection, version: str) -> None:
+        upgrade(connection, version)
         raise KeyboardInterrupt
 
     upgrade = backend.upgrade

@@ -1,0 +1,39 @@
+"""`cellagent provision migrate`: brings the ledger of an older version up to date."""
+
+from __future__ import annotations
+
+import click
+
+from agent.cli.framework.command import AgentCommand, emit, note, options, say
+from agent.cli.framework.session import configured
+from agent.cli.provision.bench_options import ledger_address
+
+
+@click.command(cls=AgentCommand, name="migrate", epilog="Example: cellagent provision migrate")
+def command() -> None:
+    """Bring the ledger up to date. It is refused, and nothing changed, while a station is at work.
+
+    `provision run` does the same to a ledger in a file, never to one that stations share.
+    """
+    from agent.provisioning.ledger import migrate_ledger
+
+    address, password = ledger_address(configured())
+    done = migrate_ledger(address, password=password)
+    if options().json:
+        emit(
+            {
+                "before": done.before,
+                "now": done.now,
+                "copy": str(done.copy) if done.copy is not None else None,
+                "connected": list(done.others),
+            }
+        )
+        return
+    if done.before == done.now:
+        say(f"the ledger is up to date (schema {done.now})")
+    else:
+        say(f"the ledger went from {done.before or 'nothing'} to schema {done.now}")
+    if done.copy is not None:
+        say(f"as it was: {done.copy}")
+    if done.others and done.before != done.now:
+        note(f"connected meanwhile: {', '.join(done.others)}; a station that was is started again")
