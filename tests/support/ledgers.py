@@ -1,13 +1,21 @@
-"""Ledgers as tests open them: two boards, one time, and a run that begins."""
+"""Ledgers as tests open them: two boards, one time, a run that begins; and those of old."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from agent.config.private_files import make_private_folder, touch_private
 from agent.provisioning.ledger import Ledger, RunRecord, open_ledger
+from agent.provisioning.ledger.backend import upgrade
+from agent.provisioning.ledger.postgresql import PostgresqlDatabase
+
+LEDGERS = Path(__file__).parents[2] / "fixtures" / "ledgers"
 
 UUID = "50503041-3633-4261-803d-1e2b8f70111a"
 OTHER = "50503041-3633-4261-803d-1e2b8f70222b"
@@ -16,6 +24,45 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 def opened(address: str, station: str = "one") -> Ledger:
     return open_ledger(address, station, now=lambda: NOW)
+
+
+def older_ledger(address: str, version: str, rows: sqlite3.Connection | None = None) -> None:
+    """Write the ledger of a version, as its fixture has it or with the rows of another database."""
+    source = rows or fixture(version)
+    if "://" in address:
+        _copy_to_server(source, address, version)
+        return
+    make_private_folder(Path(address).parent)
+    touch_private(Path(address))
+    with closing(sqlite3.connect(address)) as file:
+        source.backup(file)
+
+
+def fixture(version: str) -> sqlite3.Connection:
+    """Return the ledger that the code of a version wrote; the file says which."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript((LEDGERS / f"{version}.sql").read_text())
+    return connection
+
+
+def _copy_to_server(source: sqlite3.Connection, address: str, version: str) -> None:
+    database = PostgresqlDatabase(address, "")
+    with database._begun() as connection:
+        upgrade(connection, version)
+    source.row_factory = sqlite3.Row
+    with database.transaction() as execute:
+        for table in ("boards", "steps"):
+            for row in source.execute(f"SELECT * FROM {table}"):
+                names = row.keys()
+                values = ", ".join(f":{name}" for name in names)
+                insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"
+                aware = {
+                    name: f"{row[name]}+00:00" if name in {"at", "updated_at"} else row[name]
+                    for name in names
+                }
+                execute(insert, aware)
+        execute("SELECT setval('steps_id_seq', (SELECT max(id) FROM steps))", {})
+    database.close()
 
 
 def run_of(uuid: str = UUID, **columns: Any) -> RunRecord:

@@ -146,15 +146,18 @@ def _take_over_boards() -> None:
         keys, made = [], []
         for board in page:
             known = of_board.get(board["uuid"], [])
-            made.append({"uuid": board["uuid"], **_made(board, known)})
+            board["outcome"] = board["outcome"] or "unfinished"  # the first ones had no word for it
+            made.append(
+                {"uuid": board["uuid"], "last_outcome": board["outcome"], **_made(board, known)}
+            )
             if board["public_key"]:
                 keys.append(_key(board, known))
         if keys:
             bind.execute(sa.text(_insert("keys", keys[0])), keys)
         bind.execute(
             sa.text(
-                "UPDATE boards SET last_outcome = outcome, outcome = :outcome, made_at = :made_at, "
-                "made_station = :made_station WHERE uuid = :uuid"
+                "UPDATE boards SET last_outcome = :last_outcome, outcome = :outcome, "
+                "made_at = :made_at, made_station = :made_station WHERE uuid = :uuid"
             ),
             made,
         )
