@@ -1,7 +1,7 @@
 """What the bench has made: yield, first-pass yield, cycle times and failures, counted from runs.
 
-docs/reference/ledger.md defines the words. Memory holds one board's attempts and eight bytes for
-each time that was measured.
+docs/reference/ledger.md defines the words. Memory holds one board's attempts, those that told no
+UUID, and eight bytes for each time that was measured.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import statistics
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Literal
@@ -33,8 +34,8 @@ _OVER = 2.0
 class Attempt:
     """One attempt at one slot.
 
-    `board` is its UUID, "" where it never told; `ended` None while the board is at work; `steps`
-    are the steps that were done, each with its seconds.
+    `board` is its UUID, `imei` its IMEI, each "" where it never told; `ended` None while the board
+    is at work; `steps` are the steps that were done, each with its seconds.
     """
 
     board: str
@@ -45,6 +46,7 @@ class Attempt:
     station: str = ""
     lot: str = ""
     slot: str = ""
+    imei: str = ""
     steps: Sequence[tuple[str, float]] = ()
 
 
@@ -77,7 +79,7 @@ class Counts:
     """Boards and attempts of one group, or of all.
 
     `unfinished` boards are at work or were cut off, and count neither as passed nor as failed;
-    `unidentified` attempts ended before the board's UUID was known.
+    `unidentified` attempts ended before the board told who it is.
     """
 
     passed: int = 0
@@ -190,18 +192,34 @@ def report(
 ) -> Report:
     """Count the attempts that began at `since` or later.
 
-    `attempts` are all there are, those before `since` too, in the order of their boards and, of
-    one board, in the order in which they were made: an earlier one makes a later one a retry.
+    `attempts` are all there are, those before `since` too: an earlier one makes a later one a
+    retry. They come by board, in the order in which they were made; those without a UUID first.
     """
     made = Report(since, by)
-    for board, group in groupby(attempts, key=attrgetter("board")):
-        if board:
-            _add_board(made, list(group))
-        else:
-            for attempt in group:
-                _add_unidentified(made, attempt)
+    for board in _by_board(attempts, partial(_add_unidentified, made)):
+        _add_board(made, board)
     made.sort()
     return made
+
+
+def _by_board(
+    attempts: Iterable[Attempt], unidentified: Callable[[Attempt], None]
+) -> Iterator[list[Attempt]]:
+    """Yield each board's attempts; those that told an IMEI alone are of the board that has it."""
+    by_imei: dict[str, list[Attempt]] = {}
+    for uuid, group in groupby(attempts, key=attrgetter("board")):
+        if uuid:
+            known = list(group)
+            earlier = [one for imei in {one.imei for one in known} for one in by_imei.pop(imei, [])]
+            yield sorted([*earlier, *known], key=attrgetter("started")) if earlier else known
+            continue
+        for attempt in group:
+            if attempt.imei:
+                by_imei.setdefault(attempt.imei, []).append(attempt)
+            else:
+                unidentified(attempt)
+    for known in by_imei.values():
+        yield sorted(known, key=attrgetter("started"))
 
 
 def _add_board(made: Report, attempts: list[Attempt]) -> None:

@@ -70,7 +70,7 @@ def _attempts(ledger: LedgerReader) -> Iterator[Attempt]:
     for run in Listing(ledger, RunRecord, Filter()).every():
         yield Attempt(
             run.uuid, run.began_at.astimezone(), run.ended_at, run.outcome, run.reason_code,
-            run.station, run.lot, run.slot, tuple(timings(run).items()),
+            run.station, run.lot, run.slot, run.imei, tuple(timings(run).items()),
         )  # fmt: skip
 
 
@@ -89,12 +89,18 @@ def _show(made: Report, *, failures_alone: bool) -> None:
         _table(("failed for", "attempts", "boards", "passed later"), rows_of_failures)
     elif failures_alone:
         say("no attempt failed")
-    total = made.total
+    if not failures_alone:
+        _show_uncounted(made.total)
+
+
+def _show_uncounted(total: Counts) -> None:
+    if total.unfinished or total.unidentified:
+        say()
     if total.unfinished:
-        note(f"{_number(total.unfinished, 'board')} at work, or cut off; not in the yield")
+        say(f"{_number(total.unfinished, 'board')} at work, or cut off; not in the yield")
     if total.unidentified:
-        note(f"{_number(total.unidentified, 'attempt')} ended before the board told its UUID; "
-             "not in the yield: cellagent provision status --runs")  # fmt: skip
+        ended = f"{_number(total.unidentified, 'attempt')} ended before the board told who it is"
+        say(f"{ended}; not in the yield: cellagent provision status --runs")
 
 
 def _show_steps(steps: dict[str, Times]) -> None:

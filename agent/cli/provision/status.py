@@ -28,7 +28,7 @@ _SHOWN = 100
 @click.command(
     cls=AgentCommand, name="status", epilog="Example: cellagent provision status --outcome failed"
 )
-@click.argument("uuid", required=False)
+@click.argument("board", required=False)
 @click.option("--runs", is_flag=True, help="The runs, one for each attempt, instead of the boards.")
 @filter_options
 @since_option
@@ -36,21 +36,26 @@ _SHOWN = 100
     "--limit", type=click.IntRange(1), help=f"At most so many. Default: {_SHOWN}; all with --json."
 )
 @click.option("--page", type=click.IntRange(1), default=1, help="The next ones: 2, 3…")
-def command(uuid: str | None, *, runs: bool, limit: int | None, page: int, **wanted: Any) -> None:
+def command(board: str | None, *, runs: bool, limit: int | None, page: int, **wanted: Any) -> None:
     """List boards or runs, the last change first; or the runs and steps of one board.
+
+    BOARD is its UUID, its device id or its IMEI.
 
     With --json and neither --limit nor --page: all there are, by board.
     """
     from agent.provisioning.ledger import BoardRecord, RunRecord
     from agent.provisioning.ledger.listing import Filter, Listing
 
-    if uuid is not None and (runs or limit or page > 1 or any(wanted.values())):
-        raise UsageError("one board is shown whole", hint=f"cellagent provision status {uuid}")
+    if board is not None and (runs or limit or page > 1 or any(wanted.values())):
+        raise UsageError(
+            "one board is shown whole, whatever else is asked for",
+            hint="name a board, or write options that choose some",
+        )
     if page > 1 and limit is None:
         limit = _SHOWN
     with closing(ledger_of(configured(), writes=False)) as ledger:
-        if uuid is not None:
-            _board(ledger, uuid)
+        if board is not None:
+            _board(ledger, _uuid_of(ledger, board))
         elif runs:
             _list(Listing(ledger, RunRecord, Filter(**wanted)), limit, page, _runs)
         else:
@@ -148,16 +153,30 @@ def _table(
             say(" " * (widths[0] + 2) + remark)
 
 
+def _uuid_of(ledger: LedgerReader, name: str) -> str:
+    """Return the UUID of a board that is named by it, by its device id or its IMEI."""
+    query = "SELECT uuid FROM boards WHERE uuid = :low OR device_id = :name OR imei = :name"
+    found = [str(uuid) for (uuid,) in ledger.query(query, {"name": name, "low": name.lower()})]
+    if not found:
+        raise UsageError(f"the ledger knows no board {name}", hint="cellagent provision status")
+    if len(found) > 1:
+        raise UsageError(
+            f"{name} is {len(found)} boards: {', '.join(sorted(found))}",
+            hint="name one by its UUID",
+        )
+    return found[0]
+
+
 def _board(ledger: LedgerReader, uuid: str) -> None:
     board, steps, runs, keys = (
         ledger.board(uuid), ledger.steps(uuid), ledger.runs(uuid), ledger.keys(uuid)
     )  # fmt: skip
-    if board is None:
-        raise UsageError(f"the ledger knows no board {uuid}", hint="cellagent provision status")
+    records = [board] if board is not None else []
     if options().json:
-        _emit([board, *keys, *runs, *steps])
+        _emit([*records, *keys, *runs, *steps])
         return
-    _boards([board])
+    say(uuid)
+    _boards(records)
     if runs:
         say()
         _runs(runs)

@@ -65,6 +65,19 @@ def test_a_failure_names_how_many_boards_had_it_and_how_many_have_passed_since()
     assert made.failures["old-firmware"].boards == 0
 
 
+def test_a_board_that_told_its_imei_alone_counts_and_is_the_one_that_has_it_later() -> None:
+    made = report([
+        attempt("", "refused", 1, "firmware", imei="1"), attempt("", "refused", 2, "firmware"),
+        attempt("", "refused", 3, "firmware", imei="2"),
+        attempt("a", "done", 5, imei="1"), attempt("b", "done", 5, imei="3"),
+    ])  # fmt: skip
+    assert (made.total.boards, made.total.passed, made.total.first_pass) == (3, 2, 1)
+    assert (made.total.failed, made.total.unidentified) == (1, 1)
+    assert made.failures["firmware"].to_json() == {
+        "attempts": 3, "boards": 2, "passed_later": 1, "unidentified": 1,
+    }  # fmt: skip
+
+
 def test_each_group_counts_its_own_attempts_and_a_slot_is_told_with_its_station() -> None:
     runs = [
         attempt("a", "failed", station="one", slot="A1"),
@@ -108,9 +121,10 @@ ATTEMPTS = st.lists(
         station=st.sampled_from(["one", "two"]),
         lot=st.sampled_from(["", "L1"]),
         slot=st.sampled_from(["", "A1", "A2"]),
+        imei=st.sampled_from(["", "1", "2"]),
     ).filter(lambda one: one.board or one.outcome not in {"done", "unchanged"}),
     max_size=25,
-).map(lambda some: sorted(some, key=lambda one: one.board))  # the sort is stable
+).map(lambda some: sorted(some, key=lambda one: (one.board, one.started)))
 
 
 def naive(
@@ -129,7 +143,10 @@ def naive(
     boards: dict[str, list[Attempt]] = {}
     for one in attempts:
         if one.outcome != "busy":
-            boards.setdefault(one.board, []).append(one)
+            of_imei = [two.board for two in attempts if two.board and two.imei == one.imei]
+            key = one.board or (one.imei and (min(of_imei, default=f"imei {one.imei}")))
+            boards.setdefault(key, []).append(one)
+    boards = {key: sorted(tried, key=lambda one: one.started) for key, tried in boards.items()}
     lost = [one for one in boards.pop("", []) if one.ended and inside(one)]
     passed, first, failed, unfinished, tries, times = set(), set(), set(), set(), 0, []
     for board, tried in boards.items():

@@ -90,6 +90,7 @@ def test_runs_are_listed_also_where_the_board_never_told_who_it_is() -> None:
 def test_one_board_is_shown_with_its_runs_and_steps_and_an_unknown_one_is_exit_2() -> None:
     kinds = [record["kind"] for record in listed(UUID)]
     assert kinds == ["board", "run", "step"]
+    assert listed("nrf-11a") == listed(UUID.upper()) == listed(UUID)
     people = completed("provision", "status", UUID).stdout
     assert "key" in people.splitlines()[-1].split()
     unknown = completed("provision", "status", "no-such-board")
