@@ -12,6 +12,8 @@ from at.protocol.errors import CommandRejected, FirmwareRefused, ParseError
 from at.protocol.firmware_version import Firmware, read_firmware
 
 MINIMUM = (1, 3, 0)
+"""Of the nRF91: the versions of another chip are counted by themselves."""
+CHIPS_WITHOUT_A_RULE = frozenset({"nrf93m1"})
 
 _UPDATE = (
     "update the modem firmware to mfw 1.3.0 or later with the maker's programmer, "
@@ -21,13 +23,23 @@ _UPDATE = (
 
 @dataclass(frozen=True, slots=True)
 class FirmwareVerdict:
-    """Whether a modem may make calls in its own name. `note` explains an unusual permission."""
+    """Whether calls may be made in a modem's name.
+
+    `older` where it is refused as older than MINIMUM, and not for another reason. `note` explains
+    an unusual permission.
+    """
 
     allowed: bool
     text: str
     reason: str = ""
     hint: str = ""
     note: str = ""
+    older: bool = False
+
+    def require(self) -> None:
+        """Raise FirmwareRefused where no call may be made in the modem's name."""
+        if not self.allowed:
+            raise FirmwareRefused(self.reason, hint=self.hint)
 
 
 def firmware_verdict(version_text: str) -> FirmwareVerdict:
@@ -61,6 +73,9 @@ def firmware_verdict(version_text: str) -> FirmwareVerdict:
     if _is_variant(firmware, "ntn"):
         note = f"{text} restarted its version numbers; the rule of 1.3.0 does not apply to it"
         return FirmwareVerdict(True, text, note=note)
+    if firmware.chip in CHIPS_WITHOUT_A_RULE:
+        note = f"{text} is of another chip than the nRF91; the rule of 1.3.0 does not apply to it"
+        return FirmwareVerdict(True, text, note=note)
     if firmware.at_least(MINIMUM):
         return FirmwareVerdict(True, text)
     if firmware.version == MINIMUM:
@@ -68,7 +83,7 @@ def firmware_verdict(version_text: str) -> FirmwareVerdict:
     else:
         version = ".".join(str(number) for number in firmware.version)
         reason = f"modem firmware {version} ({text}) is older than 1.3.0, which device calls need"
-    return FirmwareVerdict(False, text, reason, _UPDATE)
+    return FirmwareVerdict(False, text, reason, _UPDATE, older=True)
 
 
 async def read_verdict(modem: Modem) -> FirmwareVerdict:
@@ -81,9 +96,7 @@ async def read_verdict(modem: Modem) -> FirmwareVerdict:
 
 async def require_firmware(modem: Modem) -> None:
     """Raise FirmwareRefused where the modem's firmware may make no device calls."""
-    verdict = await read_verdict(modem)
-    if not verdict.allowed:
-        raise FirmwareRefused(verdict.reason, hint=verdict.hint)
+    (await read_verdict(modem)).require()
 
 
 def _is_variant(firmware: Firmware, word: str) -> bool:

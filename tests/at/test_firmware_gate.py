@@ -47,6 +47,10 @@ async def test_a_modem_that_tells_no_version_is_refused(refusal):
         ("nrf9160_1.3.2", True),
         ("mfw_nrf9151-ntn_1.0.0-1.alpha", True),
         ("mfw_nrf9160_1.3.1-1.alpha", True),
+        ("mfw_nrf93m1_1.5.0", True),
+        ("mfw_nrf93m1_1.4.1", True),
+        ("mfw_nrf93m1_0.9.2", True),
+        ("mfw_nrf93m1_1.3.0-1.alpha", True),
         ("mfw_nrf9160_1.2.9", False),
         ("mfw_nrf9160_1.2.8-FOTA-TEST", False),
         ("mfw_nrf9160_0.7.0-23.prealpha", False),
@@ -64,6 +68,10 @@ async def test_a_modem_that_tells_no_version_is_refused(refusal):
         ("mfw_nrf91x1_2.00.4", False),
         ("mfw_nrf9160_01.3.7", False),
         ("SARA-R510M8S-00B", False),
+        ("nRF93M1-LABA-A0 (01)", False),
+        ("mfw_nrf93m10_0.9.2", False),
+        ("mfw-pti_nrf93m1_1.5.0", False),
+        ("mfw_nrf9160-nrf93m1_1.2.7", False),
     ],
 )
 async def test_the_gate_lets_pass_what_may_make_device_calls(text, allowed):
@@ -85,6 +93,28 @@ async def test_the_gate_lets_pass_what_may_make_device_calls(text, allowed):
 def test_a_family_that_restarted_its_numbers_passes_with_a_note():
     assert "1.3.0" in firmware_verdict("mfw_nrf9151-ntn_1.0.0-1.alpha").note
     assert firmware_verdict("mfw_nrf9160_1.3.7").note == ""
+
+
+@pytest.mark.parametrize("version", ["0.9.2", "1.4.1", "1.5.0"])
+def test_a_chip_whose_versions_are_counted_by_themselves_passes_with_a_note(version):
+    verdict = firmware_verdict(f"mfw_nrf93m1_{version}")
+    assert "another chip" in verdict.note
+    assert not verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "older"),
+    [
+        ("mfw_nrf9160_1.2.7", True),
+        ("mfw_nrf9160_1.3.0-1.alpha", True),
+        ("mfw_nrf9160_1.3.0", False),
+        ("mfw-pti_nrf91x1_1.2.0", False),
+        ("mfw-nr+_nrf91x1_1.1.0", False),
+        ("ERROR", False),
+    ],
+)
+def test_a_firmware_that_is_refused_for_its_age_is_told_from_the_others(text, older):
+    assert firmware_verdict(text).older is older
 
 
 @given(st.text(max_size=40))
