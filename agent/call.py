@@ -132,11 +132,20 @@ class Call(Generic[T]):
         raise NotImplementedError
 
     def serves(self) -> str:
-        """Return the id of the one device that the request is for, "" where there is none.
+        """Return the id of the one device in whose place the request is made, "" where none.
 
         A service-key JWT names it as its subject (clause D10.4).
         """
         return ""
+
+    @property
+    def in_kit_name(self) -> bool:
+        """Whether it is made in a kit's name: for its device, or with what it heard (D1.3).
+
+        The client sends such a call only where the firmware gate lets the kit pass, whatever the
+        credential; with a token of the kit's own any call is one.
+        """
+        return bool(self.serves())
 
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - for subclasses
         """Return what to try after this refusal, "" where the client's own advice will do."""

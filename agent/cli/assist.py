@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.framework.command import AgentGroup, emit, note, options, run
-from agent.cli.framework.session import configured, kit_modem
+from agent.cli.framework.session import kit_modem, services
 from agent.cli.framework.terminal import TableWriter, overwrite_line
 from agent.location import pgps_file
 
 if TYPE_CHECKING:
-    from agent.location.agnss import ServingCell
     from agent.location.agnss_file import AgnssBlock
     from agent.location.pgps_file import PredictionFile
 
@@ -62,14 +63,20 @@ async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path 
         fetch_agnss,
     )
     from agent.location.calls import project_of
-    from agent.wiring.service_client import connect
+    from agent.location.cell_scan import scan_cells, serving_cell
+    from at.firmware_gate import require_firmware
 
     numbers = _numbers(types) if types else DEFAULT_TYPES
     needs_cell = filtered or bool(TYPES_THAT_NEED_A_CELL & set(numbers))
-    cell = await _serving_cell() if needs_cell else None
-    request = AgnssRequest(numbers, cell, filtered, mask)
-    configuration = configured()
-    async with connect(configuration) as client:
+    async with AsyncExitStack() as stack:
+        configuration, client = await stack.enter_async_context(services())
+        cell = None
+        if needs_cell:
+            modem = await stack.enter_async_context(kit_modem())
+            client = client.acting_as(kit_gate=partial(require_firmware, modem))
+            await client.kit_gate()  # before the kit is made to scan
+            cell = serving_cell((await scan_cells(modem)).cells)
+        request = AgnssRequest(numbers, cell, filtered, mask)
         data = await fetch_agnss(client, project_of(configuration.profile), request, _progress)
     _save(out, data.content)
     _show_blocks(data.blocks, len(data.content))
@@ -80,24 +87,13 @@ async def _pgps(
 ) -> None:
     from agent.location.calls import project_of
     from agent.location.pgps import PredictionRequest, fetch_pgps
-    from agent.wiring.service_client import connect
 
-    configuration = configured()
     request = PredictionRequest(count, interval, _moment(start) if start else None)
-    project, now = project_of(configuration.profile), datetime.now(UTC)
-    async with connect(configuration) as client:
+    async with services() as (configuration, client):
+        project, now = project_of(configuration.profile), datetime.now(UTC)
         data = await fetch_pgps(client, project, request, _progress, now=now)
     _save(out, data.content)
     _show_predictions(data.file, len(data.content))
-
-
-async def _serving_cell() -> ServingCell | None:
-    from agent.location.cell_scan import scan_cells, serving_cell
-    from at.firmware_gate import require_firmware
-
-    async with kit_modem() as modem:
-        await require_firmware(modem)
-        return serving_cell((await scan_cells(modem)).cells)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agent.fota.journal import JobResult
     from agent.fota.runner import UpdatePlan, UpdateRunner
     from at.driver.modem import Modem
-
+    from at.firmware_gate import FirmwareVerdict
 
 _BAR = 24
 _PAUSE_S = 0.1
@@ -188,14 +188,22 @@ async def _abandon(reason: str, *, yes: bool) -> int:
 async def _runner(observer: UpdateObserver | None = None) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
     from agent.wiring.update_runner import needs_modem, runner_with_own_client
+    from at.firmware_gate import read_verdict
 
     configuration = configured()
     async with contextlib.AsyncExitStack() as stack:
         modem: Modem | None = None
         if needs_modem(configuration.profile):
             modem = await stack.enter_async_context(kit_modem())
+
+        async def ask_verdict() -> FirmwareVerdict:
+            if modem is not None:
+                return await read_verdict(modem)
+            async with kit_modem() as asked:  # and closed: MCUboot may be on the same port
+                return await read_verdict(asked)
+
         yield await stack.enter_async_context(
-            runner_with_own_client(configuration, modem, observer)
+            runner_with_own_client(configuration, modem, ask_verdict, observer)
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,9 @@ from agent.cli.framework.command import AgentCommand, emit, note, options, run, 
 from agent.cli.framework.session import chosen_kit, configured, kit_modem
 
 if TYPE_CHECKING:
+    from agent.config.profile import Profile
     from agent.location.locator import Fix
+    from at.driver.modem import Modem
 
 
 @click.command(
@@ -34,9 +37,11 @@ async def _locate(
     way: str | None, high_confidence: bool, no_fallback: bool, no_reply: bool
 ) -> None:
     from agent.auth.modem_jwt import ask_modem
+    from agent.http.client import refuse_any_kit
     from agent.location.calls import LEGACY_WARNING
     from agent.location.locator import LocationMethod, LocationOptions, locator_for
     from agent.wiring.service_client import connect
+    from at.firmware_gate import require_firmware
 
     configuration = configured()
     profile = configuration.profile
@@ -49,20 +54,44 @@ async def _locate(
         send_ssid=profile.location.send_ssid,
     )
     async with AsyncExitStack() as stack:
-        # A Wi-Fi position needs no modem, so none is asked for.
-        needs_modem = way != "wifi"
-        modem = await stack.enter_async_context(kit_modem()) if needs_modem else None
-        kit = chosen_kit() if needs_modem else profile.kit
+        modem = await _modem_to_ask(stack, profile, must=way != "wifi")
+        kit = chosen_kit() if modem else None
         # Only the legacy path takes a kit's own token; a key on this host takes precedence.
         ask = None
         if modem and profile.location.legacy and not profile.credentials.device_key_file:
             ask = ask_modem(modem, profile.provisioning.security_tag)
-        client = await stack.enter_async_context(connect(configuration, ask_modem=ask))
+        gate = partial(require_firmware, modem) if modem else refuse_any_kit
+        client = await stack.enter_async_context(
+            connect(configuration, ask_modem=ask, kit_gate=gate)
+        )
         locator = locator_for(profile, kit, client, modem, location_options)
         fix = await locator.locate(LocationMethod(way) if way else None)
     for text in fix.notes:
         note(text)
     _show(fix)
+
+
+async def _modem_to_ask(stack: AsyncExitStack, profile: Profile, *, must: bool) -> Modem | None:
+    """Open the kit's modem; None where Wi-Fi is enough and no kit is there to ask.
+
+    Then this host alone is located: nothing is sent in the name of a kit that cannot be asked.
+    """
+    from at.protocol.errors import PortNotFound
+
+    kit = profile.kit
+    if not must and not (kit.port or kit.device_id or kit.companion_port):
+        return None
+    try:
+        return await stack.enter_async_context(kit_modem())
+    except PortNotFound as absent:
+        if must:
+            raise
+        if kit.device_id or kit.companion_port:
+            note(
+                f"{absent}: this host is located by its own Wi-Fi, and no device is named; "
+                "--port PORT names the kit"
+            )
+        return None
 
 
 def _show(fix: Fix) -> None:

@@ -77,6 +77,10 @@ class UpdateDeviceState(Change):
         body = {name: part for name, part in both.items() if part is not None}
         return Request("PATCH", f"{self.path}/state", headers=if_match(self.version), json=body)
 
+    def serves(self) -> str:
+        """Return the device in whose name something is reported; to desire is a user's own."""
+        return self.device_id if self.reported is not None else ""
+
 
 @dataclass(frozen=True, slots=True)
 class DeleteDevice(Change):

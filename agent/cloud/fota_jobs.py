@@ -12,21 +12,36 @@ from agent.call import Call, Request, Response, Scheme
 from agent.cloud.conventions import path_segment
 from agent.errors import BadAnswer, NotFound
 
-# Either scheme of the two that the operation declares; a proxy has a service key for FOTA.
-_SCHEMES = (Scheme.API_KEY, Scheme.DEVICE_JWT, Scheme.SERVICE_JWT)
 _DEVICE_UNKNOWN = 40410
+
+
+def _schemes(*, to_refuse: bool) -> tuple[Scheme, ...]:
+    """Return the credentials of a call for a job.
+
+    Either scheme of the two that the operation declares; a proxy has a service key for FOTA. Where
+    the modem's firmware is too old, a user fetches the job and refuses it in place of the kit, with
+    the API key: the one call about such a kit's job (clauses D1.3, D1.4).
+    """
+    if to_refuse:
+        return (Scheme.API_KEY,)
+    return (Scheme.API_KEY, Scheme.DEVICE_JWT, Scheme.SERVICE_JWT)
 
 
 @dataclass(frozen=True, slots=True)
 class FetchCurrentJob(Call["Mapping[str, Any] | None"]):
     """FetchCurrentPendingFOTAJobExecution: the oldest that waits or is in progress, or None."""
 
-    schemes: ClassVar[tuple[Scheme, ...]] = _SCHEMES
     accepts: ClassVar[frozenset[int]] = frozenset({404})
     service: ClassVar[str] = "fota"
 
     device_id: str
     firmware_type: str = ""
+    to_refuse: bool = False
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """Return the credentials of a kit, or of the user who refuses for it."""
+        return _schemes(to_refuse=self.to_refuse)
 
     def request(self) -> Request:
         """Return what to send."""
@@ -50,21 +65,26 @@ class FetchCurrentJob(Call["Mapping[str, Any] | None"]):
         return body
 
     def serves(self) -> str:
-        """Return the device that the call is made for."""
-        return self.device_id
+        """Return the device that the call is made for, "" where a user refuses for it."""
+        return "" if self.to_refuse else self.device_id
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateJob(Call[None]):
     """UpdateFOTAJobExecution: what became of a job. The same final state twice is no error."""
 
-    schemes: ClassVar[tuple[Scheme, ...]] = _SCHEMES
     service: ClassVar[str] = "fota"
 
     device_id: str
     job_id: str
     status: str
     details: str = ""
+    to_refuse: bool = False
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """Return the credentials of a kit, or of the user who refuses for it."""
+        return _schemes(to_refuse=self.to_refuse)
 
     def request(self) -> Request:
         """Return what to send."""
@@ -78,8 +98,8 @@ class UpdateJob(Call[None]):
         """Rely on no reply body."""
 
     def serves(self) -> str:
-        """Return the device that the call is made for."""
-        return self.device_id
+        """Return the device that the call is made for, "" where a user refuses for it."""
+        return "" if self.to_refuse else self.device_id
 
 
 def _executions(device_id: str) -> str:

@@ -31,6 +31,10 @@ class SendMessage(Call[None]):
     def parse(self, response: Response) -> None:
         """Rely on no reply body."""
 
+    def serves(self) -> str:
+        """Return the device in whose name it is sent."""
+        return self.device_id
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

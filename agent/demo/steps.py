@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent.auth.modem_jwt import ask_modem
@@ -45,7 +46,7 @@ from at.commands.functional_mode import FunctionalMode, SetFunctionalMode
 from at.discovery import probe
 from at.driver.modem import open_modem
 from at.driver.opening import transport_of
-from at.firmware_gate import firmware_verdict
+from at.firmware_gate import firmware_verdict, read_verdict, require_firmware
 from at.ports.usb import UsbPort
 
 if TYPE_CHECKING:
@@ -124,7 +125,11 @@ class Demonstration:
         # A clock is needed for a token that expires: the network tells the time once attached.
         await self._attach(self.modem)
         self.client = await self.stack.enter_async_context(
-            connect(self.environment.configuration, ask_modem=ask)
+            connect(
+                self.environment.configuration,
+                ask_modem=ask,
+                kit_gate=partial(require_firmware, self.modem),
+            )
         )
         device = await self.client.send(FetchDevice(self.device_id), scheme=Scheme.DEVICE_JWT)
         return {"sub": self.device_id, "algorithm": "ES256", "accepted_for": device.id}
@@ -172,6 +177,7 @@ class Demonstration:
     async def fota(self) -> Detail:
         """Create an update job and carry it out; its success is read back from the kit."""
         assert self.client is not None
+        assert self.modem is not None
         version = ".".join(map(str, firmware.NEW_VERSION))
         packed = firmware.bundle(
             firmware.mcuboot_image(firmware.NEW_VERSION, firmware.IMAGE_BYTES), version
@@ -179,7 +185,10 @@ class Demonstration:
         bundle_id = await self.client.send(firmware.UploadFirmware(packed), scheme=Scheme.API_KEY)
         await self.client.send(firmware.CreateJob(bundle_id, self.device_id))
         async with runner_with_own_client(
-            self.environment.configuration, self.modem, _ProgressObserver(self.progress)
+            self.environment.configuration,
+            self.modem,
+            partial(read_verdict, self.modem),
+            _ProgressObserver(self.progress),
         ) as runner:
             result = await runner.pull()
         if result is None or result.status.value != "SUCCEEDED":

@@ -205,14 +205,17 @@ class KitFacts:
     installer: str
     types: frozenset[FirmwareType]
     """What the installer can put on this kit."""
-    gate_refusal: str = ""
-    """Why the modem's firmware is too old for a modem image (clause D1.4), "" where it is not."""
+    too_old: str = ""
+    """The modem's firmware, if it is older than 1.3.0 (clause D1.4), "" where it is not."""
 
 
 def reject_reason(job: Job, kit: KitFacts) -> str:
     """Return why this kit cannot take the job, "" if it can. Called before any download."""
-    if job.kind in MODEM_TYPES and kit.gate_refusal:
-        return kit.gate_refusal
+    if job.kind in MODEM_TYPES and kit.too_old:
+        return (
+            "no update over the air leads from modem firmware before 1.3.0 to 1.3.x, and this "
+            f"modem runs {kit.too_old}: update it by cable, with the maker's programmer"
+        )
     if job.kind not in kit.types:
         able = ", ".join(sorted(kind.value for kind in kit.types)) or "nothing"
         return f"the installer {kit.installer} cannot install {job.kind.value} here, only {able}"

@@ -6,6 +6,7 @@ kill anywhere and goes on from there.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent.errors import RefusedByRule, ServiceRefusal
@@ -21,6 +22,7 @@ from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.verification import TrustPolicy
 from agent.fota.versions import same_version
 from agent.http.download_targets import SourceRefused, Target
+from at.firmware_gate import FirmwareVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +41,34 @@ class UpdatePlan:
 class Planner:
     """Decides about a job: nothing is changed, reported or downloaded.
 
-    `firmware_refusal` is why the modem's firmware is too old, "" where it is not (clauses D1.3,
-    D1.4).
+    `verdict` returns that on the modem's firmware, read when it is first needed.
     """
 
     def __init__(
-        self, hosts: AllowedHosts, trust: TrustPolicy, installer: Installer, firmware_refusal: str
+        self,
+        hosts: AllowedHosts,
+        trust: TrustPolicy,
+        installer: Installer,
+        verdict: Callable[[], Awaitable[FirmwareVerdict]],
     ) -> None:
         self._hosts = hosts
         self.trust = trust
         self.installer = installer
-        self._firmware_refusal = firmware_refusal
+        self._verdict = verdict
 
     async def plan(self, offered: jobs.Execution) -> UpdatePlan:
         """Return the plan of a job. Raises RefusedByRule for the firmware gate, at.AtError."""
+        verdict = await self._verdict()
         try:
             job = jobs.read_job(offered)
         except jobs.MalformedJob as bad:
+            _require_firmware(verdict)
             return UpdatePlan(offered, None, (), "", str(bad), "")
         needed = verification.required_level(job.kind, self.trust).word
         targets: tuple[Target, ...] = ()
         running = refusal = ""
         try:
-            refusal = await self._kit_refusal(job)
+            refusal = await self._kit_refusal(job, verdict)
             if not refusal:
                 targets = tuple(job_target(job.host, path, self._hosts) for path in job.paths)
                 verification.check_provable(job, self.trust)
@@ -93,14 +100,19 @@ class Planner:
         except SourceRefused:
             return ""
 
-    async def _kit_refusal(self, job: jobs.Job) -> str:
-        gate = self._firmware_refusal
-        if gate and job.kind not in jobs.MODEM_TYPES:
-            # Clause D1.3: nothing is done in such a kit's name; only D1.4's refusal is reported.
-            raise RefusedByRule(gate, hint="update the modem's firmware by cable first")
+    async def _kit_refusal(self, job: jobs.Job, verdict: FirmwareVerdict) -> str:
+        if job.kind not in jobs.MODEM_TYPES:
+            _require_firmware(verdict)
         installer = self.installer
-        facts = jobs.KitFacts(installer=installer.name, types=installer.types, gate_refusal=gate)
+        too_old = "" if verdict.allowed else verdict.text
+        facts = jobs.KitFacts(installer.name, installer.types, too_old)
         return jobs.reject_reason(job, facts) or await installer.check(job)
+
+
+def _require_firmware(verdict: FirmwareVerdict) -> None:
+    """Raise RefusedByRule for a modem in whose name nothing but D1.4's refusal is reported."""
+    if not verdict.allowed:
+        raise RefusedByRule(verdict.reason, hint=verdict.hint)
 
 
 class UpdateRunner:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -24,6 +24,10 @@ from agent.errors import BadAnswer, ConfigError, Unauthorized, Unavailable
 from agent.http.refusals import refusal
 from agent.http.transport import REDIRECTS, HttpTransport, next_url, same_origin
 from agent.retry import DEFAULT_RETRIES, RetryPolicy, wait_before_retry
+from at.protocol.errors import FirmwareRefused
+
+KitGate = Callable[[], Awaitable[None]]
+"""Returns where calls may be made in the kit's name (D1.3). Raises FirmwareRefused, AtError."""
 
 T = TypeVar("T")
 
@@ -52,11 +56,20 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+async def refuse_any_kit() -> None:
+    """Refuse: the gate of a client that was given no kit."""
+    raise FirmwareRefused(
+        "this call is made in a kit's name, and there is no modem to ask for its firmware",
+        hint="name the kit: --port PORT, or kit.port in the profile",
+    )
+
+
 class HttpClient:
     """Sends the calls of every service.
 
     `hosts` are the base URLs; a call to a host that has none is a ConfigError. Clients made by
-    `acting_as` share the transport; closing any of them closes it.
+    `acting_as` share the transport; closing any of them closes it. `kit_gate` is awaited before
+    each call in a kit's name, and before each token of a kit.
     """
 
     def __init__(
@@ -65,12 +78,14 @@ class HttpClient:
         hosts: Mapping[Host, str],
         keyring: Keyring | None = None,
         *,
+        kit_gate: KitGate = refuse_any_kit,
         retries: RetryPolicy = DEFAULT_RETRIES,
         now: Callable[[], datetime] = _utc_now,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.transport = transport
         self.keyring = keyring or Keyring()
+        self.kit_gate = kit_gate
         self._hosts = {host: url.rstrip("/") for host, url in hosts.items() if url}
         self._retries = retries
         self._now = now
@@ -93,12 +108,13 @@ class HttpClient:
         """Close the connections."""
         await self.transport.close()
 
-    def acting_as(self, *credentials: Credential) -> HttpClient:
-        """Return a client with these credentials in place of its own of the same kinds."""
+    def acting_as(self, *credentials: Credential, kit_gate: KitGate) -> HttpClient:
+        """Return a client for a kit, with these credentials in place of others of their kinds."""
         return HttpClient(
             self.transport,
             self._hosts,
             self.keyring.with_(*credentials),
+            kit_gate=kit_gate,
             retries=self._retries,
             now=self._now,
             jitter=self._jitter,
@@ -135,10 +151,13 @@ class HttpClient:
         `scheme` asks for one kind of credential instead of the call's own preference;
         `retries` says how often and how long to try. Raises UsageError (ConfigError),
         CredentialError, ServiceRefusal, BadAnswer, Unavailable; and at.AtError where a modem
-        makes the credential.
+        makes the credential, FirmwareRefused where the gate refuses the kit.
         """
         prepared = self._prepare(call)
         credential = self.keyring.choose(call, scheme)
+        own_token = credential is not None and credential.scheme is Scheme.DEVICE_JWT
+        if own_token or call.in_kit_name:
+            await self.kit_gate()
         if credential is not None and credential.warning:
             _warn_once(credential.warning)
         chosen = retries or self._retries

@@ -95,6 +95,11 @@ class MeasureAgnss(Call[int | None]):
         """Return the credentials of the form that is used."""
         return calls.location_schemes(self.project)
 
+    @property
+    def in_kit_name(self) -> bool:
+        """Whether it carries the cell that a kit heard."""
+        return self.wanted.cell is not None
+
     def request(self) -> Request:
         """Return the HEAD, its fields as the query."""
         query: list[tuple[str, str]] = []
@@ -138,6 +143,11 @@ class FetchAgnss(Call[Piece]):
     def schemes(self) -> tuple[Scheme, ...]:
         """Return the credentials of the form that is used."""
         return calls.location_schemes(self.project)
+
+    @property
+    def in_kit_name(self) -> bool:
+        """Whether it carries the cell that a kit heard."""
+        return self.wanted.cell is not None
 
     def request(self) -> Request:
         """Return the POST with its range."""

@@ -94,7 +94,7 @@ class LocationCall(Call[Position | None]):
     `project` None is the legacy form. `do_reply` False stores the position and answers None.
     `high_confidence` asks for the radius of 95 % instead of 68 %. `fallback` False refuses coarse
     results: 404 when nothing better is found. None leaves an option to the service. `device_id`
-    names the device when a proxy calls.
+    names the device when a proxy calls. `heard_by_kit` is False for the scan of a host's own radio.
     """
 
     service: ClassVar[str] = "location"
@@ -106,11 +106,17 @@ class LocationCall(Call[Position | None]):
     high_confidence: bool | None = None
     fallback: bool | None = None
     device_id: str = ""
+    heard_by_kit: bool = True
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
         """Return the credentials of the form that is used."""
         return location_schemes(self.project)
+
+    @property
+    def in_kit_name(self) -> bool:
+        """Whether it names a device or carries what a kit heard."""
+        return self.heard_by_kit or bool(self.device_id)
 
     def body(self) -> Mapping[str, object]:
         """Return the JSON body."""

@@ -15,7 +15,6 @@ from agent.location.access_points import MINIMUM, Selection, access_points_to_js
 from agent.location.cell_scan import scan_cells
 from agent.location.position import Position, position_in, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
-from at.firmware_gate import require_firmware
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
@@ -122,8 +121,8 @@ def position_message(fix: Fix) -> dict[str, object]:
 class Locator:
     """Locates a kit. The scans are callables, so that any source fits; None is no source.
 
-    A position is good enough within `good_enough_m` metres of uncertainty. `gate` refuses a kit in
-    whose name nothing may be sent (clause D1.3); None refuses none.
+    A position is good enough within `good_enough_m` metres of uncertainty. `of_kit` is False where
+    this host is located with no kit: then nothing may be heard by a kit, and no device is named.
     """
 
     client: HttpClient
@@ -133,17 +132,17 @@ class Locator:
     good_enough_m: float
     options: LocationOptions = field(default_factory=LocationOptions)
     device_id: str = ""
-    gate: Callable[[], Awaitable[None]] | None = None
+    of_kit: bool = True
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def locate(self, method: LocationMethod | None = None) -> Fix:
         """Return the position by one method, or by the cheapest that is good enough.
 
         Raises NothingToSend where too little is heard, NotFound where the service knows no position
-        for what was heard, and what the gate and a call raise.
+        for what was heard, and what the client's gate and a call raise.
         """
-        if self.gate is not None:
-            await self.gate()
+        if self.of_kit:
+            await self.client.kit_gate()  # before the kit is made to scan
         if method is LocationMethod.GROUND_FIX:
             return await self._ground_fix()
         if method is LocationMethod.WIFI:
@@ -248,6 +247,7 @@ class Locator:
             high_confidence=self.options.high_confidence,
             fallback=self.options.fallback,
             device_id=self.device_id,
+            heard_by_kit=self.of_kit,
         )
         position = await self.client.send(complete)
         return Fix(self.now(), method, position, cells, points, tuple(notes), tuple(sources))
@@ -293,16 +293,22 @@ def _uncertainty(fix: Fix) -> float:
 
 def locator_for(
     profile: Profile,
-    kit: KitSettings,
+    kit: KitSettings | None,
     client: HttpClient,
     modem: Modem | None,
     options: LocationOptions | None = None,
 ) -> Locator:
     """Return the locator of a kit by its profile; without a modem it hears Wi-Fi alone.
 
-    Raises UsageError.
+    Without a kit it locates this host: by its own Wi-Fi, and for no device. Raises UsageError,
+    NothingToSend.
     """
-    wifi = wifi_source(profile.location.wifi, kit.companion_port)
+    if kit is None and profile.location.wifi == "companion":
+        raise NothingToSend(
+            "Wi-Fi is to come from a kit's companion, and no kit is there to ask for its firmware",
+            hint="--port PORT names the kit; location.wifi = auto takes this host's own Wi-Fi",
+        )
+    wifi = wifi_source(profile.location.wifi, kit.companion_port if kit else "")
     return Locator(
         client,
         calls.project_of(profile),
@@ -310,6 +316,6 @@ def locator_for(
         partial(scan_cells, modem) if modem is not None else None,
         profile.location.good_enough_m,
         options or LocationOptions(send_ssid=profile.location.send_ssid),
-        kit.device_id,
-        partial(require_firmware, modem) if modem is not None else None,
+        kit.device_id if kit else "",
+        kit is not None,
     )

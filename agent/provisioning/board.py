@@ -96,6 +96,9 @@ class BoardPort(Protocol):
     async def imei(self) -> str:
         """Return the IMEI, read now: it tells whether this is still the same board."""
 
+    async def require_firmware(self) -> None:
+        """Raise at.FirmwareRefused where no call may be made in the board's name."""
+
     async def credentials(self) -> tuple[HeldCredential, ...]:
         """Return the list of the credential store."""
 

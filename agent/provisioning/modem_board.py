@@ -34,7 +34,7 @@ from at.commands.signal import ReadSignalQuality
 from at.commands.sim import ReadSimState
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem, open_modem
-from at.firmware_gate import read_verdict
+from at.firmware_gate import read_verdict, require_firmware
 from at.protocol.error_codes import rejection
 from at.protocol.errors import CommandRejected, ParseError
 from at.tokens.attestation import read_attestation
@@ -112,6 +112,10 @@ class ModemBoard:
         if imei is None:
             raise ParseError("the modem tells no IMEI")
         return imei
+
+    async def require_firmware(self) -> None:
+        """Raise FirmwareRefused where no call may be made in the board's name."""
+        await require_firmware(self._modem)
 
     async def credentials(self) -> tuple[HeldCredential, ...]:
         """Return the credential list."""

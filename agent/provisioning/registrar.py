@@ -18,6 +18,7 @@ from agent.retry import http_date
 if TYPE_CHECKING:
     from agent.auth.modem_jwt import AskModem
     from agent.http import HttpClient
+    from agent.http.client import KitGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +116,12 @@ class Registrar:
         theirs = await self.client.send(ReadServiceTime())
         return (now() - theirs).total_seconds() if theirs is not None else None
 
-    async def prove(self, device_id: str, ask: AskModem) -> str:
+    async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> str:
         """Send a JWT of the board; return in words what the cloud accepted.
 
-        Raises Unauthorized where it refuses the JWT.
+        Raises Unauthorized where it refuses the JWT, and what the gate raises.
         """
-        acting = self.client.acting_as(ModemJwt(ask, device_id))
+        acting = self.client.acting_as(ModemJwt(ask, device_id), kit_gate=kit_gate)
         try:
             await acting.send(FetchDevice(device_id), scheme=Scheme.DEVICE_JWT)
         except NotFound:

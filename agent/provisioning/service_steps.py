@@ -111,11 +111,11 @@ class ServiceSteps:
             return await uninterrupted(self._port.token(subject, life_s, self._goal.security_tag))
 
         try:
-            proof = await registrar.prove(device_id, ask)
+            proof = await registrar.prove(device_id, ask, self._port.require_firmware)
         except Unauthorized:
             if self.registered or registrar.method is RegistrationMethod.NONE:
                 raise
             # The service has lost the key of an earlier run: register the same one again, once.
             await self.register()
-            proof = await registrar.prove(device_id, ask)
+            proof = await registrar.prove(device_id, ask, self._port.require_firmware)
         await self._ledger.finish(ProvisioningStep.PROOF, proof)

@@ -7,16 +7,15 @@ what it must prove, and how it gets onto the kit.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.config import Configuration, Profile
-from agent.errors import ConfigError, CredentialMissing, RefusedByRule
+from agent.errors import ConfigError, RefusedByRule
 from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
@@ -31,27 +30,57 @@ from agent.http.download_targets import is_loopback_url
 from agent.wiring.service_client import connect
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
-from at.firmware_gate import read_verdict
+from at.firmware_gate import FirmwareVerdict
 from at.protocol.errors import CommandRejected, ParseError
 
+AskVerdict = Callable[[], Awaitable[FirmwareVerdict]]
+"""Asks a kit's modem for its firmware. Raises AtError."""
 
-@dataclass(frozen=True, slots=True)
+
 class DeviceJobs:
-    """The jobs of one device, over one client. `scheme` names one kind of credential."""
+    """The jobs of one device, over one client, as far as its modem's firmware permits.
 
-    client: HttpClient
-    device_id: str
-    scheme: Scheme | None = None
+    A kit whose firmware is refused has no jobs, but for those that a user refuses for one that is
+    older (clauses D1.3, D1.4): those go with the API key. All methods raise RefusedByRule for the
+    others, at.AtError where the modem cannot be asked.
+    """
+
+    def __init__(self, client: HttpClient, device_id: str, ask_verdict: AskVerdict) -> None:
+        self.device_id = device_id
+        self._ask_verdict = ask_verdict
+        self._verdict: FirmwareVerdict | None = None
+        self._client = client.acting_as(kit_gate=self._require_allowed)
+
+    async def verdict(self) -> FirmwareVerdict:
+        """Return the verdict on the modem's firmware, which is asked for once."""
+        if self._verdict is None:
+            self._verdict = await self._ask_verdict()
+        return self._verdict
 
     async def current(self) -> Execution | None:
         """Return the pending job, None where there is none. Raises as HttpClient.send."""
-        body = await self.client.send(FetchCurrentJob(self.device_id), scheme=self.scheme)
+        call = FetchCurrentJob(self.device_id, to_refuse=await self._is_to_be_refused())
+        body = await self._client.send(call)
         return None if body is None else read_execution(body)
 
     async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
         """Report a state. Raises as HttpClient.send."""
-        call = UpdateJob(self.device_id, job_id, status.value, detail)
-        await self.client.send(call, scheme=self.scheme)
+        to_refuse = await self._is_to_be_refused()
+        await self._client.send(
+            UpdateJob(self.device_id, job_id, status.value, detail, to_refuse=to_refuse)
+        )
+
+    async def _is_to_be_refused(self) -> bool:
+        """Return whether a job can only be refused, by a user. Raises RefusedByRule if not even."""
+        verdict = await self.verdict()
+        if verdict.allowed:
+            return False
+        if not verdict.older or Scheme.API_KEY not in self._client.keyring:
+            raise RefusedByRule(verdict.reason, hint=verdict.hint)
+        return True
+
+    async def _require_allowed(self) -> None:
+        (await self.verdict()).require()
 
 
 async def device_id_of(modem: Modem | None) -> str:
@@ -64,6 +93,17 @@ async def device_id_of(modem: Modem | None) -> str:
         raise ConfigError(
             "the modem does not tell its UUID", hint="name the device's id in kit.device_id"
         ) from untold
+
+
+async def _told_id(modem: Modem | None, ask_verdict: AskVerdict) -> str:
+    """Return `device_id_of`. Raises RefusedByRule where the firmware is why there is none."""
+    try:
+        return await device_id_of(modem)
+    except ConfigError as untold:
+        verdict = await ask_verdict()
+        if verdict.allowed:
+            raise
+        raise RefusedByRule(verdict.reason, hint=verdict.hint) from untold
 
 
 def allowed_hosts_of(profile: Profile) -> AllowedHosts:
@@ -99,7 +139,7 @@ def trust_of(profile: Profile) -> TrustPolicy:
 
 
 def needs_modem(profile: Profile) -> bool:
-    """Return whether the kit's AT port is needed: for its id, its versions or the installer."""
+    """Return whether the kit's AT port is needed all along: for its id, versions or installer."""
     return (
         _installer_name(profile) != "mcuboot" or not profile.kit.device_id or bool(profile.kit.port)
     )
@@ -140,22 +180,23 @@ async def runner_of_kit(
     client: HttpClient,
     modem: Modem | None,
     *,
+    ask_verdict: AskVerdict,
     observer: UpdateObserver | None = None,
     wrap_installer: Callable[[Installer], Installer] = lambda installer: installer,
 ) -> AsyncIterator[UpdateRunner]:
     """Yield the runner of the profile's kit, which alone works on its jobs meanwhile.
 
-    `wrap_installer` returns the installer to use in place of the profile's. Raises JobsHeld,
-    RefusedByRule where the firmware is too old and no API key is there to report that with.
+    `ask_verdict` is asked before the first call, once: an installation that was cut off is ended
+    before that, as a kit that is in its boot loader answers nothing. `wrap_installer` returns the
+    installer to use in place of the profile's. Raises JobsHeld.
     """
-    device_id = profile.kit.device_id or await device_id_of(modem)
-    refusal = "" if modem is None else (await read_verdict(modem)).reason
-    cloud = DeviceJobs(client, device_id, _scheme_of(client, device_id, refusal))
+    device_id = profile.kit.device_id or await _told_id(modem, ask_verdict)
+    cloud = DeviceJobs(client, device_id, ask_verdict)
     folder = journal_folder(state_dir, device_id)
     with sole_worker(folder):
         observer = observer or UpdateObserver()
         installer = wrap_installer(installer_of(profile, modem, observer))
-        planner = Planner(allowed_hosts_of(profile), trust_of(profile), installer, refusal)
+        planner = Planner(allowed_hosts_of(profile), trust_of(profile), installer, cloud.verdict)
         downloader = Downloader(network_of(profile))
         runner = UpdateRunner(cloud, Journal(folder), planner, downloader, observer=observer)
         try:
@@ -166,7 +207,10 @@ async def runner_of_kit(
 
 @asynccontextmanager
 async def runner_with_own_client(
-    configuration: Configuration, modem: Modem | None, observer: UpdateObserver | None = None
+    configuration: Configuration,
+    modem: Modem | None,
+    ask_verdict: AskVerdict,
+    observer: UpdateObserver | None = None,
 ) -> AsyncIterator[UpdateRunner]:
     """Yield the `runner_of_kit` of a configuration, over a client of its own.
 
@@ -176,24 +220,11 @@ async def runner_with_own_client(
     ask = None if modem is None else ask_modem(modem, profile.provisioning.security_tag)
     async with (
         connect(configuration, ask_modem=ask) as client,
-        runner_of_kit(profile, state_dir, client, modem, observer=observer) as runner,
+        runner_of_kit(
+            profile, state_dir, client, modem, ask_verdict=ask_verdict, observer=observer
+        ) as runner,
     ):
         yield runner
-
-
-def _scheme_of(client: HttpClient, device_id: str, refusal: str) -> Scheme | None:
-    """Return the kind of credential for a kit's jobs, None for each call's own preference.
-
-    `refusal` is why the modem's firmware is too old: then only the refusal is reported, and not in
-    the modem's name (clause D1.4). Raises RefusedByRule where nothing else is there to report it.
-    """
-    if not refusal:
-        return None
-    try:
-        client.keyring.choose(FetchCurrentJob(device_id), Scheme.API_KEY)
-    except CredentialMissing:
-        raise RefusedByRule(refusal, hint="update the modem's firmware by cable first") from None
-    return Scheme.API_KEY
 
 
 def _installer_name(profile: Profile) -> str:

@@ -11,6 +11,7 @@ import pytest
 import stamina
 from answering_transport import answering_transport
 from every_call import CALLS
+from kit_gates import open_gate
 from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
@@ -84,7 +85,9 @@ def no_waiting():
 def client_for(call: Call[Any], answer: Any, *, renewable: bool) -> HttpClient:
     stamps = [Stamp(scheme, renewable=renewable) for scheme in HOSTS]
     hosts = {host: f"https://{host.value.replace('_', '-')}.example" for host in Host}
-    return HttpClient(answering_transport(answer), hosts, Keyring(stamps), jitter=lambda: 0.0)
+    return HttpClient(
+        answering_transport(answer), hosts, Keyring(stamps), jitter=lambda: 0.0, kit_gate=open_gate
+    )
 
 
 def name_of(call: Call[Any]) -> str:
@@ -213,5 +216,5 @@ async def test_what_a_schema_alone_declares_decides_nothing(standin: StandIn) ->
     token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
     call = ListResources(KINDS["cohort"], Scope(standin.organization, standin.project))
     assert call.schemes[0] is Scheme.ORGANIZATION_TOKEN
-    async with HttpClient(HttpTransport(), hosts, Keyring([token])) as client:
+    async with HttpClient(HttpTransport(), hosts, Keyring([token]), kit_gate=open_gate) as client:
         assert (await client.send(call)).paging.total_count >= 1

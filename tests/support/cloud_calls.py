@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+from kit_gates import open_gate
 from standin import StandIn
 
 from agent.auth.bearer import ApiKey
@@ -17,7 +18,7 @@ from agent.http import HttpClient, HttpTransport
 def client_of(standin: StandIn, key: str = "") -> HttpClient:
     credential = ApiKey(Secret(key or standin.credentials["api_key"]))
     hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    return HttpClient(HttpTransport(), hosts, Keyring([credential]))
+    return HttpClient(HttpTransport(), hosts, Keyring([credential]), kit_gate=open_gate)
 
 
 async def listed(items: AsyncIterator[Any]) -> list[Any]:

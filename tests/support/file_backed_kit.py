@@ -13,6 +13,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from kit_gates import verdict_on
 from manual_clock import ManualClock
 
 from agent.errors import NotFound
@@ -190,7 +191,7 @@ def make_runner(
     edge: Any = lambda: None,
     mood: str = "good",
     trust: TrustPolicy | None = None,
-    firmware_refusal: str = "",
+    modem_firmware: str = "mfw_nrf91x1_2.0.4",
     observer: UpdateObserver | None = None,
     clock: AsyncClock | None = None,
     cloud: FileBackedCloud | None = None,
@@ -203,7 +204,7 @@ def make_runner(
     return UpdateRunner(
         cloud or FileBackedCloud(folder, edge),
         EdgedJournal(folder / "fota", edge),
-        Planner(allowed, trust or TrustPolicy(), installer, firmware_refusal),
+        Planner(allowed, trust or TrustPolicy(), installer, verdict_on(modem_firmware)),
         Downloader(DownloadNetwork(allowed), limits=DownloadLimits(tries=2), clock=clock),
         clock=clock,
         observer=observer,

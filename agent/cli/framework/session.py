@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent.config.profile import KitSettings, Profile
     from agent.daemon.control.leased_transport import HeldKit
     from agent.http import HttpClient
+    from agent.http.client import KitGate
     from at.driver.modem import Modem
     from at.transport.base import Transport
 
@@ -132,6 +133,26 @@ async def modem_on(
         await modem.close()
 
 
+def gate_of_chosen_kit() -> KitGate:
+    """Return the gate of a command that has no modem open: it asks the chosen kit's, once.
+
+    The port is opened when the gate is first awaited, and closed again; that raises FirmwareRefused
+    and what `kit_modem` raises.
+    """
+    passed = False
+
+    async def gate() -> None:
+        nonlocal passed
+        from at.firmware_gate import require_firmware
+
+        if not passed:
+            async with kit_modem() as modem:
+                await require_firmware(modem)
+            passed = True
+
+    return gate
+
+
 async def transport_on(port: str, baud: int) -> tuple[Transport, dict[str, Any]]:
     """Return the transport to a port, and the link status of the agent that leases it, else {}."""
     held = await held_kit(port)
@@ -164,12 +185,13 @@ P = ParamSpec("P")
 async def services() -> AsyncIterator[tuple[Configuration, HttpClient]]:
     """Open an HTTP client with the credentials of the chosen profile.
 
-    Yields the configuration and the client. Raises ConfigError, CredentialError.
+    The chosen kit's modem is asked for its firmware before a call in the kit's name. Yields the
+    configuration and the client. Raises ConfigError, CredentialError.
     """
     from agent.wiring.service_client import connect
 
     configuration = configured()
-    async with connect(configuration) as client:
+    async with connect(configuration, kit_gate=gate_of_chosen_kit()) as client:
         yield configuration, client
 
 

@@ -30,6 +30,7 @@ from agent.http import HttpClient
 from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait, first_of, wait_for_event
 from at.driver.modem import Modem
+from at.firmware_gate import require_firmware
 from at.ports.usb import model_at
 from at.tokens.jwt import Jwt
 
@@ -86,7 +87,7 @@ class KitAgent:
         self._updates = KitUpdates(
             registry.add_concern("fota", name), self.link, self.console, state_dir
         )
-        self._client = client.acting_as(ModemJwt(self._ask_modem, profile.kit.device_id))
+        self._client = self._speaking_for_kit(client)
         self._port_tasks: list[asyncio.Task[None]] = []
         self._service_tasks: list[asyncio.Task[None]] = []
         if self._store.record.device_id:
@@ -118,7 +119,7 @@ class KitAgent:
                 await _end(self._service_tasks)
         await _end(self._service_tasks)
         self.profile = profile
-        self._client = client.acting_as(ModemJwt(self._ask_modem, self.settings.device_id))
+        self._client = self._speaking_for_kit(client)
         self._start_service_tasks()
 
     def _start_service_tasks(self) -> None:
@@ -252,6 +253,13 @@ class KitAgent:
         device_id = self.settings.device_id or self._store.record.device_id
         kit = msgspec.structs.replace(self.settings, device_id=device_id)
         return msgspec.structs.replace(self.profile, kit=kit)
+
+    def _speaking_for_kit(self, client: HttpClient) -> HttpClient:
+        own_token = ModemJwt(self._ask_modem, self.settings.device_id)
+        return client.acting_as(own_token, kit_gate=self._require_firmware)
+
+    async def _require_firmware(self) -> None:
+        await require_firmware(await self.link.wait_available())
 
     async def _ask_modem(self, subject: str, life_s: int) -> Jwt:
         tag = self.profile.provisioning.security_tag

@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from agent.config import Profile
@@ -22,6 +23,7 @@ from agent.fota.reporter import UpdateObserver
 from agent.http import HttpClient
 from agent.tasks import wait_for_event
 from agent.wiring.update_runner import runner_of_kit
+from at.firmware_gate import read_verdict
 from at.protocol.errors import LinkLost
 
 # A job that was cancelled at the cloud is known there: it is no event.
@@ -59,6 +61,7 @@ class KitUpdates:
                 self._state_dir,
                 client,
                 modem,
+                ask_verdict=partial(read_verdict, modem),
                 observer=_StatusObserver(self.concern, self._link, self._console),
                 wrap_installer=lambda installer: ExclusiveInstaller(installer, self._link),
             ) as runner:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kit_gates import open_gate
 from standin import StandIn
 
 from agent.auth.bearer import EvaluationToken, OrganizationToken, ServiceToken
@@ -29,7 +30,7 @@ LEGACY = LocateWifi(None, access_points=HEARD)
 
 def client_with(standin: StandIn, *credentials: Credential) -> HttpClient:
     hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    return HttpClient(HttpTransport(), hosts, Keyring(credentials))
+    return HttpClient(HttpTransport(), hosts, Keyring(credentials), kit_gate=open_gate)
 
 
 def service_keys(standin: StandIn, service: str = "location", **changed: str) -> ServiceKeys:

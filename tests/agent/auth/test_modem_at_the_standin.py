@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from kit_gates import open_gate
 from moving_kit import path
 from standin import StandIn
 
@@ -55,7 +56,7 @@ async def in_service(modem: Modem, standin: StandIn, device_id: str) -> None:
 
 def client_of(standin: StandIn, *credentials: ApiKey | ModemJwt) -> HttpClient:
     urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    return HttpClient(HttpTransport(), urls, Keyring(credentials))
+    return HttpClient(HttpTransport(), urls, Keyring(credentials), kit_gate=open_gate)
 
 
 @pytest.mark.contract("D10.3", "D1.5")

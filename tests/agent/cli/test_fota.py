@@ -203,6 +203,8 @@ async def test_an_old_modem_gets_no_modem_image_and_the_cloud_hears_why(
         status, detail = await office.seen(job_id)
         assert status == "REJECTED"
         assert "1.2.7" in detail
+        assert "no update over the air" in detail
+        assert "before 1.3.0 to 1.3.x" in detail
         assert "download [" not in err
         monkeypatch.delenv("CELLAGENT_API_KEY")
         code, (told,), _ = await fota("pull")

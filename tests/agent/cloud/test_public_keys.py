@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from kit_gates import open_gate
 from standin import StandIn
 
 from agent.auth.bearer import ApiKey
@@ -37,7 +38,7 @@ def cloud_with(standin: StandIn, *credentials: Credential) -> DeviceCloud:
         spent.append(seconds)
         standin.clock.advance(seconds)
 
-    client = HttpClient(HttpTransport(), hosts, Keyring(credentials))
+    client = HttpClient(HttpTransport(), hosts, Keyring(credentials), kit_gate=open_gate)
     return DeviceCloud(client, sleep=sleep, monotonic=lambda: sum(spent))
 
 

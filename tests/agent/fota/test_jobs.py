@@ -132,11 +132,11 @@ def kit(**changes: Any) -> KitFacts:
 @pytest.mark.contract("D1.4")
 def test_a_modem_image_is_rejected_on_a_modem_that_is_too_old() -> None:
     job = jobs.read_job(execution(firmwareType="MODEM"))
-    old = kit(
-        gate_refusal="modem firmware 1.2.7 cannot be updated over the air",
-        types=frozenset(FirmwareType),
-    )
-    assert "1.2.7" in jobs.reject_reason(job, old)
+    old = kit(too_old="mfw_nrf9160_1.2.7-" + "x" * 60, types=frozenset(FirmwareType))
+    reason = jobs.reject_reason(job, old)
+    assert "no update over the air" in reason
+    assert "before 1.3.0 to 1.3.x" in reason
+    assert jobs.detail_text(reason) == reason  # whole, however long the firmware's name is
     app = jobs.read_job(execution())
     assert jobs.reject_reason(app, old) == ""
 

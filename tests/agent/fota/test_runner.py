@@ -49,17 +49,23 @@ async def test_the_same_job_a_hundred_times_is_one_install(tmp_path: Path) -> No
 async def test_a_modem_job_on_an_old_modem_is_rejected_before_a_byte(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         here.offer(firmwareType="MODEM")
-        result = await here.pull(firmware_refusal="modem firmware 1.2.7 is older than 1.3.0")
+        result = await here.pull(modem_firmware="mfw_nrf9160_1.2.7")
         assert not here.server.requests
     assert here.cloud.statuses == ["REJECTED"]
-    assert "1.2.7 is older" in result.detail
+    assert "no update over the air leads from modem firmware before 1.3.0" in result.detail
+    assert "mfw_nrf9160_1.2.7" in result.detail
+    assert "device calls" not in result.detail  # which is the other clause's reason
 
 
 @pytest.mark.contract("D1.3")
-async def test_no_other_job_is_touched_in_the_name_of_an_old_modem(tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", [{}, {"firmwareType": "TOASTER"}, {"fileSize": "many"}])
+async def test_no_other_job_is_touched_in_the_name_of_an_old_modem(
+    tmp_path: Path, change: dict[str, str]
+) -> None:
     async with scene(tmp_path) as here:
-        with pytest.raises(RefusedByRule, match=r"1\.2\.7"):
-            await here.pull(firmware_refusal="modem firmware 1.2.7 is older than 1.3.0")
+        here.offer(**change)
+        with pytest.raises(RefusedByRule, match=r"1\.2\.7.* device calls need"):
+            await here.pull(modem_firmware="mfw_nrf9160_1.2.7")
     assert not here.cloud.reports
     assert here.journal.open_job is None
 

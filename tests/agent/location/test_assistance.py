@@ -10,6 +10,7 @@ import pytest
 from answering_transport import answering_transport
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit_gates import open_gate
 from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
@@ -40,13 +41,15 @@ def nothing(_done: int, _total: int | None) -> None:
 async def client(standin: StandIn) -> AsyncIterator[HttpClient]:
     token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
     urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    async with HttpClient(HttpTransport(), urls, Keyring([token])) as made:
+    async with HttpClient(HttpTransport(), urls, Keyring([token]), kit_gate=open_gate) as made:
         yield made
 
 
 def lying(answer: Callable[[httpx.Request], httpx.Response]) -> HttpClient:
     keyring = Keyring([OrganizationToken(Secret("oat_test"))])
-    return HttpClient(answering_transport(answer), {Host.DEVICE_CLOUD: CLOUD}, keyring)
+    return HttpClient(
+        answering_transport(answer), {Host.DEVICE_CLOUD: CLOUD}, keyring, kit_gate=open_gate
+    )
 
 
 # --- A-GNSS

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit_gates import open_gate
 from moving_kit import moving_kit, path
 from standin import StandIn
 
@@ -34,7 +35,12 @@ def client_of(standin: StandIn) -> HttpClient:
             ApiKey(Secret(standin.credentials["api_key"])),
         ]
     )
-    return HttpClient(HttpTransport(), {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}, keyring)
+    return HttpClient(
+        HttpTransport(),
+        {Host.DEVICE_CLOUD: standin.urls["device_cloud"]},
+        keyring,
+        kit_gate=open_gate,
+    )
 
 
 def profile_of(standin: StandIn, companion: Path) -> Profile:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from answering_transport import answering_transport
+from kit_gates import open_gate
 from moving_kit import path
 from standin import StandIn
 
@@ -59,7 +60,7 @@ def calls(project: ProjectSlugs | None, **switches: Any) -> list[Any]:
 
 def client_with(standin: StandIn, *credentials: Credential) -> HttpClient:
     urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
-    return HttpClient(HttpTransport(), urls, Keyring(credentials))
+    return HttpClient(HttpTransport(), urls, Keyring(credentials), kit_gate=open_gate)
 
 
 def organization_token(standin: StandIn, cut: int | None = None) -> OrganizationToken:
@@ -150,7 +151,9 @@ async def test_a_404_is_a_wrong_path_or_no_position_and_says_so(
             await client.send(LocateWifi(here, access_points=unknown))
         assert "no position" in str(told.value) + told.value.hint
     urls = {Host.DEVICE_CLOUD: standin.urls["device_cloud"] + "/nowhere"}
-    async with HttpClient(HttpTransport(), urls, Keyring([organization_token(standin)])) as client:
+    async with HttpClient(
+        HttpTransport(), urls, Keyring([organization_token(standin)]), kit_gate=open_gate
+    ) as client:
         with pytest.raises(NotFound) as told:
             await client.send(calls(here)[4])
         assert "check hosts.device_cloud and the slugs" in told.value.hint
@@ -209,7 +212,7 @@ async def test_each_credential_goes_to_its_own_form_and_nothing_is_sent_with_ano
     urls = {Host.DEVICE_CLOUD: "https://cloud.invalid"}
     for scheme, token in tokens.items():
         project = None if scheme is Scheme.ORGANIZATION_TOKEN else ProjectSlugs("acme", "kits")
-        client = HttpClient(answering_transport(answer), urls, Keyring([token]))
+        client = HttpClient(answering_transport(answer), urls, Keyring([token]), kit_gate=open_gate)
         for call in calls(project):
             with pytest.raises(CredentialMissing):
                 await client.send(call)

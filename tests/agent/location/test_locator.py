@@ -27,6 +27,11 @@ class Service:
     def __init__(self, **answers: Position | Exception | None) -> None:
         self.answers = answers
         self.sent: list[LocationCall] = []
+        self.refusal: Exception | None = None
+
+    async def kit_gate(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
 
     async def send(self, call: Any) -> Any:
         self.sent.append(call)
@@ -185,7 +190,7 @@ async def test_the_options_and_the_device_go_with_the_call() -> None:
 async def test_a_refused_firmware_ends_it_before_anything_is_heard_or_sent() -> None:
     service = Service()
     asked = locator(service, AssertionError("not scanned"), AssertionError("not scanned"))
-    asked.gate = heard(FirmwareRefused("too old"))
+    service.refusal = FirmwareRefused("too old")
     for method in (None, *LocationMethod):
         with pytest.raises(FirmwareRefused):
             await asked.locate(method)
