@@ -52,7 +52,16 @@ class AccountSettings(Section, frozen=True):
 class CredentialSettings(Section, frozen=True):
     """Which credentials are used; the secrets themselves have no key."""
 
-    prefer: Literal["", "api-key", "device-jwt", "service-jwt", "organization-token"] = ""
+    prefer: Literal[
+        "",
+        "api-key",
+        "device-jwt",
+        "service-jwt",
+        "evaluation-token",
+        "service-token",
+        "organization-token",
+        "basic",
+    ] = ""
     """The kind to use wherever an operation takes it (clause D9.2); else each has its own order."""
     device_key_file: str = ""
     """PEM of a P-256 key held by this host, for a device whose modem does not sign."""

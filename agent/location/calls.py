@@ -54,11 +54,12 @@ def location_schemes(project: ProjectSlugs | None) -> tuple[Scheme, ...]:
     """Return the credentials of a form: each credential goes to its own form only (D8.5, D10.7)."""
     if project is not None:
         return (Scheme.ORGANIZATION_TOKEN,)
+    # A kit that is attached always has a token, so what was configured for location comes first.
     return (
         Scheme.SERVICE_TOKEN,
         Scheme.SERVICE_JWT,
-        Scheme.DEVICE_JWT,
         Scheme.EVALUATION_TOKEN,
+        Scheme.DEVICE_JWT,
     )
 
 

@@ -20,7 +20,10 @@ _PREFERABLE = {
     "api-key": Scheme.API_KEY,
     "device-jwt": Scheme.DEVICE_JWT,
     "service-jwt": Scheme.SERVICE_JWT,
+    "evaluation-token": Scheme.EVALUATION_TOKEN,
+    "service-token": Scheme.SERVICE_TOKEN,
     "organization-token": Scheme.ORGANIZATION_TOKEN,
+    "basic": Scheme.BASIC,
 }
 
 

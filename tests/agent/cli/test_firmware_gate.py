@@ -152,11 +152,14 @@ class Bench:
         if way.keys == "service":
             key = str(Path(self.standin.credentials["service_key_file"]))
             values["credentials"] = {"service_key_files": {"all": key}}
-        given = {**self.standin.credentials}
-        given["organization_token"] = given["organization_auth_token"]
-        secrets = {way.secret: given[way.secret]} if way.secret else {}
+        secrets = {way.secret: self.secret_of(way)} if way.secret else {}
         configuration.write_profile("sim", values, secrets)
         configuration.set_default_profile("sim")
+
+    def secret_of(self, way: Way) -> str:
+        """Return the secret of a way, as the stand-in takes it."""
+        name = "organization_auth_token" if "organization" in way.secret else way.secret
+        return self.standin.credentials[name]
 
     async def use_scan_of_host(self, kit: MovingKit) -> None:
         """Have this host hear what is heard where the kit is, without the kit."""
@@ -247,6 +250,9 @@ async def test_a_kit_that_may_speak_is_spoken_for_by_the_same_words(
     assert bench.asked, done.out + done.err
     if words.startswith("locate"):
         assert bench.asked[0].headers["x-custom-device-id"] == DEVICE
+    if WAYS[way].secret:  # the way that is meant, though a modem is attached
+        sent = bench.asked[0].headers["authorization"]
+        assert sent == f"Bearer {bench.secret_of(WAYS[way])}"
 
 
 # --- the table names every command

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
+from every_call import CALLS
 
 from agent.call import Host, Scheme
 from agent.config import Configuration, load
+from agent.config.profile import CredentialSettings
 from agent.errors import ConfigError
-from agent.wiring.service_client import connect
+from agent.location.agnss import AgnssRequest, MeasureAgnss
+from agent.location.calls import LocateWifi
+from agent.wiring.service_client import _PREFERABLE, connect
 
 HEAD = '[profiles.lab.hosts]\ndevice_cloud = "https://cloud.example"\n'
 
@@ -64,6 +69,43 @@ def test_the_modem_takes_precedence_over_a_key_file_of_this_host(configured):
     by_file = connect(configuration).keyring._by_scheme[Scheme.DEVICE_JWT]
     by_modem = connect(configuration, ask_modem=modem).keyring._by_scheme[Scheme.DEVICE_JWT]
     assert (type(by_file).__name__, type(by_modem).__name__) == ("DeviceKey", "ModemJwt")
+
+
+@pytest.mark.contract("D10.6", "D8.5")
+@pytest.mark.parametrize(
+    ("prefer", "others", "chosen"),
+    [
+        ("", {}, Scheme.EVALUATION_TOKEN),
+        ("device-jwt", {}, Scheme.DEVICE_JWT),
+        ("evaluation-token", {}, Scheme.EVALUATION_TOKEN),
+        ("", {"CELLAGENT_SERVICE_TOKEN": "service-token-of-a-test"}, Scheme.SERVICE_TOKEN),
+        (
+            "evaluation-token",
+            {"CELLAGENT_SERVICE_TOKEN": "service-token-of-a-test"},
+            Scheme.EVALUATION_TOKEN,
+        ),
+    ],
+)
+def test_an_evaluation_token_is_tried_though_a_modem_is_attached(
+    configured, prefer: str, others: dict[str, str], chosen: Scheme
+):
+    client = connect(
+        configured(
+            f'[profiles.lab.credentials]\nprefer = "{prefer}"\n',
+            CELLAGENT_EVALUATION_TOKEN="evaluation-token-of-a-test",
+            **others,
+        ),
+        ask_modem=modem,
+    )
+    for call in (LocateWifi(None), MeasureAgnss(None, AgnssRequest())):
+        assert client.keyring.choose(call).scheme is chosen
+
+
+def test_each_kind_that_competes_with_another_can_be_preferred():
+    competing = {scheme for call in CALLS if len(call.schemes) > 1 for scheme in call.schemes}
+    assert competing <= set(_PREFERABLE.values())
+    words = get_args(get_type_hints(CredentialSettings)["prefer"])
+    assert set(words) == {"", *_PREFERABLE}
 
 
 def test_service_keys_need_the_team(configured):
