@@ -18,6 +18,7 @@ BASE = {
     "errors": set(),
     "redact": set(),
     "tasks": set(),
+    "programs": set(),
     "call": {"errors"},
     "retry": {"errors"},
     "config": {"errors", "redact"},

@@ -9,21 +9,18 @@ the kit does not tell over AT (a boot loader, another application): it prints "v
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import shutil
-import signal
 from dataclasses import dataclass, field
 
+from agent import programs
 from agent.fota.installers import base
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from at.driver.modem import Modem
 
 PLACEHOLDER = "{image}"
 _BY_AT = MODEM_TYPES | {FirmwareType.APP}
-_LINE_CHARACTERS = 200
-_GRACE_S = 5.0
 _VERSION = re.compile(r"version[:=]\s*(\S{1,60})", re.IGNORECASE)
 _ENVIRONMENT = {
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "SYSTEMROOT", "USER", "CELLAGENT_PORT",
@@ -78,23 +75,24 @@ class CommandInstaller:
             )
         except OSError as error:
             raise base.InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
+        assert process.stdout is not None
         last = self._seen = ""
 
-        def read_line(line: str, done: int, total: int) -> None:
+        def read_line(line: str) -> None:
             if match := _VERSION.fullmatch(line):
                 self._seen = match[1]
-            progress(line, done, total)
+            progress(line, 0, 0)
 
         try:
             async with asyncio.timeout(self.timeout_s):
-                last = await _follow(process, read_line)
+                last = await programs.follow(process.stdout, read_line)
                 code = await process.wait()
         except TimeoutError:
             raise base.InstallFailed(
                 f"{words[0]} did not end within {self.timeout_s:.0f} s"
             ) from None
         finally:
-            await _end(process)
+            await programs.end(process)
         if code != 0:
             reason = f": {last}" if last else ""
             raise base.InstallFailed(f"{words[0]} ended with exit code {code}{reason}")
@@ -112,34 +110,3 @@ class CommandInstaller:
 
     async def confirm(self, package: base.Package) -> None:
         """Do nothing: the program itself confirms its image."""
-
-
-async def _follow(process: asyncio.subprocess.Process, progress: base.ProgressCallback) -> str:
-    """Pass on what the program prints, in bounded lines; return the last."""
-    assert process.stdout is not None
-    last, pending = "", b""
-    while piece := await process.stdout.read(4096):
-        *whole, pending = (pending + piece).splitlines() or [b""]
-        if piece.endswith((b"\n", b"\r")):
-            whole, pending = [*whole, pending], b""
-        pending = pending[:_LINE_CHARACTERS]
-        for line in whole:
-            last = line.decode("utf-8", "backslashreplace").strip()[:_LINE_CHARACTERS] or last
-            progress(last, 0, 0)
-    return pending.decode("utf-8", "backslashreplace").strip() or last
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the program and what it started: by SIGTERM, and by SIGKILL after a moment."""
-    for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-        if process.returncode is not None and number is signal.SIGTERM:
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.name == "posix":
-                os.killpg(process.pid, number)
-            else:
-                process.kill()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE_S):
-                await process.wait()
-                return

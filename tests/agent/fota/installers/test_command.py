@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.fota.installers import command as command_module
+from agent import programs
+from agent.fota.installers import base
 from agent.fota.installers.base import InstallFailed, Package, RunningVersion
 from agent.fota.installers.command import CommandInstaller
 from agent.fota.jobs import FirmwareType, Job
@@ -68,7 +69,7 @@ async def test_its_exit_code_and_last_line_are_named(tmp_path: Path) -> None:
 async def test_a_program_that_does_not_end_is_ended_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command_module, "_GRACE_S", 0.2)
+    monkeypatch.setattr(programs, "_GRACE_S", 0.2)
     code = (
         "import signal, time, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
         "print('busy', flush=True); time.sleep(60)"
@@ -109,7 +110,7 @@ async def test_the_kits_own_word_goes_before_the_programs(
     async def tells(_modem: object, _kind: FirmwareType) -> RunningVersion:
         return RunningVersion("0.9.0")
 
-    monkeypatch.setattr(command_module.base, "running_by_at", tells)
+    monkeypatch.setattr(base, "running_by_at", tells)
     words = program("print('version: 1.0.0')")
     installer = CommandInstaller(words, 30, object())  # type: ignore[arg-type]
     assert await installer.check(JOB) == ""

@@ -1,0 +1,42 @@
+"""Programs of the user's, run beside ours: what they print, bounded, and how they are ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+
+_LINE_CHARACTERS = 200
+_GRACE_S = 5.0
+
+
+async def follow(output: asyncio.StreamReader, on_line: Callable[[str], None]) -> str:
+    """Pass on what a program prints, in bounded lines, until it ends; return the last."""
+    last, pending = "", b""
+    while piece := await output.read(4096):
+        *whole, pending = (pending + piece).splitlines() or [b""]
+        if piece.endswith((b"\n", b"\r")):
+            whole, pending = [*whole, pending], b""
+        pending = pending[:_LINE_CHARACTERS]
+        for line in whole:
+            last = line.decode("utf-8", "backslashreplace").strip()[:_LINE_CHARACTERS] or last
+            on_line(last)
+    return pending.decode("utf-8", "backslashreplace").strip() or last
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """End a program and what it started: by SIGTERM, and by SIGKILL after a moment."""
+    for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+        if process.returncode is not None and number is signal.SIGTERM:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.name == "posix":
+                os.killpg(process.pid, number)
+            else:
+                process.kill()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await process.wait()
+                return
