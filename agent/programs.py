@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable
 
 _LINE_CHARACTERS = 200
+_PIECE_BYTES = 65536
 _GRACE_S = 5.0
 
 
@@ -26,11 +27,29 @@ async def follow(output: asyncio.StreamReader, on_line: Callable[[str], None]) -
     return pending.decode("utf-8", "backslashreplace").strip() or last
 
 
+def kill_group(process: asyncio.subprocess.Process) -> None:
+    """Kill a program that leads a session, and what it started; also where it has itself ended."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        elif process.returncode is None:
+            process.kill()
+
+
 async def end(process: asyncio.subprocess.Process) -> None:
     """End a program and what it started: by SIGTERM, and by SIGKILL after a moment."""
+    if process.returncode is None:
+        await _stop(process)
+    # Read to the end, for only then asyncio closes the pipes.
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_GRACE_S):
+            for output in (process.stdout, process.stderr):
+                while output is not None and await output.read(_PIECE_BYTES):
+                    pass
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
     for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-        if process.returncode is not None and number is signal.SIGTERM:
-            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if os.name == "posix":
                 os.killpg(process.pid, number)

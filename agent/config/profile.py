@@ -203,6 +203,9 @@ class ProvisioningSettings(Section, frozen=True):
     slots: dict[str, str] = {}
     """USB place -> the operator's name for it."""
     limits: BoardLimits = BoardLimits()
+    on_board: tuple[str, ...] = ()
+    """Program and arguments that are given the record of each run, as JSON on standard input."""
+    on_board_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 30.0
 
 
 class MetricsSettings(Section, frozen=True):

@@ -244,5 +244,5 @@ class CertificateIssuer:
             ProvisioningStep.CERTIFICATE,
             certificates.describe(certificate),
             certificate=certificates.pem_of(certificate),
-            certificate_serial=f"{certificate.serial_number:X}",
+            certificate_serial=certificates.serial_of(certificate),
         )

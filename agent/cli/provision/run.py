@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.exports import Labels
     from agent.provisioning.goal import Goal
+    from agent.provisioning.handover import OnBoardCommand
     from agent.provisioning.ledger import WorkOrder
     from agent.provisioning.registrar import Registrar
 
@@ -39,6 +40,15 @@ _CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start mu
 @click.option("--operator", default="", help="Who is at work; recorded with every run.")
 @click.option("--lot", help="Recorded with every run. Default: the profile's.")
 @click.option("--product", help="Recorded with every run. Default: the profile's.")
+@click.option(
+    "--on-board", metavar="CMD", help="Give each board's record to CMD: JSON on its input."
+)
+@click.option(
+    "--on-board-timeout",
+    type=click.FloatRange(0, 3600, min_open=True),
+    metavar="S",
+    help="End CMD after S seconds; else the profile's.",
+)
 @click.option("--labels", type=click.Path(path_type=Path), help="Write labels into this folder.")
 def command(
     *,
@@ -47,6 +57,8 @@ def command(
     operator: str,
     lot: str | None,
     product: str | None,
+    on_board: str | None,
+    on_board_timeout: float | None,
     **values: Any,
 ) -> None:
     """Provision boards; what is right already is left alone, and a rerun resumes.
@@ -58,6 +70,7 @@ def command(
 
     given = bench_options.BenchOptions(**values)
     settings = configured()
+    program = _on_board(settings, on_board, on_board_timeout)
     goal = bench_options.goal_of(given, settings)
     find = bench_options.board_finder(given, settings)
     locations = find()
@@ -72,7 +85,11 @@ def command(
     authority = bench_options.device_ca_of(goal, settings)
     rediscover = find if watch else None
     order = work_order(settings, operator, lot, product)
-    run(_provision(settings, goal, order, registrar, authority, locations, rediscover, labels))
+    run(
+        _provision(
+            settings, goal, order, registrar, authority, locations, rediscover, labels, program
+        )
+    )
 
 
 def work_order(
@@ -98,6 +115,7 @@ async def _provision(
     locations: list[BoardLocation],
     rediscover: Callable[[], list[BoardLocation]] | None,
     label_folder: Path | None,
+    program: OnBoardCommand | None,
 ) -> int:
     from agent.cli.provision.run_progress import BenchView
     from agent.provisioning.batch import run_boards, watch_boards
@@ -105,6 +123,7 @@ async def _provision(
     from agent.provisioning.board_run import Station
     from agent.provisioning.discovery import connected_boards
     from agent.provisioning.exports import Labels
+    from agent.provisioning.handover import Handover
 
     open_board = bench_options.board_opener(settings)
     labels = Labels(label_folder) if label_folder is not None else None
@@ -113,6 +132,9 @@ async def _provision(
             await asyncio.to_thread(bench_options.ledger_of, settings, writes=True)
         )
         stack.callback(ledger.close)
+        handover = Handover(ledger, program, _not_given) if program is not None else None
+        if handover is not None:
+            await stack.enter_async_context(handover)
         if registrar is not None:
             await stack.enter_async_context(registrar.client)
         await _check_clock(goal, registrar)
@@ -136,12 +158,35 @@ async def _provision(
                 async with aclosing(outcomes):
                     async for outcome in outcomes:
                         view.end(outcome)
+                        if handover is not None:
+                            handover.board_ended()
                         if labels is not None and outcome.ok:
                             unlabelled += not await _write_label(labels, ledger, outcome.uuid)
         except asyncio.CancelledError:
             view.summary()
             raise
-    return max(view.summary(), min(unlabelled, 1))
+        code = view.summary()
+        left = handover is not None and not await handover.finish()
+        if left:
+            note("records are left that the command did not take: the next run gives them again")
+    return max(code, int(unlabelled > 0 or left))
+
+
+def _on_board(
+    settings: Configuration, text: str | None, timeout_s: float | None
+) -> OnBoardCommand | None:
+    """Return the command that is given each record, None where there is none. Raises UsageError."""
+    profile = settings.profile.provisioning
+    if text is None and not profile.on_board:
+        return None
+    from agent.provisioning.handover import OnBoardCommand, parse_command, runnable
+
+    words = runnable(profile.on_board if text is None else parse_command(text))
+    return OnBoardCommand(words, timeout_s or profile.on_board_timeout_s)
+
+
+def _not_given(reason: str) -> None:
+    note(f"a board's record was not taken, and is kept: {reason}")
 
 
 async def _write_label(labels: Labels, ledger: AsyncLedger, uuid: str) -> bool:

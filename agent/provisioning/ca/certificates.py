@@ -66,11 +66,15 @@ def pem_of(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
 
 
-def describe(certificate: x509.Certificate) -> str:
-    """Return the serial number of a certificate, in hex as OpenSSL prints it, and its end."""
+def serial_of(certificate: x509.Certificate) -> str:
+    """Return the serial number of a certificate as OpenSSL prints it: whole bytes, in hex."""
     digits = f"{certificate.serial_number:X}"
-    number = digits.zfill(len(digits) + len(digits) % 2)
-    return f"serial {number}, ends {certificate.not_valid_after_utc:%Y-%m-%d}"
+    return digits.zfill(len(digits) + len(digits) % 2)
+
+
+def describe(certificate: x509.Certificate) -> str:
+    """Return the serial number of a certificate, and its end."""
+    return f"serial {serial_of(certificate)}, ends {certificate.not_valid_after_utc:%Y-%m-%d}"
 
 
 def public_pem(key: ec.EllipticCurvePublicKey) -> str:

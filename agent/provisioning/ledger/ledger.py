@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -71,6 +71,8 @@ class Ledger(LedgerReader):
     ) -> None:
         super().__init__(database, older)
         self.station = station
+        self.hands_over = False
+        """Whether the station's runs are to be given to a command (`due_handovers`)."""
         self._now = now
         self._claimed: dict[str, _Claim] = {}
 
@@ -211,6 +213,37 @@ class Ledger(LedgerReader):
         with self._change(uuid) as (execute, _):
             self._retire(execute, uuid, security_tag, because)
 
+    # --- handovers: the station's runs that its command is to be given
+
+    def hold_handovers(self) -> bool:
+        """Hold the handovers of this station; False where another process of it does."""
+        return self._database.try_lock(f"handovers of {self.station}")
+
+    def release_handovers(self) -> None:
+        """Let another process of this station hold them."""
+        self._database.unlock(f"handovers of {self.station}")
+
+    def due_handovers(self, after: int = 0) -> Sequence[RunRecord]:
+        """Return runs that have ended and are still to be given, in the order in which they ended.
+
+        At most a hundred, each with a change above `after`.
+        """
+        due = "SELECT run FROM handovers WHERE station = :station AND handed_at IS NULL"
+        where = (
+            f"WHERE outcome <> :unfinished AND change > :after AND id IN ({due}) "
+            "ORDER BY change LIMIT 100"
+        )
+        values = {"unfinished": UNFINISHED, "after": after, "station": self.station}
+        return self.select(RunRecord, where, values)
+
+    def handed_over(self, run: str) -> None:
+        """Record that a run was given."""
+        with self._database.transaction() as execute:
+            execute(
+                "UPDATE handovers SET handed_at = :at WHERE run = :run",
+                {"at": self._time(), "run": run},
+            )
+
     # --- within a transaction
 
     @contextmanager
@@ -246,6 +279,11 @@ class Ledger(LedgerReader):
     def _insert_run(self, execute: Execute, run: RunRecord) -> None:
         ours = replace(run, station=self.station)
         execute(_NEW_RUN, {one.name: self._column(getattr(ours, one.name)) for one in fields(ours)})
+        if self.hands_over:
+            execute(
+                "INSERT INTO handovers (run, station) VALUES (:run, :station)",
+                {"run": run.id, "station": self.station},
+            )
 
     def _end_run(self, execute: Execute, run: RunRecord) -> None:
         names = "ended_at", "outcome", "step", "exit", "reason_code", "reason", "timings"

@@ -223,9 +223,10 @@ def _serial(certificate: str) -> str:
     from cryptography import x509
 
     try:
-        return f"{x509.load_pem_x509_certificate(certificate.encode()).serial_number:X}"
+        digits = f"{x509.load_pem_x509_certificate(certificate.encode()).serial_number:X}"
     except Exception:  # noqa: BLE001 - whatever an old record holds, it is taken over
         return ""
+    return digits.zfill(len(digits) + len(digits) % 2)  # whole bytes
 
 
 def _mark_doubles() -> None:
