@@ -56,6 +56,7 @@ class SmpKit:
     _upload_size: int = 0
     _upload_sha: bytes = b""
     _deaf: bool = False
+    _restarting: asyncio.TimerHandle | None = None
     port: str = ""
     say: Callable[[bytes], None] = lambda _data: None
     """Prints on the line, where an answer may stand as well as a line of the console."""
@@ -69,7 +70,7 @@ class SmpKit:
                 return {"r": body.get("d", "")}
             case 0, 5:
                 self._deaf = True
-                asyncio.get_running_loop().call_later(0.02, self.restart)
+                self._restart_in(0.02)
                 return _OK
             case 0, 6:
                 return {"buf_size": self.buffer_bytes, "buf_count": 4}
@@ -153,6 +154,14 @@ class SmpKit:
         version = image.version.replace("+0", "").replace("+", ".")
         return Slot(content, version, image.stated_hash)
 
+    def _restart_in(self, seconds: float) -> None:
+        self._restarting = asyncio.get_running_loop().call_later(seconds, self.restart)
+
+    def stop(self) -> None:
+        """Switch the kit off: a restart that was to come would miss its folder."""
+        if self._restarting is not None:
+            self._restarting.cancel()
+
     def restart(self) -> None:
         """What MCUboot does at boot."""
         self.restarts += 1
@@ -166,7 +175,7 @@ class SmpKit:
                 self.confirmed = False
                 if self.mood == "crash":
                     self._deaf = True
-                    asyncio.get_running_loop().call_later(0.05, self.restart)
+                    self._restart_in(0.05)
         elif not self.confirmed and self.second is not None:
             self.running, self.second = self.second, self.running
             self.confirmed = True
@@ -243,4 +252,5 @@ async def smp_kit(folder: Path, running: Path, **options: Any) -> AsyncIterator[
     try:
         yield kit
     finally:
+        kit.stop()
         port.close()
