@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import stat
@@ -352,3 +353,55 @@ async def test_no_kit_at_all_is_exit_3(tmp_path: Path) -> None:
                            "--no-proof", "--json")  # fmt: skip
     [line] = boards_of(done)
     assert (line["outcome"], line["step"], line["exit"], done.code) == ("failed", "find", 3, 3)
+
+
+async def test_each_record_is_given_to_the_command_and_a_rerun_gives_what_a_failure_left(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    file = tmp_path / "given"
+    refuses = [sys.executable, "-c", "import sys; sys.exit('the MES is away')"]
+    takes = [sys.executable, "-c", f"import sys; open({str(file)!r}, 'a').write(sys.stdin.read())"]
+    with tray(tmp_path, 2) as kits:
+        run = "run", *ports(kits), "--set-clock", "--json"
+        wrong = await provision(*run, "--on-board", "no-such-program --line 3")
+        assert (wrong.code, [flash_writes(kit) for kit in kits]) == (2, [0, 0])
+        failed = await provision(*run, "--on-board", shlex.join(refuses))
+        assert [line["outcome"] for line in boards_of(failed)] == ["done", "done"]
+        assert failed.code == 1
+        assert failed.err.count("the MES is away") == 1
+        assert "the next run gives them again" in failed.err
+        set_value("provisioning.on_board", ",".join(refuses), profile="tray")
+        given = await provision(*run, "--on-board", shlex.join(takes))
+        assert given.code == 0, given.err
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [one["run"]["outcome"] for one in records] == ["done"] * 2 + ["unchanged"] * 2
+    assert {one["version"] for one in records} == {1}
+    assert {one["board"]["device_id"] for one in records} == {
+        line["device_id"] for line in boards_of(given)
+    }
+
+
+async def test_a_record_outlives_a_kill_of_the_run_and_of_its_command(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    file, started = tmp_path / "given", tmp_path / "started"
+    os.mkfifo(started)
+    hangs = f"import os, time; open({str(started)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    takes = f"import sys; open({str(file)!r}, 'a').write(sys.stdin.read())"
+    with tray(tmp_path, 1) as kits:
+        run = "provision", "run", *ports(kits), "--set-clock", "--on-board"
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent", *run, shlex.join([sys.executable, "-c", hangs])),
+            stderr=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        orphan = int(await asyncio.to_thread(started.read_text))
+        process.kill()
+        await process.wait()
+        os.kill(orphan, signal.SIGKILL)
+        again = await cellagent(*run, shlex.join([sys.executable, "-c", takes]), "--json")
+        assert again.code == 0, again.err
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [one["run"]["outcome"] for one in records] == ["done", "unchanged"]
