@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -186,9 +187,10 @@ def read_plain(path: Path, what: str, *, private: bool = False) -> bytes:
 
 def _require_private(path: Path, what: str, status: os.stat_result) -> None:
     if _POSIX and status.st_mode & 0o077:
+        mend = f"chmod 600 {shlex.quote(str(path))}"
         raise ConfigError(
             f"{what}: others can read {path} (mode {stat.S_IMODE(status.st_mode):04o})",
-            hint=f"chmod 600 {path}; and change the secret if others may have seen it",
+            hint=f"`{mend}`; and change the secret if others may have seen it",
         )
 
 

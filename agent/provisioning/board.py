@@ -56,6 +56,8 @@ class BoardState:
     credentials: tuple[HeldCredential, ...]
     certificate_algorithm: str = ""
     """"RSA" or "EC": the key of a client certificate that could be read; "" where none could."""
+    attested: bool = False
+    """A key that the profile names signed what the board attests; False: that was not checked."""
 
     def held(self, tag: int, kind: int) -> HeldCredential | None:
         """Return the credential of a tag and type, None where there is none."""
@@ -90,8 +92,11 @@ class BoardPort(Protocol):
     async def read(self) -> BoardState:
         """Return the identity and the credentials of the board."""
 
-    async def require_attested(self, uuid: str) -> None:
-        """Check that the board attests this UUID. Raises UntrustedSignature, BoardSwapped."""
+    async def require_attested(self, uuid: str) -> bool:
+        """Check that the board attests this UUID; return False where there is no key to check with.
+
+        Raises UntrustedSignature, BoardSwapped.
+        """
 
     async def imei(self) -> str:
         """Return the IMEI, read now: it tells whether this is still the same board."""

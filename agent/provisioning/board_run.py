@@ -367,7 +367,7 @@ async def plan_board(
     Raises UntrustedSignature, BoardSwapped where the board attests wrongly what it is.
     """
     if not board.refusal:
-        await port.require_attested(board.uuid)
+        board = replace(board, attested=await port.require_attested(board.uuid))
     held = board.held(goal.security_tag, CredentialType.CLIENT_CERTIFICATE)
     if held is not None and held.sha256.upper() != stored_digest(history.certificate):
         pem = await port.certificate(goal.security_tag)

@@ -89,13 +89,13 @@ class ModemBoard:
             credentials=await self.credentials(),
         )
 
-    async def require_attested(self, uuid: str) -> None:
-        """Check the board's attestation, where keys are named, before anything is written to it.
+    async def require_attested(self, uuid: str) -> bool:
+        """Check the board's attestation before anything is written to it; False without a key.
 
         Raises UntrustedSignature, BoardSwapped.
         """
         if not self._identity_keys:
-            return
+            return False
         try:
             text = await self.attestation()
         except CommandRejected as refusal:
@@ -105,6 +105,7 @@ class ModemBoard:
         attested = read_attestation(text).device_uuid
         if attested != uuid:
             raise BoardSwapped(f"the board is {uuid}, and attests that it is {attested}")
+        return True
 
     async def imei(self) -> str:
         """Return the IMEI. Raises ParseError when the modem has none."""

@@ -136,7 +136,7 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
         return _refusal(board, goal, draft)
     steps = [
         PlannedStep(ProvisioningStep.GATE, f"firmware {board.firmware} may make device calls"),
-        PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}"),
+        PlannedStep(ProvisioningStep.IDENTITY, _identity(board)),
     ]
     # Offline already: perhaps by a run of ours that was cut off before it could put that back.
     left_offline = history.mode_before if board.mode == OFFLINE_MODE else None
@@ -187,6 +187,11 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     return ProvisioningPlan(
         tuple(steps), delete=tuple(draft.delete), restore_mode=restore, limits=limits
     )
+
+
+def _identity(board: BoardState) -> str:
+    attested = ", attestation verified" if board.attested else ""
+    return f"IMEI {board.imei}, UUID {board.uuid}{attested}"
 
 
 def _plan_ca_chain(board: BoardState, goal: Goal, draft: _Draft) -> None:

@@ -252,7 +252,9 @@ def board_opener(configuration: Configuration) -> OpenBoard:
     from agent.provisioning.modem_board import ModemBoard
 
     keys = load_identity_keys(configuration.profile.provisioning.attestation_keys)
-    if not keys:
+    if keys:
+        note(f"what the boards attest is checked with the keys of {keys.place}")
+    else:
         note("what the boards attest is not checked: provisioning.attestation_keys names no key")
 
     @asynccontextmanager

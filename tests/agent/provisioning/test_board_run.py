@@ -181,6 +181,8 @@ async def test_a_board_that_attests_with_a_named_key_is_done_and_the_ledger_says
         await board.attestation()  # makes the identity key of the virtual kit
     tray.identity_keys = keys_of(tray)
     async with station_of(standin, tmp_path) as station:
+        [planned] = await plan_boards(tray.locations(1), GOAL, station.ledger, tray.open)
+        assert planned.plan.steps[1].words.endswith(", attestation verified")
         [outcome] = await provision(station, tray, 1)
         assert (outcome.outcome, outcome.reason) == ("done", "")
         assert (await proof_of_the_key(station, outcome.uuid)).endswith("attestation verified")

@@ -73,13 +73,13 @@ def test_a_board_that_attests_nothing_or_another_uuid_is_refused_where_keys_are_
     async def work(modem: Modem, far: LineModem) -> None:
         board = ModemBoard(modem, keys)
         far.body = {"AT%ATTESTTOKEN": token}.get
-        await board.require_attested("00010203-0405-0607-0809-0a0b0c0d0e0f")
+        assert await board.require_attested("00010203-0405-0607-0809-0a0b0c0d0e0f") is True
         with pytest.raises(BoardSwapped, match="attests that it is 00010203"):
             await board.require_attested("50363154-3931-44f0-8022-121b6401627d")
         far.body = {}.get
         with pytest.raises(UntrustedSignature, match="does not attest"):
             await board.require_attested("00010203-0405-0607-0809-0a0b0c0d0e0f")
-        await ModemBoard(modem).require_attested("anything: no key is named")
+        assert await ModemBoard(modem).require_attested("anything: no key is named") is False
         assert far.received[-1] == "AT%ATTESTTOKEN"
 
     run_session(work)
