@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT
 from command_line import completed as cellagent
+from hostile_modem import hostile_modem
 from hypothesis import given
 from hypothesis import strategies as st
 from on_a_terminal import on_a_terminal
@@ -178,6 +179,36 @@ def test_a_command_shows_a_hostile_capture_and_hostile_arguments_safely(tmp_path
         port = f"replay:{tmp_path}/\x9b\u202e\udcff"
         code, written = on_a_terminal("-m", "agent", *words, "--port", port)
         assert unsafe_in(written) == []
+
+
+@POSIX
+@pytest.mark.parametrize("extra", [(), ("--json",), ("-vv",)], ids=["people", "json", "log"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("modem", "at", "AT+X", "AT+CGMM"),
+        ("modem", "check"),
+        ("modem", "signal", "--count", "1"),
+        ("modem", "jwt"),
+        ("modem", "term"),
+        ("console", "--seconds", "1", "--send", "x"),
+        ("scan", "cells"),
+        ("locate",),
+        ("ports",),
+        ("provision", "run", "--registration", "none", "--no-proof"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_no_command_lets_a_hostile_modem_speak_to_the_terminal(
+    words: tuple[str, ...], extra: tuple[str, ...]
+) -> None:
+    spoken = HOSTILE.replace("\r", "").encode("utf-8", "surrogatepass")
+    with hostile_modem(spoken + b"\xff\xfe") as port:
+        code, written = on_a_terminal(
+            "-m", "agent", *words, "--port", port, *extra, stdin=b"AT+X\r\n"
+        )
+    assert (unsafe_in(written), b"\x1b[35m" in written) == ([], False)
+    assert (b"Traceback" in written, code in {0, 1}) == (False, True), written
 
 
 def test_a_lone_surrogate_in_an_argument_ends_no_command_with_a_traceback() -> None:
