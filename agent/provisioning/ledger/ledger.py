@@ -355,7 +355,12 @@ class Ledger(LedgerReader):
         execute(
             "UPDATE boards SET made_at = :at, made_station = :station, made_run = :run "  # noqa: S608
             f"WHERE {where}",
-            {"at": self._time(), "station": self.station, "run": run.id, "uuid": run.uuid},
+            {
+                "at": self._column(run.ended_at),
+                "station": self.station,
+                "run": run.id,
+                "uuid": run.uuid,
+            },
         )
 
     def _retire(self, execute: Execute, uuid: str, tag: int | None, because: str) -> None:
