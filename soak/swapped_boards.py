@@ -22,7 +22,7 @@ from agent.provisioning.ledger import open_ledger
 from at.protocol.errors import LinkLost
 
 if TYPE_CHECKING:
-    from agent.provisioning.board_run import Outcome
+    from agent.provisioning.outcome import Outcome
 
 
 def swapped(station: StationFolder, dice: random.Random, count: int) -> tuple[int, int]:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from agent.console.line_classifier import ConsoleItem
     from agent.demo.environment import DemoEnvironment
     from agent.http import HttpClient
-    from agent.provisioning.board_run import Outcome
+    from agent.provisioning.outcome import Outcome
     from at.discovery import PortReport
     from at.driver.modem import Modem
 

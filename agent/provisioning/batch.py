@@ -12,6 +12,7 @@ from agent.provisioning import board_run
 from agent.provisioning.board import BoardLocation, BoardPort
 from agent.provisioning.board_ledger import AsyncLedger, history_of
 from agent.provisioning.goal import Goal
+from agent.provisioning.outcome import Outcome, outcome_of, run_end, unexpected_failure
 from agent.provisioning.plan import ProvisioningPlan, ProvisioningStep
 from agent.tasks import cancel_and_wait
 from at.protocol.errors import AtError
@@ -39,7 +40,7 @@ async def run_boards(
     station: board_run.Station,
     open_board: OpenBoard,
     on_step: OnStep,
-) -> AsyncGenerator[board_run.Outcome]:
+) -> AsyncGenerator[Outcome]:
     """Run every board at once and yield each outcome as it comes."""
     tasks = [
         asyncio.create_task(run_board(location, station, open_board, on_step))
@@ -59,14 +60,14 @@ async def watch_boards(
     open_board: OpenBoard,
     on_step: OnStep,
     every_s: float,
-) -> AsyncGenerator[board_run.Outcome]:
+) -> AsyncGenerator[Outcome]:
     """Run boards as they are connected, until cancelled; yield outcomes as they come.
 
     A board that is disconnected and comes back is run again, which only checks a finished one; so
     is one that was swapped for another, however quickly. `list_boards` is called again when a board
     has ended, and after `every_s` seconds.
     """
-    running: dict[str, asyncio.Task[board_run.Outcome]] = {}
+    running: dict[str, asyncio.Task[Outcome]] = {}
     begun: dict[str, object] = {}
     try:
         while True:
@@ -93,7 +94,7 @@ async def watch_boards(
 
 async def run_board(
     location: BoardLocation, station: board_run.Station, open_board: OpenBoard, on_step: OnStep
-) -> board_run.Outcome:
+) -> Outcome:
     """Open one board, run it and close it. A board that cannot be opened is an outcome as well."""
     ledger = station.run_at(location)
     try:
@@ -105,16 +106,16 @@ async def run_board(
     except (AgentError, AtError) as error:
         outcome = _not_opened(location, error)
     except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
-        outcome = _not_opened(location, board_run.unexpected_failure(defect, location))
+        outcome = _not_opened(location, unexpected_failure(defect, location))
     with suppress(AgentError):  # why the board could not be opened is the better reason
-        await ledger.conclude(board_run.run_end(outcome, ""), station.now())
+        await ledger.conclude(run_end(outcome, ""), station.now())
     return outcome
 
 
-def _not_opened(location: BoardLocation, error: AgentError | AtError) -> board_run.Outcome:
-    return board_run.Outcome(
+def _not_opened(location: BoardLocation, error: AgentError | AtError) -> Outcome:
+    return Outcome(
         location=location,
-        outcome=board_run.outcome_of(error),
+        outcome=outcome_of(error),
         step="find",
         exit=exit_code_of(error),
         reason_code=error.kind,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -16,22 +14,27 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agent import __version__
-from agent.config.identity_keys import UntrustedSignature
 from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.board import (
     BoardLocation,
     BoardPort,
     BoardState,
-    BoardSwapped,
     IdentityCheck,
     uninterrupted,
 )
-from agent.provisioning.board_ledger import AsyncLedger, BoardLedger, RunEnd
+from agent.provisioning.board_ledger import AsyncLedger, BoardLedger
 from agent.provisioning.ca.certificates import algorithm_of
-from agent.provisioning.ledger import BoardBusy, RunRecord, WorkOrder
+from agent.provisioning.ledger import RunRecord, WorkOrder
 from agent.provisioning.ledger.records import INTERRUPTED
 from agent.provisioning.limits import judge
 from agent.provisioning.modem_steps import CertificateIssuer, CredentialSteps, OfflineMode
+from agent.provisioning.outcome import (
+    Outcome,
+    StepTimes,
+    outcome_of,
+    run_end,
+    unexpected_failure,
+)
 from agent.provisioning.plan import (
     OFFLINE_MODE,
     BoardHistory,
@@ -43,7 +46,7 @@ from agent.provisioning.plan import (
 from agent.provisioning.service_steps import ServiceSteps
 from agent.retry import asked_wait
 from at.commands.credentials import CredentialType
-from at.protocol.errors import AtError, CommandRejected, PortBusy
+from at.protocol.errors import AtError, CommandRejected
 
 if TYPE_CHECKING:
     from agent.provisioning.ca.device_ca import DeviceCa
@@ -52,54 +55,7 @@ if TYPE_CHECKING:
 
 _RESTORE_TIMEOUT_S = 20.0
 _AGAIN = "run the same command again: what is done is left alone"
-_OUTCOMES = {
-    BoardBusy: "busy",
-    PortBusy: "busy",
-    BoardSwapped: "swapped",
-    UntrustedSignature: "refused",
-}
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The end of one board's run.
-
-    `outcome` is done, unchanged, refused, failed, busy or swapped; `step` where it ended; `exit`
-    what the process would return for it; `reason_code` the slug of its reason; `writes` the
-    credential writes of this run.
-    """
-
-    location: BoardLocation
-    device_id: str = ""
-    uuid: str = ""
-    outcome: str
-    step: str
-    exit: int = 0
-    reason_code: str = ""
-    reason: str = ""
-    hint: str = ""
-    writes: int = 0
-
-    @property
-    def ok(self) -> bool:
-        """Whether the board is as it should be."""
-        return self.exit == 0
-
-    def to_json(self, seconds: float) -> dict[str, object]:
-        """Return the object of `provision run --json`."""
-        return {
-            "board": asdict(self.location),
-            "device_id": self.device_id,
-            "uuid": self.uuid,
-            "outcome": self.outcome,
-            "step": self.step,
-            "exit": self.exit,
-            "reason": self.reason,
-            "try": self.hint,
-            "writes": self.writes,
-            "seconds": round(seconds, 3),
-        }
 
 
 @dataclass(slots=True)
@@ -302,59 +258,6 @@ class BoardRun:
             hint=hint,
             writes=self._ledger.writes,
         )
-
-
-class StepTimes:
-    """The seconds that each step of a run took, in the order in which they were first entered."""
-
-    def __init__(self) -> None:
-        self._seconds: dict[str, float] = {}
-        self._step = ""
-        self._entered = 0.0
-
-    def enter(self, step: ProvisioningStep | None) -> None:
-        """End the step before, and begin this one; None begins none."""
-        now = time.monotonic()
-        if self._step:
-            self._seconds[self._step] = self._seconds.get(self._step, 0.0) + now - self._entered
-        self._step, self._entered = (step.value if step else ""), now
-
-    def to_json(self) -> str:
-        """End the step that was entered last; return an object: seconds by step."""
-        self.enter(None)
-        return json.dumps({step: round(seconds, 3) for step, seconds in self._seconds.items()})
-
-
-def run_end(outcome: Outcome, timings: str) -> RunEnd:
-    """Return the part of a run's record that tells how it ended."""
-    return RunEnd(
-        outcome=outcome.outcome,
-        step=outcome.step,
-        exit=outcome.exit,
-        reason_code=outcome.reason_code,
-        reason=outcome.reason,
-        timings=timings,
-    )
-
-
-class Defect(AgentError):
-    """A defect of this program: an exception that nothing expected."""
-
-    kind = "defect"
-
-
-def outcome_of(error: AgentError | AtError) -> str:
-    """Return the outcome of a run that ended with `error`: busy, swapped, refused or failed."""
-    return next((name for kind, name in _OUTCOMES.items() if isinstance(error, kind)), "failed")
-
-
-def unexpected_failure(defect: Exception, location: BoardLocation) -> AgentError:
-    """Return the message for an unexpected exception; the log has its traceback."""
-    _log.info("%s", location.port, exc_info=defect)
-    return Defect(
-        f"a defect of this program ({type(defect).__name__})",
-        hint="run again with -v and report what it prints",
-    )
 
 
 async def plan_board(

@@ -26,11 +26,12 @@ from agent.http import HttpClient, HttpTransport
 from agent.provisioning.batch import run_board
 from agent.provisioning.board import BoardLocation
 from agent.provisioning.board_ledger import AsyncLedger
-from agent.provisioning.board_run import Outcome, Station
+from agent.provisioning.board_run import Station
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.ledger import Ledger, open_ledger
 from agent.provisioning.modem_board import ModemBoard
+from agent.provisioning.outcome import Outcome
 from agent.provisioning.registrar import Registrar
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport

@@ -20,11 +20,12 @@ from agent.http import HttpClient, HttpTransport
 from agent.provisioning.batch import run_boards
 from agent.provisioning.board import BoardLocation
 from agent.provisioning.board_ledger import AsyncLedger
-from agent.provisioning.board_run import Outcome, Station
+from agent.provisioning.board_run import Station
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.modem_board import ModemBoard
+from agent.provisioning.outcome import Outcome
 from agent.provisioning.plan import ProvisioningStep
 from agent.provisioning.registrar import Registrar
 from at.driver.modem import Modem

@@ -18,7 +18,7 @@ from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
     from agent.provisioning.board import BoardLocation
-    from agent.provisioning.board_run import Outcome
+    from agent.provisioning.outcome import Outcome
     from agent.provisioning.plan import ProvisioningStep
 
 

@@ -100,7 +100,7 @@ from agent.cli.provision.run_progress import BenchView
 from agent.console.log_line import LogLine
 from agent.errors import AgentError
 from agent.provisioning.board import BoardLocation
-from agent.provisioning.board_run import Outcome
+from agent.provisioning.outcome import Outcome
 
 text = %a
 
