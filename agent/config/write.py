@@ -80,8 +80,15 @@ def set_secret(name: str, value: str, *, profile: str, file: Path | None = None)
     return path
 
 
+def drop_secret(name: str, *, profile: str, file: Path | None = None) -> None:
+    """Remove one secret from the file, if it is there. Raises ConfigError."""
+    path = secrets_file(file or config_file())
+    if name in read_secrets_file(path).get(profile, {}):
+        _edit(path, [profile, name], None)
+
+
 def _edit(file: Path, keys: list[str], value: Any) -> None:
-    """Set one dotted key in a TOML file and replace the file as one step."""
+    """Set one dotted key in a TOML file, None to remove it, and replace the file as one step."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -97,7 +104,10 @@ def _edit(file: Path, keys: list[str], value: Any) -> None:
             # Tables that hold only tables need no header of their own.
             table[section] = tomlkit.table(is_super_table=depth < len(sections) - 1)
         table = table[section]
-    table[last] = value
+    if value is None:
+        table.pop(last, None)
+    else:
+        table[last] = value
     write_private(file, tomlkit.dumps(document).encode("utf-8"))
 
 

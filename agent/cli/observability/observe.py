@@ -13,9 +13,10 @@ import click
 from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
 from agent.cli.framework.session import services
 from agent.cli.framework.terminal import TableWriter, progress
+from agent.cli.observability.cycled_keys import check_storable, drop_ended_key, store_cycled_key
 from agent.config import Configuration
 from agent.errors import UsageError
-from agent.observability import Observability, Resource, ResourceKind
+from agent.observability import Observability, Resource, ResourceKind, Scope
 from agent.observability.api.kinds import KINDS
 from agent.observability.api.paging import LARGEST_PAGE
 
@@ -75,6 +76,11 @@ def service_command(work: Callable[..., Awaitable[None]]) -> Command:
 
         run(connected())
 
+    return scope_options(command)
+
+
+def scope_options(command: Command) -> Command:
+    """Add --organization and --project to a command."""
     return _with(command, _SCOPE_OPTIONS)
 
 
@@ -283,15 +289,31 @@ def whoami() -> None:
 
 
 @command.command(name="project-key", epilog="Example: cellagent observe project-key")
-@click.option("--cycle", is_flag=True, help="Replace it: the old key stops at once, everywhere.")
-@service_command
-async def project_key(service: Observability, cycle: bool) -> None:
+@click.option(
+    "--cycle", is_flag=True,
+    help="Replace it: the old key stops at once, everywhere. This profile keeps the new one.",
+)  # fmt: skip
+@scope_options
+def project_key(organization: str | None, project: str | None, cycle: bool) -> None:
     """Show the key with which devices push data; every member may see it."""
-    key = await (service.cycle_project_key() if cycle else service.project_key())
-    if options().json:
-        emit({"project_key": key})
-    else:
-        say(key)
+    run(_project_key(organization, project, cycle=cycle))
+
+
+async def _project_key(organization: str | None, project: str | None, *, cycle: bool) -> None:
+    async with observability(organization, project) as (configuration, service):
+        account = configuration.profile.account
+        stores = cycle and service.scope == Scope(account.organization, account.project)
+        if stores:
+            check_storable(configuration)
+        key = await (service.cycle_project_key() if cycle else service.project_key())
+        if options().json:
+            emit({"project_key": key})
+        else:
+            say(key)
+        if stores:
+            await store_cycled_key(configuration, "project_key", key)
+        elif cycle:
+            note(f"{service.scope.project} is not the project of this profile: nothing is kept")
 
 
 @command.command(name="user-key", epilog="Example: cellagent observe user-key --cycle")
@@ -304,20 +326,14 @@ def user_key(cycle: bool, delete: bool) -> None:
 
     async def work() -> None:
         async with observability() as (configuration, service):
-            from agent.config.write import set_secret
-
             stored_in = None
             if delete:
                 await service.delete_user_key()
+                await drop_ended_key(configuration, "user_api_key")
             elif cycle:
+                check_storable(configuration)
                 key = await service.cycle_user_key()
-                stored_in = set_secret(
-                    "user_api_key",
-                    key.reveal(),
-                    profile=configuration.name,
-                    file=configuration.file,
-                )
-                note(f"the new key is kept in {stored_in}; the old one has stopped")
+                stored_in = await store_cycled_key(configuration, "user_api_key", key.reveal())
             there = False if delete else cycle or await service.user_key() is not None
             if options().json:
                 emit({"user_key": there, "file": str(stored_in) if stored_in else None})

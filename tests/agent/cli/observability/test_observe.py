@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from command_line import cellagent, private_text
+from running_agent import agent_on, kit_to_crash
 from standin import StandIn
 
 
@@ -40,3 +42,82 @@ async def test_a_new_user_key_is_kept_and_not_shown(
     kept = next(line for line in text.splitlines() if line.startswith("user_api_key"))
     assert kept.split('"')[1] not in done.out + done.err
     assert (await cellagent("observe", "whoami")).code == 0
+
+
+@pytest.mark.contract("O5.5", "O4.3")
+async def test_a_new_project_key_is_kept_and_the_next_push_takes_it(
+    standin_profile: str, standin: StandIn
+) -> None:
+    old = standin.credentials["project_key"]
+    done = await cellagent("observe", "project-key", "--cycle", "--json")
+    assert done.code == 0, done.err
+    (new,) = [line["project_key"] for line in done.lines]
+    assert new != old
+    told = await cellagent("config", "path", "--json")
+    text = private_text(told.lines[0]["secrets"])
+    assert new in text
+    assert old not in text
+    identity = "--device-serial k-1 --hardware-version hw --software-type app"
+    event = f"report event {identity} --software-version 1.0.0 --metric x=1".split()
+    pushed = await cellagent(*event)
+    assert pushed.code == 0, pushed.err
+    assert "403" not in pushed.err
+
+
+async def test_a_user_key_that_was_ended_is_not_used_any_more(
+    standin_profile: str, standin: StandIn
+) -> None:
+    assert (await cellagent("observe", "user-key", "--delete")).code == 0
+    told = await cellagent("config", "path", "--json")
+    text = private_text(told.lines[0]["secrets"])
+    assert standin.credentials["user_api_key"] not in text
+    assert standin.credentials["user_password"] in text
+    # The password opens the account again; a dead key before it would be a 401.
+    assert (await cellagent("observe", "whoami")).code == 0
+
+
+async def test_the_key_of_another_project_is_not_kept(
+    standin_profile: str, standin: StandIn
+) -> None:
+    done = await cellagent("observe", "project-key", "--cycle", "--project", "no-location")
+    assert done.code == 0, done.err
+    assert "nothing is kept" in done.err
+    told = await cellagent("config", "path", "--json")
+    assert standin.credentials["project_key"] in private_text(told.lines[0]["secrets"])
+
+
+async def test_a_key_that_could_not_be_kept_is_not_cycled(
+    standin_profile: str, standin: StandIn
+) -> None:
+    told = await cellagent("config", "path", "--json")
+    secrets = told.lines[0]["secrets"]
+    os.chmod(secrets, 0o644)  # noqa: PTH101
+    environment = {"CELLAGENT_ORG_TOKEN": standin.credentials["organization_auth_token"]}
+    for which in ("project-key", "user-key"):
+        done = await cellagent("observe", which, "--cycle", environment=environment)
+        assert done.code != 0
+    os.chmod(secrets, 0o600)  # noqa: PTH101
+    key = await cellagent("observe", "project-key", "--json")
+    assert key.lines == [{"project_key": standin.credentials["project_key"]}]
+
+
+async def test_a_variable_that_still_holds_the_old_key_is_named(
+    standin_profile: str, standin: StandIn
+) -> None:
+    environment = {"CELLAGENT_PROJECT_KEY": standin.credentials["project_key"]}
+    done = await cellagent("observe", "project-key", "--cycle", environment=environment)
+    assert done.code == 0, done.err
+    assert "CELLAGENT_PROJECT_KEY precedes the secrets file" in done.err
+
+
+async def test_a_running_agent_takes_the_new_key_at_once(
+    standin_profile: str, standin: StandIn, tmp_path: Path
+) -> None:
+    async with (
+        kit_to_crash(tmp_path),
+        agent_on({"CELLAGENT_PORT": str(tmp_path / "kit")}) as agent,
+    ):
+        done = await cellagent("observe", "project-key", "--cycle")
+        assert done.code == 0, done.err
+        assert "the running agent has read it" in done.err
+        await agent.stop()
